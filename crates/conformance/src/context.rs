@@ -1,0 +1,58 @@
+//! What a suite may use besides its files: the deployment that the run is aimed at.
+
+use crate::SpecDir;
+
+/// Where a run finds its cases and the deployment to run them on.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The specification's files.
+    pub spec: SpecDir,
+    /// The deployment for the suites that need one.
+    pub target: Target,
+}
+
+/// A deployment to run against. Suites that need no server ignore it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// A three-member replica set of real servers, started when a suite first asks for it; or
+    /// the deployment that `STEADFAST_TEST_URI` names.
+    #[default]
+    Mongod,
+    /// A deployment that runs already.
+    Uri(String),
+}
+
+impl Context {
+    /// A context for these files and this deployment.
+    pub fn new(spec: SpecDir, target: Target) -> Self {
+        Self { spec, target }
+    }
+
+    /// The connection string of the deployment, which is started if it has to be.
+    pub fn deployment_uri(&self) -> Result<String, String> {
+        match &self.target {
+            Target::Mongod => testbed::shared::uri().map_err(|error| error.to_string()),
+            Target::Uri(uri) => Ok(uri.clone()),
+        }
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "mongod" => Ok(Self::Mongod),
+            "embedded" => Err("the embedded deployment is not available yet; use `mongod` or a \
+                               connection string"
+                .to_owned()),
+            uri if uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://") => {
+                Ok(Self::Uri(uri.to_owned()))
+            }
+            _ => Err("expected `mongod`, `embedded` or a connection string that starts with \
+                      mongodb:// or mongodb+srv://"
+                .to_owned()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The ledger of known exceptions: the cases that do not pass, each with its reason.
+//!
+//! It is kept honest in both directions: a case that fails must stand here, and a line here must
+//! be needed by every case it names.
+
+use serde::Deserialize;
+
+/// The lines of `ledger.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    #[serde(default, rename = "skip")]
+    entries: Vec<Entry>,
+}
+
+/// One line of the ledger.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The suite's name.
+    pub suite: String,
+    /// The file in the suite's folder; `*` stands for any text.
+    pub file: String,
+    /// The case's description; `*` stands for any text.
+    pub case: String,
+    /// Why the case is not expected to pass.
+    pub reason: String,
+}
+
+impl Ledger {
+    /// The ledger kept in this repository.
+    pub fn of_this_repository() -> Self {
+        Self::parse(include_str!("../ledger.toml")).expect("ledger.toml is well formed")
+    }
+
+    /// Reads a ledger.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let ledger: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        match ledger.entries.iter().find(|entry| entry.reason.trim().is_empty()) {
+            Some(entry) => Err(format!("no reason is given for {entry}")),
+            None => Ok(ledger),
+        }
+    }
+
+    /// The lines about a suite.
+    pub fn of_suite<'a>(&'a self, suite: &'a str) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.suite == suite)
+    }
+
+    /// Suites that are named here though none of the names given is theirs.
+    pub fn unknown_suites<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        let named = self.entries.iter().map(|entry| entry.suite.as_str());
+        named.filter(|suite| !known.contains(suite))
+    }
+}
+
+impl Entry {
+    /// Whether this line is about the case.
+    pub fn names(&self, file: &str, description: &str) -> bool {
+        matches_pattern(&self.file, file) && matches_pattern(&self.case, description)
+    }
+}
+
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} / {} / {}", self.suite, self.file, self.case)
+    }
+}
+
+/// Whether `text` is `pattern`, in which each `*` stands for any text.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(head) else { return false };
+    let boundaries = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    boundaries.into_iter().any(|at| matches_pattern(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(matches_pattern("legacy/*.json", "legacy/connection-string.json"));
+        assert!(matches_pattern("*", ""));
+        assert!(matches_pattern("a*b*c", "a-b-b-c"));
+        assert!(!matches_pattern("legacy/*.json", "unified/x.json"));
+        assert!(!matches_pattern("a*b", "a-b-c"));
+        assert!(!matches_pattern("exact", "exactly"));
+    }
+
+    #[test]
+    fn a_line_without_a_reason_is_refused() {
+        let text = "[[skip]]\nsuite = 's'\nfile = 'f'\ncase = 'c'\nreason = ' '";
+        assert!(Ledger::parse(text).unwrap_err().contains("s / f / c"));
+    }
+
+    #[test]
+    fn the_ledger_names_only_suites_that_exist() {
+        let known: Vec<_> = crate::suites::ALL.iter().map(|suite| suite.name).collect();
+        let ledger = Ledger::of_this_repository();
+        assert_eq!(ledger.unknown_suites(&known).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,125 @@
+//! The results of a run, for people and for programs.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+/// The results of one suite.
+#[derive(Clone, Debug)]
+pub struct SuiteReport {
+    /// The suite's name.
+    pub suite: &'static str,
+    /// How many cases passed.
+    pub passed: usize,
+    /// The cases that failed and do not stand in the ledger.
+    pub failed: Vec<Failure>,
+    /// How many cases were skipped, by reason.
+    pub skip_reasons: BTreeMap<String, usize>,
+    /// Ledger lines that should go, and why.
+    pub unneeded_ledger_lines: Vec<String>,
+}
+
+/// A case that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its file; empty when the suite itself could not be loaded.
+    pub file: String,
+    /// Its description.
+    pub case: String,
+    /// What was observed instead of what was expected.
+    pub why: String,
+}
+
+impl SuiteReport {
+    /// A report of nothing yet.
+    pub fn new(suite: &'static str) -> Self {
+        Self {
+            suite,
+            passed: 0,
+            failed: Vec::new(),
+            skip_reasons: BTreeMap::new(),
+            unneeded_ledger_lines: Vec::new(),
+        }
+    }
+
+    /// Counts a skipped case.
+    pub fn skip(&mut self, reason: String) {
+        *self.skip_reasons.entry(reason).or_default() += 1;
+    }
+
+    /// How many cases were skipped.
+    pub fn skipped(&self) -> usize {
+        self.skip_reasons.values().sum()
+    }
+
+    /// How many cases there were.
+    pub fn total(&self) -> usize {
+        self.passed + self.failed.len() + self.skipped()
+    }
+
+    /// Whether nothing failed and every ledger line was needed.
+    pub fn is_ok(&self) -> bool {
+        self.failed.is_empty() && self.unneeded_ledger_lines.is_empty()
+    }
+
+    /// Everything that is wrong, a line each.
+    pub fn complaints(&self) -> Vec<String> {
+        let failures = self.failed.iter().map(|failure| {
+            let Failure { file, case, why } = failure;
+            let why = why.replace('\n', "\n    ");
+            format!("FAILED {} / {file} / {case}\n    {why}", self.suite)
+        });
+        let lines =
+            self.unneeded_ledger_lines.iter().map(|line| format!("UNNEEDED in the ledger: {line}"));
+        failures.chain(lines).collect()
+    }
+
+    /// Writes what is wrong, the suite's line, and the reasons of what was skipped.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for complaint in self.complaints() {
+            writeln!(out, "{complaint}")?;
+        }
+        let (failed, skipped) = (self.failed.len(), self.skipped());
+        writeln!(
+            out,
+            "{}: {} passed, {failed} failed, {skipped} skipped of {}",
+            self.suite,
+            self.passed,
+            self.total()
+        )?;
+        for (reason, count) in &self.skip_reasons {
+            writeln!(out, "    {count} skipped: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the closing line, `total: P passed, F failed, S skipped of N`.
+pub fn write_total(reports: &[SuiteReport], out: &mut dyn Write) -> io::Result<()> {
+    let sum = |count: fn(&SuiteReport) -> usize| reports.iter().map(count).sum::<usize>();
+    writeln!(
+        out,
+        "total: {} passed, {} failed, {} skipped of {}",
+        sum(|report| report.passed),
+        sum(|report| report.failed.len()),
+        sum(SuiteReport::skipped),
+        sum(SuiteReport::total)
+    )
+}
+
+/// The reports as a JSON array of `{"suite", "passed", "failed", "skipped", "total"}`.
+pub fn to_json(reports: &[SuiteReport]) -> serde_json::Value {
+    reports
+        .iter()
+        .map(|report| {
+            serde_json::json!({
+                "suite": report.suite,
+                "passed": report.passed,
+                "failed": report.failed.len(),
+                "skipped": report.skipped(),
+                "total": report.total(),
+            })
+        })
+        .collect()
+}

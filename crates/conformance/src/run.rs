@@ -1,0 +1,104 @@
+//! Runs a suite and weighs each result against the ledger.
+
+use crate::{
+    Case, CaseResult, Context, Ledger, Suite, SuiteReport, ledger::Entry, report::Failure,
+};
+
+/// Runs all cases of a suite.
+///
+/// Cases named in the ledger are run too, since one that passes shows that its line is not
+/// needed any more.
+pub fn run(suite: &Suite, context: &Context, ledger: &Ledger) -> SuiteReport {
+    let entries: Vec<&Entry> = ledger.of_suite(suite.name).collect();
+    let mut report = SuiteReport::new(suite.name);
+    match (suite.load)(context) {
+        Ok(cases) => run_cases(cases, &entries, &mut report),
+        Err(error) => report.failed.push(Failure {
+            file: String::new(),
+            case: "loading the suite".to_owned(),
+            why: error.to_string(),
+        }),
+    }
+    report
+}
+
+fn run_cases(cases: Vec<Case>, entries: &[&Entry], report: &mut SuiteReport) {
+    let mut needed = vec![false; entries.len()];
+    for case in cases {
+        let (file, description) = (case.file.clone(), case.description.clone());
+        let lines: Vec<usize> =
+            (0..entries.len()).filter(|&at| entries[at].names(&file, &description)).collect();
+        match (case.run(), lines.first()) {
+            (CaseResult::Pass, _) => {
+                report.passed += 1;
+                let passes =
+                    |&at: &usize| format!("{}: {file} / {description} passes", entries[at]);
+                report.unneeded_ledger_lines.extend(lines.iter().map(passes));
+            }
+            (CaseResult::Skip(reason), _) => report.skip(reason),
+            (CaseResult::Fail(_), Some(&first)) => report.skip(entries[first].reason.clone()),
+            (CaseResult::Fail(why), None) => {
+                report.failed.push(Failure { file, case: description, why });
+            }
+        }
+        lines.into_iter().for_each(|at| needed[at] = true);
+    }
+    let unmatched = entries.iter().zip(needed).filter(|(_, needed)| !needed);
+    report
+        .unneeded_ledger_lines
+        .extend(unmatched.map(|(entry, _)| format!("{entry}: names no case")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weigh(cases: Vec<Case>, ledger: &str) -> SuiteReport {
+        let ledger = Ledger::parse(ledger).unwrap();
+        let mut report = SuiteReport::new("s");
+        run_cases(cases, &ledger.of_suite("s").collect::<Vec<_>>(), &mut report);
+        report
+    }
+
+    fn passing(name: &str) -> Case {
+        Case::new("f.json", name, || CaseResult::Pass)
+    }
+
+    fn failing(name: &str) -> Case {
+        Case::new("f.json", name, || CaseResult::Fail("broken".into()))
+    }
+
+    const B_IS_SKIPPED: &str =
+        "[[skip]]\nsuite = 's'\nfile = 'f.json'\ncase = 'b'\nreason = 'not yet'";
+
+    #[test]
+    fn a_failing_case_fails_unless_it_stands_in_the_ledger() {
+        let report = weigh(vec![passing("a"), failing("b"), failing("c")], B_IS_SKIPPED);
+        assert_eq!((report.passed, report.failed.len(), report.skipped()), (1, 1, 1));
+        assert_eq!(report.failed[0].case, "c");
+        assert!(report.unneeded_ledger_lines.is_empty());
+        assert!(!report.is_ok());
+    }
+
+    #[test]
+    fn a_ledger_line_whose_case_passes_fails_the_run() {
+        let report = weigh(vec![passing("a"), passing("b")], B_IS_SKIPPED);
+        assert_eq!(report.unneeded_ledger_lines.len(), 1);
+        assert!(!report.is_ok());
+    }
+
+    #[test]
+    fn a_ledger_line_that_names_no_case_fails_the_run() {
+        let report = weigh(vec![passing("a")], B_IS_SKIPPED);
+        assert_eq!(report.unneeded_ledger_lines, ["s / f.json / b: names no case"]);
+        assert!(!report.is_ok());
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_of_its_case_alone() {
+        let panics = Case::new("f.json", "p", || -> CaseResult { panic!("oh no") });
+        let report = weigh(vec![panics, passing("a")], "");
+        assert_eq!(report.passed, 1);
+        assert_eq!(report.failed[0].why, "panicked: oh no");
+    }
+}

@@ -1,0 +1,264 @@
+//! The specification's files on disk, in either of the two layouts in which they are published.
+//!
+//! PyMongo ships them in its `test` folder; the `specifications` repository keeps them under
+//! `source/<name>/tests`. The table `FOLDERS` maps a suite's name to its folder in each.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+/// Where a suite's files are in each layout.
+struct Folder {
+    suite: &'static str,
+    pymongo: &'static str,
+    specifications: &'static str,
+}
+
+const fn folder(
+    suite: &'static str,
+    pymongo: &'static str,
+    specifications: &'static str,
+) -> Folder {
+    Folder { suite, pymongo, specifications }
+}
+
+/// One line per suite; a suite's own file chooses among the subfolders.
+const FOLDERS: &[Folder] = &[
+    folder("auth", "auth", "auth/tests"),
+    folder(
+        "connection_monitoring",
+        "connection_monitoring",
+        "connection-monitoring-and-pooling/tests/cmap-format",
+    ),
+    folder("connection_string", "connection_string/test", "connection-string/tests"),
+    folder(
+        "discovery_and_monitoring",
+        "discovery_and_monitoring",
+        "server-discovery-and-monitoring/tests",
+    ),
+    folder("max_staleness", "max_staleness", "max-staleness/tests"),
+    folder("read_write_concern", "read_write_concern", "read-write-concern/tests"),
+    folder(
+        "sdam_monitoring",
+        "sdam_monitoring",
+        "server-discovery-and-monitoring/tests/monitoring",
+    ),
+    folder("server_selection", "server_selection", "server-selection/tests"),
+    folder("srv_seedlist", "srv_seedlist", "initial-dns-seedlist-discovery/tests"),
+    folder("uri_options", "uri_options", "uri-options/tests"),
+];
+
+/// A folder that holds the suites.
+#[derive(Clone, Debug)]
+pub struct SpecDir {
+    root: PathBuf,
+    layout: Layout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    PyMongo,
+    Specifications,
+}
+
+/// One JSON file of a suite.
+#[derive(Clone, Debug)]
+pub struct SpecFile {
+    /// Its path relative to the suite's folder, with forward slashes: `rs/discover_arbiters.json`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+impl SpecDir {
+    /// Recognises the layout of a folder: PyMongo's source tree or its `test` folder, the
+    /// `specifications` repository or its `source` folder.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let dir = dir.as_ref();
+        [(dir.to_owned(), Layout::PyMongo), (dir.join("test"), Layout::PyMongo)]
+            .into_iter()
+            .chain([
+                (dir.join("source"), Layout::Specifications),
+                (dir.to_owned(), Layout::Specifications),
+            ])
+            .find(|(root, layout)| {
+                // Every edition of the suites has connection strings, under a telling name.
+                let landmark = match layout {
+                    Layout::PyMongo => "connection_string",
+                    Layout::Specifications => "connection-string/tests",
+                };
+                root.join(landmark).is_dir()
+            })
+            .map(|(root, layout)| Self { root, layout })
+            .ok_or_else(|| LoadError {
+                path: dir.to_owned(),
+                problem: "has neither the layout of PyMongo's test folder nor that of the \
+                          specifications repository"
+                    .to_owned(),
+            })
+    }
+
+    /// The JSON files of a suite, all subfolders included, ordered by name.
+    pub fn files(&self, suite: &str) -> Result<Vec<SpecFile>, LoadError> {
+        self.files_in(suite, &[""])
+    }
+
+    /// The JSON files in these subfolders of a suite (with theirs), in the order of the
+    /// subfolders and of the names in each. A subfolder that is missing or has none is an error:
+    /// a suite must not shrink unnoticed.
+    pub fn files_in(&self, suite: &str, subfolders: &[&str]) -> Result<Vec<SpecFile>, LoadError> {
+        let base = self.suite_dir(suite)?;
+        let mut files = Vec::new();
+        for subfolder in subfolders {
+            let dir = base.join(subfolder);
+            let mut paths = Vec::new();
+            collect_json(&dir, &mut paths)?;
+            if paths.is_empty() {
+                return Err(LoadError { path: dir, problem: "holds no JSON files".to_owned() });
+            }
+            paths.sort();
+            for path in paths {
+                files.push(SpecFile::read(&base, path)?);
+            }
+        }
+        Ok(files)
+    }
+
+    /// The folder of a suite, for what is not JSON in it.
+    pub fn suite_dir(&self, suite: &str) -> Result<PathBuf, LoadError> {
+        let folder =
+            FOLDERS.iter().find(|folder| folder.suite == suite).ok_or_else(|| LoadError {
+                path: self.root.clone(),
+                problem: format!("no folder is known for the suite {suite}"),
+            })?;
+        Ok(self.root.join(match self.layout {
+            Layout::PyMongo => folder.pymongo,
+            Layout::Specifications => folder.specifications,
+        }))
+    }
+}
+
+impl SpecFile {
+    /// Reads the file as plain JSON into any deserialisable shape.
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, LoadError> {
+        serde_json::from_str(&self.text).map_err(|error| self.problem(&error))
+    }
+
+    /// Reads the file as extended JSON: `{"$oid": …}`, `{"$numberLong": …}` and so on become
+    /// BSON values.
+    pub fn document(&self) -> Result<bson::Document, LoadError> {
+        let value: serde_json::Map<String, serde_json::Value> = self.json()?;
+        bson::Document::try_from(value).map_err(|error| self.problem(&error))
+    }
+
+    /// An error about this file.
+    pub fn problem(&self, problem: &impl fmt::Display) -> LoadError {
+        LoadError { path: self.path.clone(), problem: problem.to_string() }
+    }
+
+    fn read(base: &Path, path: PathBuf) -> Result<Self, LoadError> {
+        let text = fs::read_to_string(&path).map_err(|error| LoadError::io(&path, &error))?;
+        let relative = path.strip_prefix(base).unwrap_or(&path);
+        let name = relative.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+        Ok(Self { name, path, text })
+    }
+}
+
+fn collect_json(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), LoadError> {
+    for entry in fs::read_dir(dir).map_err(|error| LoadError::io(dir, &error))? {
+        let path = entry.map_err(|error| LoadError::io(dir, &error))?.path();
+        if path.is_dir() {
+            collect_json(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A suite could not be read.
+#[derive(Debug)]
+pub struct LoadError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl LoadError {
+    fn io(path: &Path, error: &std::io::Error) -> Self {
+        Self { path: path.to_owned(), problem: error.to_string() }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this test alone with these files in it.
+    fn tree(name: &str, files: &[&str]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("conformance-{}-{name}", std::process::id()));
+        for file in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, r#"{ "at": { "$numberLong": "7" } }"#).unwrap();
+        }
+        root
+    }
+
+    fn names(root: &Path, subfolders: &[&str]) -> Vec<String> {
+        let spec = SpecDir::open(root).unwrap();
+        let files = spec.files_in("discovery_and_monitoring", subfolders).unwrap();
+        files.into_iter().map(|file| file.name).collect()
+    }
+
+    #[test]
+    fn both_layouts_are_recognised_and_name_files_alike() {
+        let pymongo = tree(
+            "pymongo",
+            &[
+                "test/connection_string/test/a.json",
+                "test/discovery_and_monitoring/rs/b.json",
+                "test/discovery_and_monitoring/rs/a.json",
+                "test/discovery_and_monitoring/single/c.json",
+            ],
+        );
+        let specifications = tree(
+            "specifications",
+            &[
+                "source/connection-string/tests/a.json",
+                "source/server-discovery-and-monitoring/tests/rs/b.json",
+                "source/server-discovery-and-monitoring/tests/rs/b.yml",
+                "source/server-discovery-and-monitoring/tests/rs/a.json",
+                "source/server-discovery-and-monitoring/tests/single/c.json",
+            ],
+        );
+        let roots =
+            [&pymongo, &pymongo.join("test"), &specifications, &specifications.join("source")];
+        for root in roots {
+            assert_eq!(names(root, &["single", "rs"]), ["single/c.json", "rs/a.json", "rs/b.json"]);
+        }
+        let file = &SpecDir::open(&pymongo).unwrap().files("connection_string").unwrap()[0];
+        assert_eq!(file.document().unwrap().get_i64("at").unwrap(), 7);
+        fs::remove_dir_all(pymongo).unwrap();
+        fs::remove_dir_all(specifications).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_files_is_an_error() {
+        let root = tree("empty", &["connection_string/test/a.json"]);
+        let spec = SpecDir::open(&root).unwrap();
+        assert!(spec.files("connection_string").is_ok());
+        assert!(spec.files("max_staleness").is_err());
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,74 @@
+//! The suites, each in a file of its own.
+//!
+//! To add one: a file `suites/<name>.rs` with a `pub const SUITE: Suite`, a `pub mod` line and a
+//! line in `for_each_suite!` here, and its folders in [`crate::spec`]. Such a file reads:
+//!
+//! ```
+//! use conformance::{Case, Context, LoadError, Suite};
+//!
+//! pub const SUITE: Suite = Suite { name: "connection_string", load };
+//!
+//! fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
+//!     let mut cases = Vec::new();
+//!     for file in context.spec.files(SUITE.name)? {
+//!         let content: serde_json::Value = file.json()?;
+//!         for test in content["tests"].as_array().into_iter().flatten().cloned() {
+//!             let description = test["description"].as_str().unwrap_or_default().to_owned();
+//!             cases.push(Case::new(&file.name, description, move || check(&test)));
+//!         }
+//!     }
+//!     Ok(cases)
+//! }
+//!
+//! fn check(test: &serde_json::Value) -> Result<(), String> {
+//!     test["uri"].as_str().map(drop).ok_or_else(|| "no uri".to_owned())
+//! }
+//! ```
+
+use crate::Suite;
+
+// pub mod lines, in alphabetical order:
+pub mod auth;
+pub mod connection_monitoring;
+pub mod connection_string;
+pub mod discovery_and_monitoring;
+pub mod max_staleness;
+pub mod read_write_concern;
+pub mod sdam_monitoring;
+pub mod server_selection;
+pub mod srv_seedlist;
+pub mod uri_options;
+
+mod parsed_uri;
+
+/// Calls the macro `$each` with the names of all suites: the one list of them.
+#[macro_export]
+macro_rules! for_each_suite {
+    ($each:ident) => {
+        $each! {
+            auth,
+            connection_monitoring,
+            connection_string,
+            discovery_and_monitoring,
+            max_staleness,
+            read_write_concern,
+            sdam_monitoring,
+            server_selection,
+            srv_seedlist,
+            uri_options,
+        }
+    };
+}
+
+macro_rules! registry {
+    ($($name:ident,)*) => {
+        /// All suites, in the order in which they are run.
+        pub const ALL: &[Suite] = &[$($name::SUITE,)*];
+    };
+}
+for_each_suite!(registry);
+
+/// The suite of this name.
+pub fn find(name: &str) -> Option<Suite> {
+    ALL.iter().copied().find(|suite| suite.name == name)
+}

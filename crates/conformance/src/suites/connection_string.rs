@@ -1,0 +1,23 @@
+//! How connection strings are read: hosts, users, databases, and what is warned about.
+
+use super::parsed_uri::UriFile;
+use crate::{Case, Context, LoadError, Suite};
+
+/// The suite.
+pub const SUITE: Suite = Suite { name: "connection_string", load };
+
+fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
+    load_uri_cases(context, SUITE.name)
+}
+
+/// Cases of the format that this suite and the one of the options have in common.
+pub(super) fn load_uri_cases(context: &Context, suite: &str) -> Result<Vec<Case>, LoadError> {
+    let mut cases = Vec::new();
+    for file in context.spec.files(suite)? {
+        let parsed: UriFile = file.json()?;
+        cases.extend(parsed.tests.into_iter().map(|case| {
+            Case::new(file.name.clone(), case.description.clone(), move || case.check())
+        }));
+    }
+    Ok(cases)
+}

@@ -1,0 +1,106 @@
+//! How often each server is chosen when they are differently busy.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use serde::Deserialize;
+use steadfast_core::{
+    address::ServerAddress,
+    description::TopologyDescription,
+    read_preference::ReadPreference,
+    selection::{Selection, SelectionCriteria, Settings, Target, select},
+};
+
+use super::{SUITE, scenario::Topology};
+use crate::{Case, Context, LoadError};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Frequencies {
+    description: String,
+    topology_description: Topology,
+    mocked_topology_state: Vec<Load>,
+    iterations: u32,
+    outcome: Outcome,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Load {
+    address: ServerAddress,
+    operation_count: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outcome {
+    tolerance: f64,
+    expected_frequencies: BTreeMap<ServerAddress, f64>,
+}
+
+pub(super) fn cases(context: &Context) -> Result<Vec<Case>, LoadError> {
+    let files = context.spec.files_in(SUITE.name, &["in_window"])?;
+    files
+        .into_iter()
+        .map(|file| {
+            let frequencies: Frequencies = file.json()?;
+            let description = frequencies.description.clone();
+            Ok(Case::new(file.name, description, move || frequencies.run()))
+        })
+        .collect()
+}
+
+impl Frequencies {
+    fn run(self) -> Result<(), String> {
+        let topology = self.topology_description.build(Instant::now())?;
+        let loads: BTreeMap<_, _> = self
+            .mocked_topology_state
+            .into_iter()
+            .map(|load| (load.address, load.operation_count))
+            .collect();
+        let chosen = tally(&topology, &loads, self.iterations)?;
+        for (address, expected) in &self.outcome.expected_frequencies {
+            let count = chosen.get(address).copied().unwrap_or(0);
+            let observed = f64::from(count) / f64::from(self.iterations);
+            // Never and always leave nothing to chance.
+            let exact = *expected == 0.0 || *expected == 1.0;
+            let tolerance = if exact { 0.0 } else { self.outcome.tolerance };
+            if (observed - expected).abs() > tolerance {
+                return Err(format!("{address}: expected {expected}, observed {observed}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How often each server is chosen in so many selections.
+fn tally(
+    topology: &TopologyDescription,
+    loads: &BTreeMap<ServerAddress, usize>,
+    iterations: u32,
+) -> Result<BTreeMap<ServerAddress, u32>, String> {
+    let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
+    let settings = Settings::default();
+    let load = |address: &ServerAddress| loads.get(address).copied().unwrap_or(0);
+    let mut random = Random(7);
+    let mut chosen = BTreeMap::new();
+    for _ in 0..iterations {
+        let random = [random.next(), random.next()];
+        match select(topology, Target::Read(&nearest), &[], &settings, load, random) {
+            Selection::Chosen(server) => *chosen.entry(server.address.clone()).or_insert(0) += 1,
+            other => return Err(format!("nothing was selected: {other:?}")),
+        }
+    }
+    Ok(chosen)
+}
+
+/// The `SplitMix64` sequence: even enough, and the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,222 @@
+//! A deployment, an operation, and the servers it may go to.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use bson::{DateTime, Document};
+use serde::Deserialize;
+use steadfast_core::{
+    address::ServerAddress,
+    description::{ServerDescription, ServerType, TagSet, TopologyDescription, TopologyType},
+    read_preference::ReadPreference,
+    selection::{
+        Selection, SelectionCriteria, SelectionError, Settings, Target, explain, in_latency_window,
+        select, suitable,
+    },
+};
+
+use crate::{LoadError, SpecFile};
+
+/// One file of the server selection or the max staleness suite.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::suites) struct Scenario {
+    topology_description: Topology,
+    #[serde(default)]
+    operation: Operation,
+    #[serde(default)]
+    read_preference: Document,
+    #[serde(rename = "heartbeatFrequencyMS")]
+    heartbeat_frequency_ms: Option<u64>,
+    #[serde(default)]
+    deprioritized_servers: Vec<Server>,
+    #[serde(default)]
+    suitable_servers: Vec<Server>,
+    #[serde(default)]
+    in_latency_window: Vec<Server>,
+    #[serde(default)]
+    error: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Operation {
+    #[default]
+    Read,
+    Write,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Topology {
+    r#type: String,
+    servers: Vec<Server>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    address: ServerAddress,
+    r#type: String,
+    avg_rtt_ms: Option<f64>,
+    #[serde(default)]
+    tags: TagSet,
+    #[serde(rename = "lastUpdateTime")]
+    last_update_time_ms: Option<u64>,
+    #[serde(rename = "lastWrite")]
+    last_write: Option<LastWrite>,
+    #[serde(rename = "maxWireVersion")]
+    max_wire_version: Option<i32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LastWrite {
+    last_write_date: i64,
+}
+
+impl Scenario {
+    pub(in crate::suites) fn read(file: &SpecFile) -> Result<Self, LoadError> {
+        bson::deserialize_from_document(file.document()?).map_err(|error| file.problem(&error))
+    }
+
+    /// Checks the suitable servers, those of them in the latency window, and that selection ends
+    /// at one of these; or that the read preference is refused.
+    pub(in crate::suites) fn run(&self) -> Result<(), String> {
+        let topology = self.topology_description.build(Instant::now())?;
+        let settings = self.settings();
+        let criteria = match self.criteria() {
+            Ok(criteria) => criteria,
+            // A preference that cannot even be expressed is refused early enough.
+            Err(_) if self.error => return Ok(()),
+            Err(error) => return Err(format!("the read preference was refused: {error}")),
+        };
+        let target = match self.operation {
+            Operation::Read => Target::Read(&criteria),
+            Operation::Write => Target::Write,
+        };
+        let servers = &self.deprioritized_servers;
+        let deprioritised: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
+        match suitable(&topology, target, &deprioritised, &settings) {
+            Err(SelectionError::MaxStalenessTooSmall { .. }) if self.error => return Ok(()),
+            Err(error) => return Err(format!("selection failed: {error}")),
+            Ok(_) if self.error => return Err("the read preference was not refused".to_owned()),
+            Ok(servers) => self.check_sets(servers, &settings)?,
+        }
+        let chosen = select(&topology, target, &deprioritised, &settings, |_| 0, [1 << 63; 2]);
+        self.check_chosen(&chosen, &explain(&topology, target, &settings))
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        if let Some(millis) = self.heartbeat_frequency_ms {
+            settings.heartbeat_frequency = Duration::from_millis(millis);
+        }
+        settings
+    }
+
+    fn criteria(&self) -> Result<SelectionCriteria, String> {
+        if self.read_preference.is_empty() {
+            return Ok(SelectionCriteria::default());
+        }
+        bson::deserialize_from_document::<ReadPreference>(self.read_preference.clone())
+            .map(SelectionCriteria::from)
+            .map_err(|error| error.to_string())
+    }
+
+    fn check_sets(
+        &self,
+        mut servers: Vec<&ServerDescription>,
+        settings: &Settings,
+    ) -> Result<(), String> {
+        compare("suitable", &servers, &self.suitable_servers)?;
+        in_latency_window(&mut servers, settings.local_threshold);
+        compare("in the latency window", &servers, &self.in_latency_window)
+    }
+
+    fn check_chosen(&self, chosen: &Selection<'_>, explanation: &str) -> Result<(), String> {
+        let near = addresses(&self.in_latency_window);
+        match chosen {
+            Selection::Chosen(server) if near.contains(&server.address) => Ok(()),
+            Selection::NoneYet if near.is_empty() && !explanation.is_empty() => Ok(()),
+            other => Err(format!("expected one of {near:?}, selected {other:?}: {explanation}")),
+        }
+    }
+}
+
+impl Topology {
+    /// The description that discovery would have made; times count from `start`.
+    pub(super) fn build(&self, start: Instant) -> Result<TopologyDescription, String> {
+        let mut topology = TopologyDescription::default();
+        topology.topology_type = topology_type(&self.r#type)?;
+        for server in &self.servers {
+            let description = server.build(start)?;
+            topology.servers.insert(description.address.clone(), description);
+        }
+        Ok(topology)
+    }
+}
+
+impl Server {
+    fn build(&self, start: Instant) -> Result<ServerDescription, String> {
+        let mut description = ServerDescription::unknown(self.address.clone());
+        description.server_type = server_type(&self.r#type)?;
+        description.average_round_trip_time =
+            self.avg_rtt_ms.map(|millis| Duration::from_secs_f64(millis / 1000.0));
+        description.tags = self.tags.clone();
+        description.last_update_time =
+            self.last_update_time_ms.map(|millis| start + Duration::from_millis(millis));
+        description.last_write_date =
+            self.last_write.as_ref().map(|write| DateTime::from_millis(write.last_write_date));
+        description.max_wire_version = self.max_wire_version.unwrap_or_default();
+        Ok(description)
+    }
+}
+
+fn topology_type(name: &str) -> Result<TopologyType, String> {
+    [
+        TopologyType::Single,
+        TopologyType::ReplicaSetNoPrimary,
+        TopologyType::ReplicaSetWithPrimary,
+        TopologyType::Sharded,
+        TopologyType::LoadBalanced,
+        TopologyType::Unknown,
+    ]
+    .into_iter()
+    .find(|topology_type| topology_type.name() == name)
+    .ok_or_else(|| format!("no topology type is named {name}"))
+}
+
+fn server_type(name: &str) -> Result<ServerType, String> {
+    [
+        ServerType::Standalone,
+        ServerType::Mongos,
+        ServerType::RsPrimary,
+        ServerType::RsSecondary,
+        ServerType::RsArbiter,
+        ServerType::RsOther,
+        ServerType::RsGhost,
+        ServerType::LoadBalancer,
+        ServerType::Unknown,
+    ]
+    .into_iter()
+    .find(|server_type| server_type.name() == name)
+    // Only drivers that scan one server after the other tell it from an unknown one.
+    .or((name == "PossiblePrimary").then_some(ServerType::Unknown))
+    .ok_or_else(|| format!("no server type is named {name}"))
+}
+
+fn addresses(servers: &[Server]) -> BTreeSet<ServerAddress> {
+    servers.iter().map(|server| server.address.clone()).collect()
+}
+
+fn compare(what: &str, found: &[&ServerDescription], expected: &[Server]) -> Result<(), String> {
+    let found: BTreeSet<_> = found.iter().map(|server| server.address.clone()).collect();
+    let expected = addresses(expected);
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}: expected {expected:?}, found {found:?}"))
+}

@@ -1,0 +1,64 @@
+//! The program as its users meet it: arguments, output, exit status.
+#![allow(missing_docs)]
+
+use std::process::{Command, Output};
+
+use conformance::SpecDir;
+
+fn conformance(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_conformance"))
+        .args(arguments)
+        .env("STEADFAST_SPEC_TESTS", testbed::spec_tests().unwrap())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn an_unknown_suite_is_answered_with_the_list_of_suites() {
+    let output = conformance(&["--suite", "no_such"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("the suites are: "));
+    assert!(text(&output.stderr).contains("server_selection"));
+}
+
+#[test]
+fn a_target_that_is_not_available_yet_is_said_to_be_so() {
+    let output = conformance(&["--target", "embedded"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not available yet"));
+}
+
+#[test]
+fn a_folder_that_holds_no_suites_is_an_error_that_names_it() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let output = conformance(&["--spec", folder]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains(folder));
+}
+
+#[test]
+fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
+    let json = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance.json");
+    let output = conformance(&["--suite", "max_staleness", "--json", json.to_str().unwrap()]);
+    let stdout = text(&output.stdout);
+    let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+    let cases = spec.files("max_staleness").unwrap().len();
+    assert!(output.status.success(), "{stdout}{}", text(&output.stderr));
+    assert_eq!(
+        stdout.lines().collect::<Vec<_>>(),
+        [
+            format!("max_staleness: {cases} passed, 0 failed, 0 skipped of {cases}"),
+            format!("total: {cases} passed, 0 failed, 0 skipped of {cases}"),
+        ]
+    );
+    let written: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    let expected = serde_json::json!([
+        { "suite": "max_staleness", "passed": cases, "failed": 0, "skipped": 0, "total": cases }
+    ]);
+    assert_eq!(written, expected);
+}

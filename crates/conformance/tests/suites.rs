@@ -1,0 +1,53 @@
+//! Runs every suite, a test each.
+#![allow(missing_docs)]
+
+use std::sync::OnceLock;
+
+use conformance::{Context, Ledger, SpecDir, Target, run, suites};
+
+fn context() -> &'static Context {
+    static CONTEXT: OnceLock<Context> = OnceLock::new();
+    CONTEXT.get_or_init(|| {
+        let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
+        let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
+        Context::new(spec, Target::Mongod)
+    })
+}
+
+fn passes(name: &str) {
+    let suite = suites::find(name).expect("a suite has the name of its module");
+    let report = run(&suite, context(), &Ledger::of_this_repository());
+    assert!(report.is_ok(), "{}", report.complaints().join("\n"));
+    // A suite that the caller has brought may be of another age.
+    if std::env::var_os("STEADFAST_SPEC_TESTS").is_none() {
+        let published = PUBLISHED.iter().find(|(suite, _)| *suite == name).map_or(1, |p| p.1);
+        assert!(report.total() >= published, "only {} of {published} cases ran", report.total());
+    }
+}
+
+/// How many cases that need no server there are in PyMongo 4.19.0, so that none gets lost in
+/// loading.
+const PUBLISHED: &[(&str, usize)] = &[
+    ("auth", 64),
+    ("connection_monitoring", 32),
+    ("connection_string", 98),
+    ("discovery_and_monitoring", 178),
+    ("max_staleness", 32),
+    ("read_write_concern", 38),
+    ("sdam_monitoring", 8),
+    ("server_selection", 103),
+    ("srv_seedlist", 64),
+    ("uri_options", 145),
+];
+
+macro_rules! a_test_each {
+    ($($name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                passes(stringify!($name));
+            }
+        )*
+    };
+}
+conformance::for_each_suite!(a_test_each);

@@ -1,0 +1,210 @@
+//! Where a server is found: a host and port, or a Unix domain socket.
+
+use std::{fmt, net::Ipv6Addr, path::PathBuf, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// The port a MongoDB server listens on unless told otherwise.
+pub const DEFAULT_PORT: u16 = 27017;
+
+/// The address of one MongoDB server.
+///
+/// Two TCP addresses are equal when host (without regard to case: hosts are stored in lower case by
+/// [`ServerAddress::parse`]) and effective port are.
+#[derive(Clone, Debug, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum ServerAddress {
+    /// A host and port.
+    Tcp {
+        /// Host name, IPv4 address, or IPv6 address without brackets.
+        host: String,
+        /// The port; 27017 if none is given.
+        port: Option<u16>,
+    },
+    /// A Unix domain socket.
+    Unix {
+        /// The path of the socket.
+        path: PathBuf,
+    },
+}
+
+/// Why a text is not a server's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid server address \"{text}\": {reason}")]
+pub struct InvalidAddress {
+    text: String,
+    reason: &'static str,
+}
+
+impl ServerAddress {
+    /// Reads `host`, `host:port`, `[ipv6]`, `[ipv6]:port` or a path that ends in `.sock`.
+    pub fn parse(text: impl AsRef<str>) -> Result<Self, InvalidAddress> {
+        let text = text.as_ref();
+        let fail = |reason| InvalidAddress { text: text.to_owned(), reason };
+        if text.contains('\0') {
+            return Err(fail("it contains a NUL byte"));
+        }
+        if text.ends_with(".sock") {
+            return Ok(Self::Unix { path: PathBuf::from(text) });
+        }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, after) = rest.split_once(']').ok_or_else(|| fail("a '[' has no ']'"))?;
+            host.parse::<Ipv6Addr>().map_err(|_| fail("what is in brackets is no IPv6 address"))?;
+            match after.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None if after.is_empty() => (host, None),
+                None => return Err(fail("only a port may follow the ']'")),
+            }
+        } else {
+            match text.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(fail("more than one ':' (an IPv6 address stands in brackets)"));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        if host.is_empty() {
+            return Err(fail("the host is empty"));
+        }
+        if host.contains(char::is_whitespace) || host.contains('/') {
+            return Err(fail("a host contains neither spaces nor slashes"));
+        }
+        let port = port
+            .map(|port| match port.parse::<u16>() {
+                Ok(port) if port != 0 && !port_has_sign(text) => Ok(port),
+                _ => Err(fail("the port is not a number from 1 to 65535")),
+            })
+            .transpose()?;
+        Ok(Self::Tcp { host: host.to_ascii_lowercase(), port })
+    }
+
+    /// The host's name, or the socket's path.
+    pub fn host(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::Tcp { host, .. } => host.as_str().into(),
+            Self::Unix { path } => path.to_string_lossy(),
+        }
+    }
+
+    /// The port in effect; none for a Unix domain socket.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp { port, .. } => Some(port.unwrap_or(DEFAULT_PORT)),
+            Self::Unix { .. } => None,
+        }
+    }
+
+    fn key(&self) -> (std::borrow::Cow<'_, str>, Option<u16>) {
+        (self.host(), self.port())
+    }
+}
+
+/// `u16::from_str` takes a leading plus sign, which no address has.
+fn port_has_sign(text: &str) -> bool {
+    text.rsplit(':').next().is_some_and(|port| port.starts_with('+'))
+}
+
+impl Default for ServerAddress {
+    fn default() -> Self {
+        Self::Tcp { host: "localhost".to_owned(), port: None }
+    }
+}
+
+impl PartialEq for ServerAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl std::hash::Hash for ServerAddress {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for ServerAddress {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ServerAddress {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, .. } if host.contains(':') => {
+                write!(f, "[{host}]:{}", self.port().unwrap_or(DEFAULT_PORT))
+            }
+            Self::Tcp { host, .. } => write!(f, "{host}:{}", self.port().unwrap_or(DEFAULT_PORT)),
+            Self::Unix { path } => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for ServerAddress {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for ServerAddress {
+    type Error = InvalidAddress;
+
+    fn try_from(text: String) -> Result<Self, InvalidAddress> {
+        Self::parse(text)
+    }
+}
+
+impl From<ServerAddress> for String {
+    fn from(address: ServerAddress) -> Self {
+        address.to_string()
+    }
+}
+
+impl From<std::net::SocketAddr> for ServerAddress {
+    fn from(address: std::net::SocketAddr) -> Self {
+        Self::Tcp { host: address.ip().to_string(), port: Some(address.port()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_form() {
+        for (text, shown) in [
+            ("localhost", "localhost:27017"),
+            ("LocalHost:1", "localhost:1"),
+            ("[::1]", "[::1]:27017"),
+            ("[::1]:65535", "[::1]:65535"),
+            ("/tmp/mongodb.sock", "/tmp/mongodb.sock"),
+        ] {
+            assert_eq!(ServerAddress::parse(text).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        for text in [
+            "", ":1", "a:", "a:0", "a:65536", "a:+1", "a:b", "::1", "[::1", "[x]", "[::1]x", "a b",
+            "a\0b",
+        ] {
+            assert!(ServerAddress::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_port_is_the_same_as_none() {
+        assert_eq!(ServerAddress::parse("a").unwrap(), ServerAddress::parse("A:27017").unwrap());
+    }
+}

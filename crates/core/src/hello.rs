@@ -1,0 +1,467 @@
+//! What a server says of itself in reply to `hello`, or to the legacy form of it.
+//!
+//! Reading is lenient: a field of an unexpected type counts as missing, since a server may be
+//! newer or stranger than we know. Only bytes that are no BSON are an error.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use bson::{
+    DateTime,
+    oid::ObjectId,
+    raw::{RawArray, RawBsonRef, RawDocument, RawDocumentBuf},
+};
+
+use crate::{
+    address::ServerAddress,
+    description::{ServerDescription, ServerType, TagSet, TopologyVersion},
+    round_trip::RoundTrips,
+};
+
+/// A reply that cannot be read because it is no BSON document.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the reply to hello is malformed: {0}")]
+pub struct MalformedHello(#[from] bson::error::Error);
+
+/// The reply to `hello`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct HelloReply {
+    /// Whether the command succeeded.
+    pub ok: bool,
+    /// Why it did not.
+    pub errmsg: Option<String>,
+    /// The code of the error.
+    pub code: Option<i32>,
+    /// The labels of the error.
+    pub error_labels: Vec<String>,
+    /// Whether the server knows the command by its new name.
+    pub hello_ok: bool,
+    /// Whether it takes writes: `isWritablePrimary`, or `ismaster` where that is missing.
+    pub is_writable_primary: bool,
+    /// `isdbgrid` from a mongos.
+    pub msg: Option<String>,
+    /// The replica set's name.
+    pub set_name: Option<String>,
+    /// The version of the replica set's configuration.
+    pub set_version: Option<i32>,
+    /// The election that made it primary.
+    pub election_id: Option<ObjectId>,
+    /// Whom it takes for the primary.
+    pub primary: Option<ServerAddress>,
+    /// The address it calls itself by.
+    pub me: Option<ServerAddress>,
+    /// Members that can become primary.
+    pub hosts: Vec<ServerAddress>,
+    /// Members with priority zero.
+    pub passives: Vec<ServerAddress>,
+    /// Members that hold no data.
+    pub arbiters: Vec<ServerAddress>,
+    /// Meant for a replica set, but not (or no longer) part of one.
+    pub is_replica_set: bool,
+    /// Whether it is a secondary.
+    pub secondary: bool,
+    /// Whether it is an arbiter.
+    pub arbiter_only: bool,
+    /// Whether its priority is zero.
+    pub passive: bool,
+    /// Whether it is hidden from clients.
+    pub hidden: bool,
+    /// Whether it takes no writes at all.
+    pub read_only: bool,
+    /// Its tags.
+    pub tags: TagSet,
+    /// The lowest wire version it speaks.
+    pub min_wire_version: i32,
+    /// The highest wire version it speaks.
+    pub max_wire_version: i32,
+    /// The largest document it takes.
+    pub max_bson_object_size: Option<i32>,
+    /// The largest message it takes.
+    pub max_message_size_bytes: Option<i32>,
+    /// How many writes one command may hold.
+    pub max_write_batch_size: Option<i32>,
+    /// For how long it remembers an unused session.
+    pub logical_session_timeout: Option<Duration>,
+    /// Its own count of its changes.
+    pub topology_version: Option<TopologyVersion>,
+    /// Its clock.
+    pub local_time: Option<DateTime>,
+    /// Its clock at its latest write.
+    pub last_write_date: Option<DateTime>,
+    /// The cluster time, to be gossiped as it is.
+    pub cluster_time: Option<RawDocumentBuf>,
+    /// The compressors it agreed to, in order of preference.
+    pub compression: Vec<String>,
+    /// The mechanisms by which the user asked about can authenticate; none if nobody was asked about.
+    pub sasl_supported_mechs: Option<Vec<String>>,
+    /// The first answer of an authentication begun in the same message.
+    pub speculative_authenticate: Option<SpeculativeReply>,
+    /// The server's number for this connection.
+    pub connection_id: Option<i64>,
+    /// Which server behind the load balancer this is.
+    pub service_id: Option<ObjectId>,
+    /// Whether it is a crypt daemon.
+    pub iscryptd: bool,
+}
+
+/// The server's answer to a speculative authentication; never shown, as it is part of a secret
+/// exchange.
+#[derive(Clone, PartialEq)]
+pub struct SpeculativeReply(pub RawDocumentBuf);
+
+impl fmt::Debug for SpeculativeReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SpeculativeReply(..)")
+    }
+}
+
+impl HelloReply {
+    /// Reads a reply.
+    pub fn parse(document: &RawDocument) -> Result<Self, MalformedHello> {
+        let mut reply = Self::default();
+        let mut legacy_is_primary = false;
+        let mut is_primary = None;
+        for element in document {
+            let (key, value) = element?;
+            match key.as_str() {
+                "isWritablePrimary" => is_primary = value.as_bool(),
+                "ismaster" => legacy_is_primary = truth(value),
+                key => {
+                    if !reply.read_membership(key, value) {
+                        reply.read_abilities(key, value);
+                    }
+                }
+            }
+        }
+        reply.is_writable_primary = is_primary.unwrap_or(legacy_is_primary);
+        Ok(reply)
+    }
+
+    /// The kind of server that replies so.
+    pub fn server_type(&self) -> ServerType {
+        if !self.ok {
+            ServerType::Unknown
+        } else if self.msg.as_deref() == Some("isdbgrid") {
+            ServerType::Mongos
+        } else if self.is_replica_set {
+            ServerType::RsGhost
+        } else if self.set_name.is_none() {
+            ServerType::Standalone
+        } else if self.hidden {
+            ServerType::RsOther
+        } else if self.is_writable_primary {
+            ServerType::RsPrimary
+        } else if self.secondary {
+            ServerType::RsSecondary
+        } else if self.arbiter_only {
+            ServerType::RsArbiter
+        } else {
+            ServerType::RsOther
+        }
+    }
+
+    /// Takes a field about the deployment and the server's place in it; false if it is none.
+    fn read_membership(&mut self, key: &str, value: RawBsonRef<'_>) -> bool {
+        match key {
+            "msg" => self.msg = text(value),
+            "setName" => self.set_name = text(value),
+            "setVersion" => self.set_version = int32(value),
+            "electionId" => self.election_id = value.as_object_id(),
+            "primary" => self.primary = address(value),
+            "me" => self.me = address(value),
+            "hosts" => self.hosts = list(value, address),
+            "passives" => self.passives = list(value, address),
+            "arbiters" => self.arbiters = list(value, address),
+            "isreplicaset" => self.is_replica_set = truth(value),
+            "secondary" => self.secondary = truth(value),
+            "arbiterOnly" => self.arbiter_only = truth(value),
+            "passive" => self.passive = truth(value),
+            "hidden" => self.hidden = truth(value),
+            "tags" => self.tags = tags(value),
+            "topologyVersion" => self.topology_version = TopologyVersion::read(value),
+            "lastWrite" => {
+                self.last_write_date = field(value, "lastWriteDate", |v| v.as_datetime());
+            }
+            "serviceId" => self.service_id = value.as_object_id(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes a field about what the server can do, or how the command went.
+    fn read_abilities(&mut self, key: &str, value: RawBsonRef<'_>) {
+        match key {
+            "ok" => self.ok = truth(value),
+            "errmsg" => self.errmsg = text(value),
+            "code" => self.code = int32(value),
+            "errorLabels" => self.error_labels = list(value, text),
+            "helloOk" => self.hello_ok = truth(value),
+            "readOnly" => self.read_only = truth(value),
+            "minWireVersion" => self.min_wire_version = int32(value).unwrap_or(0),
+            "maxWireVersion" => self.max_wire_version = int32(value).unwrap_or(0),
+            "maxBsonObjectSize" => self.max_bson_object_size = limit(value),
+            "maxMessageSizeBytes" => self.max_message_size_bytes = limit(value),
+            "maxWriteBatchSize" => self.max_write_batch_size = limit(value),
+            "logicalSessionTimeoutMinutes" => self.logical_session_timeout = minutes(value),
+            "localTime" => self.local_time = value.as_datetime(),
+            "$clusterTime" => self.cluster_time = value.as_document().map(ToOwned::to_owned),
+            "compression" => self.compression = list(value, text),
+            "saslSupportedMechs" => {
+                self.sasl_supported_mechs = value.as_array().map(|array| items(array, text));
+            }
+            "speculativeAuthenticate" => {
+                self.speculative_authenticate =
+                    value.as_document().map(|reply| SpeculativeReply(reply.to_owned()));
+            }
+            "connectionId" => self.connection_id = integer(value),
+            "iscryptd" => self.iscryptd = truth(value),
+            _ => {}
+        }
+    }
+}
+
+impl TopologyVersion {
+    /// Reads `{processId, counter}`; none if it is anything else.
+    pub fn read(value: RawBsonRef<'_>) -> Option<Self> {
+        Some(Self {
+            process_id: field(value, "processId", |v| v.as_object_id())?,
+            counter: field(value, "counter", integer)?,
+        })
+    }
+}
+
+impl ServerDescription {
+    /// The server at `address` as its reply shows it.
+    ///
+    /// A reply that is no success describes a server of which nothing is known but the error.
+    pub fn from_hello(
+        address: ServerAddress,
+        reply: &HelloReply,
+        round_trips: &RoundTrips,
+        now: Instant,
+    ) -> Self {
+        if !reply.ok {
+            return Self::unknown_because(address, reply.failure(), now);
+        }
+        let defaults = Self::unknown(address);
+        Self {
+            server_type: reply.server_type(),
+            average_round_trip_time: round_trips.average(),
+            min_round_trip_time: round_trips.minimum(),
+            last_update_time: Some(now),
+            last_write_date: reply.last_write_date,
+            min_wire_version: reply.min_wire_version,
+            max_wire_version: reply.max_wire_version,
+            me: reply.me.clone(),
+            hosts: reply.hosts.clone(),
+            passives: reply.passives.clone(),
+            arbiters: reply.arbiters.clone(),
+            tags: reply.tags.clone(),
+            set_name: reply.set_name.clone(),
+            set_version: reply.set_version,
+            election_id: reply.election_id,
+            primary: reply.primary.clone(),
+            logical_session_timeout: reply.logical_session_timeout,
+            topology_version: reply.topology_version,
+            max_bson_object_size: reply
+                .max_bson_object_size
+                .unwrap_or(defaults.max_bson_object_size),
+            max_message_size_bytes: reply
+                .max_message_size_bytes
+                .unwrap_or(defaults.max_message_size_bytes),
+            max_write_batch_size: reply
+                .max_write_batch_size
+                .unwrap_or(defaults.max_write_batch_size),
+            iscryptd: reply.iscryptd,
+            ..defaults
+        }
+    }
+}
+
+impl HelloReply {
+    /// Why the command failed, in words.
+    pub fn failure(&self) -> String {
+        let message = self.errmsg.as_deref().unwrap_or("the server gave no reason");
+        match self.code {
+            Some(code) => format!("hello failed: {message} (code {code})"),
+            None => format!("hello failed: {message}"),
+        }
+    }
+}
+
+/// Servers answer `ok: 1`, `ok: 1.0` and `ok: true`.
+fn truth(value: RawBsonRef<'_>) -> bool {
+    match value {
+        RawBsonRef::Boolean(truth) => truth,
+        RawBsonRef::Double(number) => number == 1.0,
+        RawBsonRef::Int32(number) => number == 1,
+        RawBsonRef::Int64(number) => number == 1,
+        _ => false,
+    }
+}
+
+/// Any number that is whole, whatever its type.
+fn integer(value: RawBsonRef<'_>) -> Option<i64> {
+    /// Up to here every whole number has a double of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        RawBsonRef::Int32(number) => Some(number.into()),
+        RawBsonRef::Int64(number) => Some(number),
+        RawBsonRef::Double(number) if number.fract() == 0.0 && number.abs() <= EXACT => {
+            #[allow(clippy::cast_possible_truncation)] // whole and in range, as just checked
+            Some(number as i64)
+        }
+        _ => None,
+    }
+}
+
+fn int32(value: RawBsonRef<'_>) -> Option<i32> {
+    integer(value)?.try_into().ok()
+}
+
+/// A size that is not positive would make every message too large: better the default.
+fn limit(value: RawBsonRef<'_>) -> Option<i32> {
+    int32(value).filter(|&limit| limit > 0)
+}
+
+fn minutes(value: RawBsonRef<'_>) -> Option<Duration> {
+    let minutes: u64 = integer(value)?.try_into().ok()?;
+    Some(Duration::from_secs(minutes.saturating_mul(60)))
+}
+
+fn text(value: RawBsonRef<'_>) -> Option<String> {
+    value.as_str().map(ToOwned::to_owned)
+}
+
+fn address(value: RawBsonRef<'_>) -> Option<ServerAddress> {
+    ServerAddress::parse(value.as_str()?).ok()
+}
+
+fn field<T>(
+    value: RawBsonRef<'_>,
+    key: &str,
+    read: impl FnOnce(RawBsonRef<'_>) -> Option<T>,
+) -> Option<T> {
+    value.as_document()?.get(key).ok()?.and_then(read)
+}
+
+fn list<T>(value: RawBsonRef<'_>, read: impl Fn(RawBsonRef<'_>) -> Option<T>) -> Vec<T> {
+    value.as_array().map(|array| items(array, read)).unwrap_or_default()
+}
+
+fn items<T>(array: &RawArray, read: impl Fn(RawBsonRef<'_>) -> Option<T>) -> Vec<T> {
+    array.into_iter().map_while(Result::ok).filter_map(read).collect()
+}
+
+fn tags(value: RawBsonRef<'_>) -> TagSet {
+    let Some(document) = value.as_document() else { return TagSet::new() };
+    document
+        .into_iter()
+        .map_while(Result::ok)
+        .filter_map(|(key, value)| Some((key.as_str().to_owned(), text(value)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{doc, rawdoc};
+
+    use super::*;
+
+    fn parse(document: &bson::Document) -> HelloReply {
+        HelloReply::parse(&RawDocumentBuf::try_from(document).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_server_is_recognised() {
+        for (reply, kind) in [
+            (doc! {"ok": 0, "setName": "rs"}, ServerType::Unknown),
+            (doc! {}, ServerType::Unknown),
+            (doc! {"ok": 1}, ServerType::Standalone),
+            (doc! {"ok": 1.0, "msg": "isdbgrid"}, ServerType::Mongos),
+            (doc! {"ok": true, "isreplicaset": true}, ServerType::RsGhost),
+            (doc! {"ok": 1, "setName": "rs", "isWritablePrimary": true}, ServerType::RsPrimary),
+            (doc! {"ok": 1, "setName": "rs", "ismaster": true}, ServerType::RsPrimary),
+            (doc! {"ok": 1, "setName": "rs", "secondary": true}, ServerType::RsSecondary),
+            (doc! {"ok": 1, "setName": "rs", "arbiterOnly": true}, ServerType::RsArbiter),
+            (doc! {"ok": 1, "setName": "rs"}, ServerType::RsOther),
+            (
+                doc! {"ok": 1, "setName": "rs", "hidden": true, "secondary": true},
+                ServerType::RsOther,
+            ),
+        ] {
+            assert_eq!(parse(&reply).server_type(), kind, "{reply}");
+        }
+    }
+
+    #[test]
+    fn the_new_name_of_a_field_wins_over_the_legacy_one() {
+        let reply = doc! {"ok": 1, "setName": "rs", "isWritablePrimary": false, "ismaster": true};
+        assert!(!parse(&reply).is_writable_primary);
+    }
+
+    #[test]
+    fn every_field_is_read() {
+        let process_id = ObjectId::from_bytes([7; 12]);
+        let reply = parse(&doc! {
+            "ok": 1, "helloOk": true, "hosts": ["A:1", "b"], "tags": {"dc": "x", "n": 1},
+            "setVersion": 3_i64, "me": "A:1", "primary": "b", "electionId": process_id,
+            "topologyVersion": {"processId": process_id, "counter": 9_i64},
+            "lastWrite": {"lastWriteDate": DateTime::from_millis(5)},
+            "logicalSessionTimeoutMinutes": 30, "connectionId": 12.0, "compression": ["zlib"],
+            "saslSupportedMechs": ["SCRAM-SHA-256"], "serviceId": process_id,
+            "maxBsonObjectSize": 100, "maxMessageSizeBytes": 200, "maxWriteBatchSize": 300,
+            "$clusterTime": {"clusterTime": 1}, "speculativeAuthenticate": {"payload": "secret"},
+        });
+        assert_eq!(reply.hosts[0].to_string(), "a:1");
+        assert_eq!(reply.tags, TagSet::from([("dc".to_owned(), "x".to_owned())]));
+        assert_eq!(reply.set_version, Some(3));
+        assert_eq!(reply.topology_version.unwrap().counter, 9);
+        assert_eq!(reply.last_write_date, Some(DateTime::from_millis(5)));
+        assert_eq!(reply.logical_session_timeout, Some(Duration::from_secs(1800)));
+        assert_eq!(reply.connection_id, Some(12));
+        assert_eq!(reply.service_id, Some(process_id));
+        assert_eq!(reply.compression, ["zlib"]);
+        assert_eq!(reply.sasl_supported_mechs, Some(vec!["SCRAM-SHA-256".to_owned()]));
+        assert!(reply.cluster_time.is_some());
+        // pitfall 40: nothing of the authentication is shown.
+        assert!(!format!("{reply:?}").contains("secret"));
+
+        let address = ServerAddress::parse("a:1").unwrap();
+        let server =
+            ServerDescription::from_hello(address, &reply, &RoundTrips::new(), Instant::now());
+        assert_eq!(
+            (
+                server.max_bson_object_size,
+                server.max_message_size_bytes,
+                server.max_write_batch_size
+            ),
+            (100, 200, 300)
+        );
+    }
+
+    #[test]
+    fn fields_of_the_wrong_type_count_as_missing() {
+        let reply = parse(&doc! {
+            "ok": 1, "hosts": "a", "passives": [1, "b:1", "not an address"], "setName": 5, "tags": [],
+            "setVersion": 1.5, "electionId": "x", "topologyVersion": {"counter": 1},
+            "maxWireVersion": i64::MAX, "maxBsonObjectSize": -1,
+            "logicalSessionTimeoutMinutes": -3, "connectionId": f64::NAN,
+        });
+        assert_eq!(reply.passives.len(), 1);
+        assert_eq!(
+            HelloReply { passives: Vec::new(), ..reply },
+            HelloReply { ok: true, ..HelloReply::default() }
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_bson_are_an_error() {
+        let mut bytes = rawdoc! {"ok": 1}.into_bytes();
+        bytes[4] = 0xFE; // no such type of element
+        assert!(HelloReply::parse(RawDocument::from_bytes(&bytes).unwrap()).is_err());
+    }
+}

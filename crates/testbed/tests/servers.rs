@@ -1,0 +1,162 @@
+//! The testbed's own promises: servers start, come back, and never outlive their process.
+#![allow(missing_docs)]
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use bson::doc;
+use testbed::{Mongod, Options, ReplicaSet, TestCa, User, shared};
+
+/// Far longer than anything here takes.
+const BOUND: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_standalone_server_answers_and_comes_back_with_its_data() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let things = vec![doc! { "_id": 1 }];
+    let insert = doc! { "insert": "things", "documents": things, "writeConcern": { "j": true } };
+    server.run_command("testbed", insert).unwrap();
+
+    server.kill().unwrap();
+    assert!(server.run_command("testbed", doc! { "ping": 1 }).is_err());
+
+    server.restart().unwrap();
+    let found = server.run_command("testbed", doc! { "find": "things" }).unwrap();
+    let batch = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    assert_eq!(batch, &[doc! { "_id": 1 }.into()]);
+}
+
+#[test]
+fn a_command_that_the_server_refuses_is_an_error_that_says_why() {
+    let error = shared::standalone().unwrap().run_command("admin", doc! { "noSuch": 1 });
+    assert!(error.unwrap_err().to_string().contains("CommandNotFound"));
+}
+
+#[test]
+fn test_commands_are_enabled() {
+    let failpoint = doc! { "configureFailPoint": "failCommand", "mode": "off" };
+    shared::standalone().unwrap().run_command("admin", failpoint).unwrap();
+}
+
+#[test]
+fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_back() {
+    let set = ReplicaSet::start(3, Options::new()).unwrap();
+    let first = set.wait_for_primary().unwrap();
+
+    set.kill(first).unwrap();
+    let second = set.wait_for_primary().unwrap();
+    assert_ne!(first, second);
+
+    set.restart(first).unwrap();
+    set.wait_until_complete().unwrap();
+}
+
+#[test]
+fn a_primary_that_steps_down_or_freezes_has_a_successor() {
+    let set = ReplicaSet::start(3, Options::new()).unwrap();
+    let first = set.step_down().unwrap();
+    let second = set.wait_for_primary().unwrap();
+    assert_ne!(first, second);
+
+    set.freeze(second).unwrap();
+    let third = set.wait_for_primary().unwrap();
+    assert_ne!(second, third);
+    set.thaw(second).unwrap();
+    set.wait_until_complete().unwrap();
+}
+
+#[test]
+fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    assert_eq!(set.step_down().unwrap(), 0);
+    assert_eq!(set.wait_for_primary().unwrap(), 0);
+}
+
+#[test]
+fn a_secured_server_refuses_commands_without_authentication() {
+    let server = Mongod::standalone(Options::new().user(User::new("ada", "secret"))).unwrap();
+    let refused = server.run_command("admin", doc! { "serverStatus": 1 });
+    assert!(refused.unwrap_err().to_string().contains("requires authentication"));
+}
+
+#[test]
+fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() {
+    let ca = TestCa::new().unwrap();
+    let options = Options::new()
+        .tls(&ca)
+        .user(User::new("ada", "secret").mechanisms(&["SCRAM-SHA-1"]))
+        .user(User::x509(ca.client_subject()));
+    let set = ReplicaSet::start(3, options).unwrap();
+    let primary = set.wait_for_primary().unwrap();
+    let refused = set.run_command(primary, "admin", doc! { "listDatabases": 1 });
+    assert!(refused.unwrap_err().to_string().contains("requires authentication"));
+}
+
+#[test]
+fn a_server_with_tls_refuses_plain_connections() {
+    let ca = TestCa::new().unwrap();
+    let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
+    assert!(server.run_command("admin", doc! { "ping": 1 }).is_err());
+}
+
+#[test]
+fn a_server_that_cannot_start_is_an_error_with_the_end_of_its_log() {
+    let error = Mongod::standalone(Options::new().parameter("noSuchParameter=1")).unwrap_err();
+    assert!(error.to_string().contains("noSuchParameter"), "{error}");
+}
+
+#[test]
+fn a_dropped_server_is_gone_with_its_folder() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let (pid, log) = (server.pid(), server.log_file());
+    assert!(process_exists(pid) && log.exists());
+    drop(server);
+    assert!(!process_exists(pid) && !log.exists());
+}
+
+#[test]
+fn servers_are_gone_after_their_process_is_killed() {
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_testbed"))
+        .arg("standalone")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let pid: u32 = lines.next().unwrap().unwrap().parse().unwrap();
+    let uri = lines.next().unwrap().unwrap();
+    let address = uri.split('/').nth(2).unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(BOUND)).unwrap();
+    assert!(process_exists(pid));
+
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+
+    // The server's end closes its connections; the watchdog's end closes the standard error that
+    // it has from the killed process.
+    let end = connection.read(&mut [0; 1]);
+    assert!(!matches!(end, Ok(1..)) && !is_timeout(&end), "{end:?}");
+    let mut errors = holder.stderr.take().unwrap();
+    let (done, watchdog_ended) = mpsc::channel();
+    thread::spawn(move || done.send(errors.read_to_end(&mut Vec::new())));
+    watchdog_ended.recv_timeout(BOUND).unwrap().unwrap();
+    assert!(!process_exists(pid));
+}
+
+fn is_timeout(result: &std::io::Result<usize>) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    result.as_ref().is_err_and(|error| matches!(error.kind(), TimedOut | WouldBlock))
+}
+
+fn process_exists(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}

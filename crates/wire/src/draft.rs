@@ -1,0 +1,111 @@
+//! A message that is being written at the end of a send buffer, and the pieces that all messages are written from.
+
+use crate::{
+    error::WireError,
+    header::{HEADER_LENGTH, Header, OpCode},
+};
+
+/// The unfinished message. Dropped before [`finish`](Draft::finish), it takes itself out of the buffer again, so that an
+/// error half-way never leaves half a message to be sent.
+#[derive(Debug)]
+pub(crate) struct Draft<'b> {
+    pub(crate) out: &'b mut Vec<u8>,
+    start: usize,
+    finished: bool,
+}
+
+impl<'b> Draft<'b> {
+    /// Writes a header whose length is still missing.
+    pub(crate) fn start(
+        out: &'b mut Vec<u8>,
+        request_id: i32,
+        response_to: i32,
+        op_code: OpCode,
+    ) -> Self {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        for field in [request_id, response_to, op_code.code()] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        Self { out, start, finished: false }
+    }
+
+    /// How many bytes the message has so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// The message so far, without its header.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.out[self.start + HEADER_LENGTH..]
+    }
+
+    /// Writes the length, and with it makes the message one. Returns how long it is.
+    pub(crate) fn finish(mut self) -> Result<usize, WireError> {
+        patch_length(self.out, self.start, "the message")?;
+        self.finished = true;
+        Ok(self.len())
+    }
+
+    /// Like [`finish`](Draft::finish), with a CRC-32C of all that comes before it as the last four bytes.
+    pub(crate) fn finish_with_checksum(self) -> Result<usize, WireError> {
+        // The checksum covers the header with its final length, so room for it must be there first.
+        self.out.extend_from_slice(&[0; 4]);
+        patch_length(self.out, self.start, "the message")?;
+        let end = self.out.len() - 4;
+        let checksum = crate::checksum::checksum(&self.out[self.start..end]);
+        self.out[end..].copy_from_slice(&checksum.to_le_bytes());
+        self.finish()
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.out.truncate(self.start);
+        }
+    }
+}
+
+/// Writes the number of bytes from `start` to the end into the four bytes at `start`.
+pub(crate) fn patch_length(
+    out: &mut [u8],
+    start: usize,
+    what: &'static str,
+) -> Result<(), WireError> {
+    let length = out.len() - start;
+    let written = i32::try_from(length).map_err(|_| WireError::TooLongToWrite { what, length })?;
+    out[start..start + 4].copy_from_slice(&written.to_le_bytes());
+    Ok(())
+}
+
+/// Writes a string and the NUL that ends it. A NUL inside it would end it early for whoever reads it: an error.
+pub(crate) fn write_cstring(
+    out: &mut Vec<u8>,
+    string: &str,
+    what: &'static str,
+) -> Result<(), WireError> {
+    if let Some(position) = string.bytes().position(|byte| byte == 0) {
+        return Err(WireError::NulInString { what, position });
+    }
+    out.extend_from_slice(string.as_bytes());
+    out.push(0);
+    Ok(())
+}
+
+/// Splits a message that was written here into its header and the rest.
+pub(crate) fn split_message(message: &[u8]) -> Result<(Header, &[u8]), WireError> {
+    let Some((header, payload)) = message.split_first_chunk::<HEADER_LENGTH>() else {
+        return Err(WireError::Truncated {
+            what: "the header",
+            needed: HEADER_LENGTH,
+            left: message.len(),
+        });
+    };
+    let header = Header::parse(header, usize::MAX)?;
+    if header.message_length == message.len() {
+        Ok((header, payload))
+    } else {
+        Err(WireError::LengthMismatch { claimed: header.message_length, actual: message.len() })
+    }
+}

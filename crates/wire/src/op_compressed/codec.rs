@@ -1,0 +1,172 @@
+//! The compressors themselves: one small module for each that is built in.
+//!
+//! Each has the same two functions. `compress` appends to a buffer. `decompress` is told how many bytes to expect and
+//! never makes more than one byte beyond that: an output of another length than expected is for the caller to refuse.
+
+use bytes::Bytes;
+
+use crate::{compressor::Compressor, error::WireError};
+
+pub(super) fn compress(
+    compressor: Compressor,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    match compressor {
+        Compressor::Noop => {
+            out.extend_from_slice(input);
+            Ok(())
+        }
+        #[cfg(feature = "snappy")]
+        Compressor::Snappy => snappy::compress(input, out),
+        #[cfg(feature = "zlib")]
+        Compressor::Zlib(level) => zlib::compress(level, input, out),
+        #[cfg(feature = "zstd")]
+        Compressor::Zstd => zstandard::compress(input, out),
+        #[allow(unreachable_patterns, reason = "reached when a feature is off")]
+        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd => {
+            Err(WireError::CompressorNotBuiltIn { compressor })
+        }
+    }
+}
+
+pub(super) fn decompress(
+    compressor: Compressor,
+    input: Bytes,
+    expected: usize,
+) -> Result<Bytes, WireError> {
+    match compressor {
+        Compressor::Noop if input.len() == expected => Ok(input),
+        Compressor::Noop => {
+            let actual = input.len();
+            Err(WireError::UncompressedSizeMismatch { claimed: expected, actual })
+        }
+        #[cfg(feature = "snappy")]
+        Compressor::Snappy => snappy::decompress(&input, expected),
+        #[cfg(feature = "zlib")]
+        Compressor::Zlib(_) => zlib::decompress(&input, expected),
+        #[cfg(feature = "zstd")]
+        Compressor::Zstd => zstandard::decompress(&input, expected),
+        #[allow(unreachable_patterns, reason = "reached when a feature is off")]
+        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd => {
+            Err(WireError::CompressorNotBuiltIn { compressor })
+        }
+    }
+}
+
+#[cfg(feature = "snappy")]
+mod snappy {
+    use bytes::Bytes;
+
+    use crate::{compressor::Compressor, error::WireError};
+
+    pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+        let start = out.len();
+        out.resize(start + snap::raw::max_compress_len(input.len()), 0);
+        let written = snap::raw::Encoder::new()
+            .compress(input, &mut out[start..])
+            .map_err(|error| super::compress_error(Compressor::Snappy, error))?;
+        out.truncate(start + written);
+        Ok(())
+    }
+
+    pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
+        let refuse = |error| super::decompress_error(Compressor::Snappy, error);
+        // Snappy data begins with its own claim. Both claims must agree before memory is set aside for either.
+        let actual = snap::raw::decompress_len(input).map_err(refuse)?;
+        if actual != expected {
+            return Err(WireError::UncompressedSizeMismatch { claimed: expected, actual });
+        }
+        let mut output = vec![0; expected];
+        let written = snap::raw::Decoder::new().decompress(input, &mut output).map_err(refuse)?;
+        output.truncate(written);
+        Ok(output.into())
+    }
+}
+
+#[cfg(feature = "zlib")]
+mod zlib {
+    use std::io::Write;
+
+    use bytes::Bytes;
+    use flate2::{Compression, Decompress, FlushDecompress, Status, write::ZlibEncoder};
+
+    use crate::{
+        compressor::{Compressor, ZlibLevel},
+        error::WireError,
+    };
+
+    pub(super) fn compress(
+        level: ZlibLevel,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
+        let compression =
+            u32::try_from(level.get()).map_or_else(|_| Compression::default(), Compression::new);
+        let mut encoder = ZlibEncoder::new(out, compression);
+        encoder
+            .write_all(input)
+            .and_then(|()| encoder.finish())
+            .map_err(|error| super::compress_error(Compressor::Zlib(level), error))?;
+        Ok(())
+    }
+
+    pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
+        let refuse =
+            |reason: String| super::decompress_error(Compressor::Zlib(ZlibLevel::DEFAULT), reason);
+        // `decompress_vec` fills the capacity and never grows it. One byte of room beyond the claim is how data that
+        // holds more than it claims gives itself away.
+        let mut output = Vec::with_capacity(expected + 1);
+        let mut inflater = Decompress::new(true);
+        let status = inflater
+            .decompress_vec(input, &mut output, FlushDecompress::Finish)
+            .map_err(|error| refuse(error.to_string()))?;
+        match status {
+            Status::StreamEnd if inflater.total_in() == input.len() as u64 => Ok(output.into()),
+            Status::StreamEnd => Err(refuse("bytes follow the end of the data".to_owned())),
+            Status::Ok | Status::BufError if output.len() > expected => {
+                Err(WireError::UncompressedSizeMismatch { claimed: expected, actual: output.len() })
+            }
+            Status::Ok | Status::BufError => Err(refuse("the data is cut short".to_owned())),
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+mod zstandard {
+    use bytes::Bytes;
+
+    use crate::{compressor::Compressor, error::WireError};
+
+    /// Zstandard's own default, named here so that a change of it there changes nothing here.
+    const LEVEL: i32 = 3;
+
+    pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+        let start = out.len();
+        out.resize(start + zstd::zstd_safe::compress_bound(input.len()), 0);
+        let written = zstd::bulk::compress_to_buffer(input, &mut out[start..], LEVEL)
+            .map_err(|error| super::compress_error(Compressor::Zstd, error))?;
+        out.truncate(start + written);
+        Ok(())
+    }
+
+    pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
+        // Decompressing in one go into a buffer of fixed size needs no window: the frame's claim about the size of its
+        // window, another way to ask for memory, is never followed.
+        let mut output = vec![0; expected];
+        let written = zstd::bulk::decompress_to_buffer(input, &mut output)
+            .map_err(|error| super::decompress_error(Compressor::Zstd, error))?;
+        output.truncate(written);
+        Ok(output.into())
+    }
+}
+
+#[cfg(any(feature = "snappy", feature = "zlib", feature = "zstd"))]
+fn compress_error(compressor: Compressor, reason: impl ToString) -> WireError {
+    WireError::Compress { compressor, reason: reason.to_string() }
+}
+
+#[cfg(any(feature = "snappy", feature = "zlib", feature = "zstd"))]
+fn decompress_error(compressor: Compressor, reason: impl ToString) -> WireError {
+    WireError::Decompress { compressor, reason: reason.to_string() }
+}

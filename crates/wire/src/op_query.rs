@@ -1,0 +1,117 @@
+//! OP_QUERY, kept for one purpose: the first `hello` of a connection to a server of unknown age.
+
+use bson::RawDocument;
+use bytes::Bytes;
+
+use crate::{
+    document::DocumentBytes,
+    draft::{Draft, write_cstring},
+    error::WireError,
+    header::OpCode,
+    reader::Reader,
+};
+
+/// The namespace that the legacy hello is sent to.
+const HELLO_NAMESPACE: &str = "admin.$cmd";
+
+/// The flag that lets a secondary answer.
+const SECONDARY_OK: i32 = 1 << 2;
+
+/// A decoded OP_QUERY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpQuery {
+    /// The flag bits as they came.
+    pub flags: i32,
+    /// What is queried: `admin.$cmd` for a command to `admin`.
+    pub namespace: String,
+    /// How many documents to skip; 0 for a command.
+    pub number_to_skip: i32,
+    /// How many documents to return; -1 (one, and no cursor) for a command.
+    pub number_to_return: i32,
+    /// The query or the command.
+    pub query: DocumentBytes,
+    /// Which fields to return; absent in a command.
+    pub return_fields: Option<DocumentBytes>,
+}
+
+impl OpQuery {
+    /// The legacy hello with this command document, answered by a server in any state.
+    pub fn hello(command: DocumentBytes) -> Self {
+        Self {
+            flags: SECONDARY_OK,
+            namespace: HELLO_NAMESPACE.to_owned(),
+            number_to_skip: 0,
+            number_to_return: -1,
+            query: command,
+            return_fields: None,
+        }
+    }
+
+    /// Whether a secondary may answer.
+    pub fn secondary_ok(&self) -> bool {
+        self.flags & SECONDARY_OK != 0
+    }
+
+    /// The database, if this is a command and not a query of a collection.
+    pub fn command_database(&self) -> Option<&str> {
+        self.namespace.strip_suffix(".$cmd")
+    }
+
+    /// Appends the message to `out` and returns its length.
+    pub fn encode(&self, request_id: i32, out: &mut Vec<u8>) -> Result<usize, WireError> {
+        let draft = Draft::start(out, request_id, 0, OpCode::Query);
+        draft.out.extend_from_slice(&self.flags.to_le_bytes());
+        write_cstring(draft.out, &self.namespace, "the namespace")?;
+        draft.out.extend_from_slice(&self.number_to_skip.to_le_bytes());
+        draft.out.extend_from_slice(&self.number_to_return.to_le_bytes());
+        draft.out.extend_from_slice(self.query.as_bytes());
+        if let Some(fields) = &self.return_fields {
+            draft.out.extend_from_slice(fields.as_bytes());
+        }
+        draft.finish()
+    }
+
+    pub(crate) fn decode(payload: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(payload);
+        let query = Self {
+            flags: reader.i32("the flags")?,
+            namespace: reader.cstring("the namespace")?,
+            number_to_skip: reader.i32("the number to skip")?,
+            number_to_return: reader.i32("the number to return")?,
+            query: reader.document("the query")?,
+            return_fields: match reader.is_empty() {
+                true => None,
+                false => Some(reader.document("the returned fields")?),
+            },
+        };
+        reader.end("an OP_QUERY")?;
+        Ok(query)
+    }
+}
+
+/// Appends a legacy hello to `out` without copying the command first, and returns its length.
+///
+/// ```
+/// use steadfast_wire::write_legacy_hello;
+///
+/// let mut buffer = Vec::new();
+/// let command = bson::rawdoc! { "isMaster": 1, "helloOk": true };
+/// let length = write_legacy_hello(&mut buffer, 1, &command)?;
+/// assert_eq!(length, buffer.len());
+/// # Ok::<(), steadfast_wire::WireError>(())
+/// ```
+pub fn write_legacy_hello(
+    out: &mut Vec<u8>,
+    request_id: i32,
+    command: impl AsRef<RawDocument>,
+) -> Result<usize, WireError> {
+    let draft = Draft::start(out, request_id, 0, OpCode::Query);
+    draft.out.extend_from_slice(&SECONDARY_OK.to_le_bytes());
+    write_cstring(draft.out, HELLO_NAMESPACE, "the namespace")?;
+    // Nothing to skip, one document to return and no cursor.
+    draft.out.extend_from_slice(&0_i32.to_le_bytes());
+    draft.out.extend_from_slice(&(-1_i32).to_le_bytes());
+    draft.out.extend_from_slice(command.as_ref().as_bytes());
+    draft.finish()
+}

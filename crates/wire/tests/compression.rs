@@ -1,0 +1,241 @@
+//! Compression: what is refused before it costs anything, and what is never compressed.
+#![allow(missing_docs)]
+
+use bson::rawdoc;
+use bytes::Bytes;
+use steadfast_wire::{
+    Compressor, DocumentBytes, Incoming, Message, MessageWriter, MsgFlags, OpMsg, OpReply,
+    WireError, ZlibLevel, compress, decode, may_compress, write_legacy_hello,
+};
+
+const ALL: [Compressor; 4] =
+    [Compressor::Noop, Compressor::Snappy, Compressor::Zlib(ZlibLevel::DEFAULT), Compressor::Zstd];
+
+fn request(command: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());
+    writer.body().append_i32(command, 1).unwrap().append_str("text", &"a".repeat(5000)).unwrap();
+    writer.finish().unwrap();
+    message
+}
+
+fn compressed(message: &[u8], compressor: Compressor) -> Vec<u8> {
+    let mut out = Vec::new();
+    compress(message, compressor, &mut out).unwrap();
+    out
+}
+
+fn decoded(bytes: &[u8], max: usize) -> Result<Incoming, WireError> {
+    decode(Bytes::copy_from_slice(bytes), max)
+}
+
+/// An OP_COMPRESSED with these fields, whatever they say.
+fn wrapped(op_code: i32, claimed: i32, id: u8, data: &[u8]) -> Vec<u8> {
+    let length = i32::try_from(25 + data.len()).unwrap();
+    let mut message = Vec::new();
+    for field in [length, 1, 0, 2012, op_code, claimed] {
+        message.extend_from_slice(&field.to_le_bytes());
+    }
+    message.push(id);
+    message.extend_from_slice(data);
+    message
+}
+
+#[test]
+fn each_compressor_gives_back_what_it_was_given() {
+    let message = request("insert");
+    let plain = decoded(&message, 10_000).unwrap().message;
+    for compressor in ALL {
+        let bytes = compressed(&message, compressor);
+        assert!(compressor == Compressor::Noop || bytes.len() < message.len() / 2);
+        let incoming = decoded(&bytes, 10_000).unwrap();
+        assert_eq!(incoming.message, plain);
+        assert_eq!(incoming.compressor, Some(compressor));
+        assert!(compressor.is_built_in());
+    }
+}
+
+#[test]
+fn every_zlib_level_works_and_no_other_is_taken() {
+    let message = request("insert");
+    for level in -1..=9 {
+        let level = ZlibLevel::new(level).unwrap();
+        assert!(decoded(&compressed(&message, Compressor::Zlib(level)), 10_000).is_ok());
+    }
+    for level in [i32::MIN, -2, 10, 128, 256, i32::MAX] {
+        assert_eq!(ZlibLevel::new(level), Err(WireError::ZlibLevel { level }));
+    }
+}
+
+#[test]
+fn compressors_have_names_and_ids() {
+    for (id, name) in (0..).zip(["noop", "snappy", "zlib", "zstd"]) {
+        let compressor = Compressor::from_id(id).unwrap();
+        assert_eq!(name.parse(), Ok(compressor));
+        assert_eq!((compressor.id(), compressor.name()), (id, name));
+    }
+    for id in 4..=255 {
+        assert_eq!(Compressor::from_id(id), Err(WireError::UnknownCompressorId { id }));
+        assert!(decoded(&wrapped(2013, 10, id, b"0123456789"), 1000).is_err());
+    }
+    let unknown = WireError::UnknownCompressorName { name: "Snappy".to_owned() };
+    assert_eq!("Snappy".parse::<Compressor>(), Err(unknown));
+}
+
+// pitfall 43
+#[test]
+fn a_claim_above_the_limit_is_refused_before_inflating() {
+    // Data that no compressor could read: the claim alone must be enough to refuse it.
+    for id in 0..4 {
+        for claimed in [985, i32::MAX, -1, i32::MIN] {
+            let refused = decoded(&wrapped(2013, claimed, id, b"?"), 1000).unwrap_err();
+            assert_eq!(refused, WireError::UncompressedSize { claimed, max: 984 });
+        }
+    }
+}
+
+// pitfall 43
+#[test]
+fn data_that_holds_more_than_it_claims_is_not_inflated_past_the_claim() {
+    let message = request("insert");
+    let bytes: Vec<_> = ALL.iter().map(|with| compressed(&message, *with)).collect();
+    let actual = message.len() - 16;
+    for (compressor, bytes) in ALL.iter().zip(bytes) {
+        for claimed in [0, 1, actual - 1, actual + 1, 9000] {
+            let lying =
+                wrapped(2013, i32::try_from(claimed).unwrap(), compressor.id(), &bytes[25..]);
+            let refused = decoded(&lying, 10_000).unwrap_err();
+            match refused {
+                WireError::UncompressedSizeMismatch { claimed: said, actual: made } => {
+                    assert_eq!(said, claimed);
+                    let told_beforehand =
+                        matches!(compressor, Compressor::Noop | Compressor::Snappy);
+                    assert!(told_beforehand || made <= claimed + 1, "{compressor} made {made}");
+                }
+                WireError::Decompress { .. } => assert_eq!(*compressor, Compressor::Zstd),
+                other => panic!("{compressor}: {other}"),
+            }
+        }
+    }
+}
+
+// pitfall 43
+#[test]
+fn a_bomb_is_refused_by_its_claim_and_by_its_content() {
+    let mut message = Vec::new();
+    let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());
+    writer.body().append_str("x", &"\0".repeat(20_000_000)).unwrap();
+    writer.finish().unwrap();
+    for compressor in [Compressor::Zlib(ZlibLevel::DEFAULT), Compressor::Zstd] {
+        let bomb = compressed(&message, compressor);
+        assert!(bomb.len() < 100_000);
+        let honest = decoded(&bomb, 1_000_000).unwrap_err();
+        assert!(matches!(honest, WireError::UncompressedSize { max: 999_984, .. }));
+        let lying = wrapped(2013, 1000, compressor.id(), &bomb[25..]);
+        assert!(decoded(&lying, 1_000_000).is_err());
+    }
+}
+
+#[test]
+fn data_cut_short_or_followed_by_more_is_refused() {
+    let message = request("insert");
+    for compressor in ALL {
+        let bytes = compressed(&message, compressor);
+        let claimed = i32::try_from(message.len() - 16).unwrap();
+        for cut in 25..bytes.len() {
+            let short = wrapped(2013, claimed, compressor.id(), &bytes[25..cut]);
+            assert!(decoded(&short, 10_000).is_err(), "{compressor} cut at {cut}");
+        }
+        let more = [&bytes[25..], b"more"].concat();
+        assert!(decoded(&wrapped(2013, claimed, compressor.id(), &more), 10_000).is_err());
+    }
+}
+
+#[test]
+fn a_compressed_message_cannot_hold_another() {
+    let inner = compressed(&request("insert"), Compressor::Noop);
+    let claimed = i32::try_from(inner.len() - 16).unwrap();
+    let nested = wrapped(2012, claimed, 0, &inner[16..]);
+    assert_eq!(decoded(&nested, 10_000), Err(WireError::NestedCompression));
+    let again = compress(&inner, Compressor::Noop, &mut Vec::new());
+    assert_eq!(again, Err(WireError::NestedCompression));
+    let unknown = wrapped(2010, claimed, 0, &inner[16..]);
+    assert_eq!(decoded(&unknown, 10_000), Err(WireError::UnknownOpCode { op_code: 2010 }));
+}
+
+#[test]
+fn a_checksum_covers_the_message_as_it_was_before_compression() {
+    let body = DocumentBytes::try_from(rawdoc! { "insert": "c" }).unwrap();
+    let message = OpMsg::new(body).with_flags(MsgFlags::CHECKSUM_PRESENT);
+    let mut plain = Vec::new();
+    message.encode(77, 0, &mut plain).unwrap();
+    let mut bytes = compressed(&plain, Compressor::Noop);
+    let incoming = decoded(&bytes, 1000).unwrap();
+    assert_eq!(incoming.message, Message::Msg(message));
+    // The request id stands in the outer header alone, and is covered all the same.
+    bytes[4] ^= 1;
+    assert!(matches!(decoded(&bytes, 1000), Err(WireError::ChecksumMismatch { .. })));
+}
+
+// pitfall 46
+#[test]
+fn commands_with_secrets_and_hellos_are_never_compressed() {
+    let mut out = b"before".to_vec();
+    for command in [
+        "hello",
+        "isMaster",
+        "ismaster",
+        "saslStart",
+        "saslContinue",
+        "getnonce",
+        "authenticate",
+        "createUser",
+        "updateUser",
+        "copydbSaslStart",
+        "copydbgetnonce",
+        "copydb",
+    ] {
+        assert!(!may_compress(command));
+        let refused = compress(&request(command), Compressor::Snappy, &mut out).unwrap_err();
+        assert_eq!(refused, WireError::MustNotCompress { command: command.to_owned() });
+    }
+    let mut hello = Vec::new();
+    write_legacy_hello(&mut hello, 1, rawdoc! { "isMaster": 1 }).unwrap();
+    let refused = compress(&hello, Compressor::Snappy, &mut out).unwrap_err();
+    assert!(matches!(refused, WireError::MustNotCompress { .. }));
+    assert_eq!(out, b"before");
+    for command in ["insert", "ping", "find", "endSessions", "hello2", ""] {
+        assert!(may_compress(command));
+    }
+}
+
+// pitfall 46
+#[test]
+fn the_command_is_found_even_behind_a_sequence() {
+    let mut message = b"\0\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\x01\x06\0\0\0s\0\0".to_vec();
+    message.extend_from_slice(rawdoc! { "saslStart": 1 }.as_bytes());
+    message[0] = u8::try_from(message.len()).unwrap();
+    let refused = compress(&message, Compressor::Noop, &mut Vec::new()).unwrap_err();
+    assert_eq!(refused, WireError::MustNotCompress { command: "saslStart".to_owned() });
+}
+
+#[test]
+fn replies_may_be_compressed_whatever_their_first_key() {
+    let body = DocumentBytes::try_from(rawdoc! { "ismaster": true, "ok": 1 }).unwrap();
+    let mut message = Vec::new();
+    OpMsg::new(body.clone()).encode(2, 1, &mut message).unwrap();
+    assert!(decoded(&compressed(&message, Compressor::Zstd), 1000).is_ok());
+    let mut message = Vec::new();
+    let reply = OpReply::to_command(&body).unwrap();
+    reply.encode(2, 1, &mut message).unwrap();
+    let incoming = decoded(&compressed(&message, Compressor::Zstd), 1000).unwrap();
+    assert_eq!(incoming.message, Message::Reply(reply));
+}
+
+#[test]
+fn what_is_not_a_message_is_not_compressed() {
+    let message = request("insert");
+    for cut in 0..message.len() {
+        assert!(compress(&message[..cut], Compressor::Noop, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! Any bytes at all, read as a message: never a panic, never more memory than the limit, and what reads well can be
+//! written and reads the same again.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use steadfast_wire::{Framing, Incoming, Message, decode, frame, validate_document};
+
+/// Small enough that a claim above it is found often.
+const MAX_MESSAGE_SIZE: usize = 1 << 16;
+
+fuzz_target!(|data: &[u8]| {
+    if validate_document(data).is_ok() {
+        walk(data);
+    }
+    let framing = frame(data, MAX_MESSAGE_SIZE);
+    let Ok(incoming) = decode(Bytes::copy_from_slice(data), MAX_MESSAGE_SIZE) else {
+        return;
+    };
+    assert_eq!(framing, Ok(Framing::Complete { length: data.len() }));
+    reads_the_same_again(&incoming);
+    match &incoming.message {
+        Message::Msg(message) => walk(message.body.as_bytes()),
+        Message::Query(query) => walk(query.query.as_bytes()),
+        Message::Reply(reply) => reply.documents.iter().for_each(|reply| walk(reply.as_bytes())),
+        _ => {}
+    }
+});
+
+fn reads_the_same_again(incoming: &Incoming) {
+    let header = incoming.header;
+    let mut bytes = Vec::new();
+    incoming
+        .message
+        .encode(header.request_id, header.response_to, &mut bytes)
+        .expect("what was read can be written");
+    let again = decode(bytes.into(), 2 * MAX_MESSAGE_SIZE).expect("what was written can be read");
+    assert_eq!(again.message, incoming.message);
+}
+
+/// A document that was let through may hold values that make no sense, but walking it must not panic.
+fn walk(document: &[u8]) {
+    let raw = bson::RawDocument::from_bytes(document).expect("a length and a terminator");
+    let _ = bson::Document::try_from(raw);
+}
