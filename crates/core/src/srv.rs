@@ -1,13 +1,13 @@
 //! What the SRV and TXT records of a `mongodb+srv` name mean, without asking DNS for them.
 //!
 //! [`SrvName`] knows what to ask for and which hosts may be believed; [`SrvAnswer`] is what DNS
-//! said; [`SrvPoll`] keeps a sharded cluster's routers up to date with it.
+//! said first, and [`Renewal`] what it says later.
 
-mod poll;
+mod renewal;
 
 use std::{fmt, time::Duration};
 
-pub use self::poll::{SrvPoll, SrvUpdate};
+pub use self::renewal::Renewal;
 use crate::address::ServerAddress;
 
 /// The service that is asked for unless `srvServiceName` says otherwise.
@@ -180,18 +180,23 @@ impl SrvAnswer {
 pub fn choose<T>(
     mut hosts: Vec<T>,
     limit: u32,
-    mut random_below: impl FnMut(usize) -> usize,
+    random_below: impl FnMut(usize) -> usize,
 ) -> Vec<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if limit == 0 || limit >= hosts.len() {
         return hosts;
     }
-    for position in 0..limit {
-        let left = hosts.len() - position;
-        hosts.swap(position, position + random_below(left) % left);
-    }
+    shuffle(&mut hosts, limit, random_below);
     hosts.truncate(limit);
     hosts
+}
+
+/// Puts `count` of the items, chosen at random, to the front.
+fn shuffle<T>(items: &mut [T], count: usize, mut random_below: impl FnMut(usize) -> usize) {
+    for position in 0..count {
+        let left = items.len() - position;
+        items.swap(position, position + random_below(left) % left);
+    }
 }
 
 /// A name of three or more parts is itself one of its domain's; a shorter one is the domain.

@@ -1,9 +1,6 @@
-//! Which hosts are believed, which are chosen, and how polling goes on.
-
-use std::collections::BTreeSet;
+//! Which hosts are believed, which are chosen, and what a later answer changes.
 
 use super::*;
-use crate::description::TopologyType;
 
 fn record(host: &str, port: u16, ttl: u64) -> SrvRecord {
     SrvRecord { host: host.to_owned(), port, ttl: Duration::from_secs(ttl) }
@@ -118,86 +115,34 @@ fn the_limit_is_kept_and_every_host_can_be_chosen() {
     assert_eq!(choose(hosts(), 2, |_| usize::MAX / 2).len(), 2);
 }
 
-const HEARTBEAT: Duration = Duration::from_secs(10);
-
-fn addresses(hosts: &[&str]) -> BTreeSet<ServerAddress> {
-    hosts
-        .iter()
-        .map(|host| ServerAddress::parse(format!("{host}.example.com:1")).unwrap())
-        .collect()
-}
-
 fn records(hosts: &[&str], ttl: u64) -> Vec<SrvRecord> {
     hosts.iter().map(|host| record(&format!("{host}.example.com."), 1, ttl)).collect()
 }
 
-fn poll(max_hosts: u32) -> SrvPoll {
-    SrvPoll::new(name("srv.example.com"), &records(&["a"], 300), max_hosts, HEARTBEAT)
-}
-
 #[test]
-fn polling_follows_the_shortest_ttl_but_not_below_a_minute() {
-    let mut poll = poll(0);
-    assert_eq!(poll.interval(), Duration::from_secs(300));
+fn a_later_answer_is_good_for_its_shortest_ttl() {
     let mut answer = records(&["a"], 500);
     answer.extend(records(&["b"], 90));
-    poll.on_answer(&answer, &addresses(&["a"]), |_| 0);
-    assert_eq!(poll.interval(), Duration::from_secs(90));
-    poll.on_answer(&records(&["a"], 1), &addresses(&["a"]), |_| 0);
-    assert_eq!(poll.interval(), Duration::from_secs(60));
+    let renewal = name("srv.example.com").renew(&answer, |_| 0);
+    assert_eq!(renewal.lowest_ttl, Some(Duration::from_secs(90)));
+    assert_eq!(renewal.hosts.len(), 2);
 }
 
 #[test]
-fn a_failure_changes_nothing_and_is_followed_by_a_quick_try() {
-    let mut poll = poll(0);
-    let update = poll.on_failure("timed out");
-    assert!(update.added.is_empty() && update.removed.is_empty());
-    assert!(update.warnings[0].contains("timed out"));
-    assert_eq!(poll.interval(), HEARTBEAT);
+fn a_later_answer_without_believable_hosts_changes_nothing() {
     for answer in [Vec::new(), vec![record("db.evil.com", 1, 300)]] {
-        let update = poll.on_answer(&answer, &addresses(&["a"]), |_| 0);
-        assert!(update.added.is_empty() && update.removed.is_empty());
-        assert!(!update.warnings.is_empty());
-        assert_eq!(poll.interval(), HEARTBEAT);
+        let renewal = name("srv.example.com").renew(&answer, |_| 0);
+        assert!(renewal.hosts.is_empty() && renewal.lowest_ttl.is_none());
+        assert!(!renewal.warnings.is_empty());
     }
-    poll.on_answer(&records(&["a"], 120), &addresses(&["a"]), |_| 0);
-    assert_eq!(poll.interval(), Duration::from_secs(120));
 }
 
 #[test]
-fn hosts_come_and_go_and_strangers_are_left_out() {
+fn a_host_outside_of_the_domain_spoils_no_other_in_a_later_answer() {
     // pitfall 46
-    let mut answer = records(&["b", "c"], 60);
-    answer.push(record("db.evil.com", 1, 60));
-    let update = poll(0).on_answer(&answer, &addresses(&["a", "b"]), |_| 0);
-    assert_eq!(update.added, addresses(&["c"]).into_iter().collect::<Vec<_>>());
-    assert_eq!(update.removed, addresses(&["a"]).into_iter().collect::<Vec<_>>());
-    assert!(update.warnings[0].contains("db.evil.com"));
-}
-
-#[test]
-fn the_limit_fills_up_with_new_hosts_and_keeps_the_old() {
-    let answer = records(&["a", "b", "c", "d"], 60);
-    let update = poll(2).on_answer(&answer, &addresses(&["a", "x"]), |_| 0);
-    assert_eq!(update.added.len(), 1);
-    assert_eq!(update.removed, addresses(&["x"]).into_iter().collect::<Vec<_>>());
-    let full = poll(2).on_answer(&answer, &addresses(&["a", "b"]), |_| 0);
-    assert_eq!(full, SrvUpdate::default());
-    let mut all = poll(9).on_answer(&answer, &addresses(&["a"]), |_| 0);
-    all.added.sort();
-    assert_eq!(all.added, addresses(&["b", "c", "d"]).into_iter().collect::<Vec<_>>());
-}
-
-#[test]
-fn only_sharded_and_unknown_topologies_are_polled() {
-    for (topology, polled) in [
-        (TopologyType::Sharded, true),
-        (TopologyType::Unknown, true),
-        (TopologyType::Single, false),
-        (TopologyType::LoadBalanced, false),
-        (TopologyType::ReplicaSetNoPrimary, false),
-        (TopologyType::ReplicaSetWithPrimary, false),
-    ] {
-        assert_eq!(SrvPoll::polls(topology), polled);
-    }
+    let mut answer = records(&["a"], 300);
+    answer.push(record("db.evil.com", 1, 300));
+    let renewal = name("srv.example.com").renew(&answer, |_| 0);
+    assert_eq!(renewal.hosts, [ServerAddress::parse("a.example.com:1").unwrap()]);
+    assert_eq!(renewal.warnings.len(), 1);
 }

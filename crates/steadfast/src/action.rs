@@ -1,0 +1,90 @@
+//! What a user asks for, as builders that are awaited.
+//!
+//! Each method of [`Client`](crate::Client), [`Database`](crate::Database) and
+//! [`Collection`](crate::Collection) that talks to a server returns one of these: call setters on
+//! it, then `.await` it.
+
+/// Makes an action awaitable: `.await` runs its `execute`.
+macro_rules! awaitable {
+    ([$($generics:tt)*] $action:ty => $output:ty) => {
+        impl<$($generics)*> std::future::IntoFuture for $action {
+            type Output = $crate::error::Result<$output>;
+            type IntoFuture = $crate::action::ActionFuture<'a, $output>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                Box::pin(self.execute())
+            }
+        }
+    };
+}
+
+/// The future of an action.
+pub type ActionFuture<'a, T> =
+    std::pin::Pin<Box<dyn Future<Output = crate::error::Result<T>> + Send + 'a>>;
+
+mod aggregate;
+mod bulk_write;
+mod count;
+mod create_collection;
+mod create_index;
+mod delete;
+mod distinct;
+mod drop;
+mod drop_index;
+mod find;
+mod find_one_and;
+mod insert_many;
+mod insert_one;
+mod list_collections;
+mod list_databases;
+mod list_indexes;
+mod replace_one;
+mod run_command;
+mod search_index;
+mod update;
+mod write;
+
+pub use crate::client::{Shutdown, WarmConnectionPool};
+
+pub use self::{
+    aggregate::Aggregate,
+    count::{CountDocuments, EstimatedDocumentCount},
+    create_collection::CreateCollection,
+    create_index::CreateIndex,
+    distinct::Distinct,
+    drop::{DropCollection, DropDatabase},
+    drop_index::DropIndex,
+    find::{Find, FindOne},
+    bulk_write::BulkWrite,
+    delete::Delete,
+    find_one_and::{FindOneAndDelete, FindOneAndReplace, FindOneAndUpdate},
+    insert_many::InsertMany,
+    insert_one::InsertOne,
+    replace_one::ReplaceOne,
+    update::Update,
+    list_collections::ListCollections,
+    list_databases::ListDatabases,
+    list_indexes::ListIndexes,
+    run_command::{RunCommand, RunCursorCommand},
+    search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
+};
+
+/// Marks an action that lists things with all that is known of them.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ListSpecifications;
+
+/// Marks an action that lists names.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ListNames;
+
+/// Marks an action on one thing.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Single;
+
+/// Marks an action on several things.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Multiple;

@@ -1,0 +1,73 @@
+//! Counting documents.
+
+use bson::Document;
+
+use crate::{
+    Collection,
+    collection::Handle,
+    error::Result,
+    operation::{collections::forgive_missing, count, reading},
+    options::{CountOptions, EstimatedDocumentCountOptions},
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// How many documents the collection has by its own account: fast, and after a crash or on a
+    /// sharded cluster perhaps not quite right.
+    pub fn estimated_document_count(&self) -> EstimatedDocumentCount<'_> {
+        EstimatedDocumentCount { collection: &self.handle, options: None }
+    }
+
+    /// How many documents match `filter`: exact, and they are looked at to know.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let old = books.count_documents(doc! { "year": { "$lt": 1900 } }).await?;
+    /// println!("{old} books of the nineteenth century or before");
+    /// # Ok(()) }
+    /// ```
+    pub fn count_documents(&self, filter: Document) -> CountDocuments<'_> {
+        CountDocuments { collection: &self.handle, filter, options: None }
+    }
+}
+
+/// Asks how many documents there are, about. See [`Collection::estimated_document_count`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct EstimatedDocumentCount<'a> {
+    collection: &'a Handle,
+    pub(crate) options: Option<EstimatedDocumentCountOptions>,
+}
+
+impl EstimatedDocumentCount<'_> {
+    async fn execute(self) -> Result<u64> {
+        let command = count::estimated(self.collection, self.options.as_ref())?;
+        match self.collection.client.run(command).await {
+            Ok(reply) => reading(&reply, count::read_estimated),
+            // A collection that is not there has no documents.
+            Err(error) => forgive_missing(error),
+        }
+    }
+}
+
+awaitable!(['a] EstimatedDocumentCount<'a> => u64);
+
+/// Counts documents. See [`Collection::count_documents`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct CountDocuments<'a> {
+    collection: &'a Handle,
+    filter: Document,
+    pub(crate) options: Option<CountOptions>,
+}
+
+impl CountDocuments<'_> {
+    async fn execute(self) -> Result<u64> {
+        let command = count::documents(self.collection, &self.filter, self.options.as_ref())?;
+        let reply = self.collection.client.run(command).await?;
+        reading(&reply, count::read_documents)
+    }
+}
+
+awaitable!(['a] CountDocuments<'a> => u64);

@@ -1,0 +1,40 @@
+//! Finding the distinct values of a field.
+
+use bson::{Bson, Document};
+
+use crate::{
+    Collection,
+    collection::Handle,
+    error::Result,
+    operation::{distinct, reading},
+    options::DistinctOptions,
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// The distinct values that the field has in the documents that match `filter`.
+    pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct<'_> {
+        let field = field_name.as_ref().to_owned();
+        Distinct { collection: &self.handle, field, filter, options: None }
+    }
+}
+
+/// Finds distinct values. See [`Collection::distinct`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Distinct<'a> {
+    collection: &'a Handle,
+    field: String,
+    filter: Document,
+    pub(crate) options: Option<DistinctOptions>,
+}
+
+impl Distinct<'_> {
+    async fn execute(self) -> Result<Vec<Bson>> {
+        let Self { collection, field, filter, options } = self;
+        let command = distinct::distinct(collection, &field, &filter, options.as_ref())?;
+        let reply = collection.client.run(command).await?;
+        reading(&reply, distinct::read)
+    }
+}
+
+awaitable!(['a] Distinct<'a> => Vec<Bson>);

@@ -1,0 +1,66 @@
+//! Dropping databases and collections.
+
+use crate::{
+    Collection, Database,
+    collection::Handle,
+    error::Result,
+    operation::{
+        collections::{self, forgive_missing},
+        databases, read_nothing, reading,
+    },
+    options::{DropCollectionOptions, DropDatabaseOptions},
+};
+
+impl Database {
+    /// Drops the database with all that is in it. It is no error if it is not there.
+    pub fn drop(&self) -> DropDatabase<'_> {
+        DropDatabase { database: self, options: None }
+    }
+}
+
+impl<T: Send + Sync> Collection<T> {
+    /// Drops the collection with its documents and indexes. It is no error if it is not there.
+    pub fn drop(&self) -> DropCollection<'_> {
+        DropCollection { collection: &self.handle, options: None }
+    }
+}
+
+/// Drops a database. See [`Database::drop`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DropDatabase<'a> {
+    database: &'a Database,
+    pub(crate) options: Option<DropDatabaseOptions>,
+}
+
+impl DropDatabase<'_> {
+    async fn execute(self) -> Result<()> {
+        let command = databases::drop(self.database, self.options.as_ref())?;
+        match self.database.client.run(command).await {
+            Ok(reply) => reading(&reply, read_nothing),
+            Err(error) => forgive_missing(error),
+        }
+    }
+}
+
+awaitable!(['a] DropDatabase<'a> => ());
+
+/// Drops a collection. See [`Collection::drop`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DropCollection<'a> {
+    collection: &'a Handle,
+    pub(crate) options: Option<DropCollectionOptions>,
+}
+
+impl DropCollection<'_> {
+    async fn execute(self) -> Result<()> {
+        let command = collections::drop(self.collection, self.options.as_ref())?;
+        match self.collection.client.run(command).await {
+            Ok(reply) => reading(&reply, read_nothing),
+            Err(error) => forgive_missing(error),
+        }
+    }
+}
+
+awaitable!(['a] DropCollection<'a> => ());

@@ -1,0 +1,93 @@
+//! Finding documents.
+
+use std::marker::PhantomData;
+
+use bson::Document;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Collection, Cursor,
+    collection::Handle,
+    error::Result,
+    operation::find,
+    options::{FindOneOptions, FindOptions},
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// Finds the documents that match `filter`.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let mut cursor = books
+    ///     .find(doc! { "author": "George Orwell" })
+    ///     .sort(doc! { "year": 1 })
+    ///     .limit(10)
+    ///     .await?;
+    /// while cursor.advance().await? {
+    ///     println!("{}", cursor.deserialize_current()?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn find(&self, filter: Document) -> Find<'_, T> {
+        Find { collection: &self.handle, filter, options: None, documents: PhantomData }
+    }
+}
+
+impl<T: DeserializeOwned + Send + Sync> Collection<T> {
+    /// Finds a document that matches `filter`: the first in the order of `sort`, if that is set.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// if let Some(book) = books.find_one(doc! { "title": "1984" }).await? {
+    ///     println!("{book}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn find_one(&self, filter: Document) -> FindOne<'_, T> {
+        FindOne { collection: &self.handle, filter, options: None, documents: PhantomData }
+    }
+}
+
+/// Finds documents. See [`Collection::find`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Find<'a, T: Send + Sync> {
+    collection: &'a Handle,
+    filter: Document,
+    pub(crate) options: Option<FindOptions>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T: Send + Sync> Find<'_, T> {
+    async fn execute(self) -> Result<Cursor<T>> {
+        let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
+        Cursor::open(&self.collection.client, command, more).await
+    }
+}
+
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>);
+
+/// Finds one document. See [`Collection::find_one`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct FindOne<'a, T: Send + Sync> {
+    collection: &'a Handle,
+    filter: Document,
+    pub(crate) options: Option<FindOneOptions>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned + Send + Sync> FindOne<'_, T> {
+    async fn execute(self) -> Result<Option<T>> {
+        let options = FindOptions::from(self.options.unwrap_or_default());
+        let (command, more) = find::find(self.collection, &self.filter, Some(&options))?;
+        let mut cursor = Cursor::open(&self.collection.client, command, more).await?;
+        if cursor.advance().await? { cursor.deserialize_current().map(Some) } else { Ok(None) }
+    }
+}
+
+awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOne<'a, T> => Option<T>);

@@ -1,0 +1,57 @@
+//! Listing databases.
+
+use std::marker::PhantomData;
+
+use super::{ListNames, ListSpecifications};
+use crate::{
+    Client,
+    error::Result,
+    operation::{databases, reading},
+    options::ListDatabasesOptions,
+    results::DatabaseSpecification,
+};
+
+impl Client {
+    /// What databases there are, and how large.
+    pub fn list_databases(&self) -> ListDatabases<'_> {
+        ListDatabases { client: self, options: None, mode: PhantomData }
+    }
+
+    /// The names of the databases.
+    pub fn list_database_names(&self) -> ListDatabases<'_, ListNames> {
+        ListDatabases { client: self, options: None, mode: PhantomData }
+    }
+}
+
+/// Lists databases. See [`Client::list_databases`] and [`Client::list_database_names`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ListDatabases<'a, M = ListSpecifications> {
+    client: &'a Client,
+    pub(crate) options: Option<ListDatabasesOptions>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<M> ListDatabases<'_, M> {
+    async fn list(self, name_only: bool) -> Result<Vec<DatabaseSpecification>> {
+        let command = databases::list(name_only, self.options.as_ref())?;
+        let reply = self.client.run(command).await?;
+        reading(&reply, databases::read_list)
+    }
+}
+
+impl ListDatabases<'_, ListSpecifications> {
+    async fn execute(self) -> Result<Vec<DatabaseSpecification>> {
+        self.list(false).await
+    }
+}
+
+impl ListDatabases<'_, ListNames> {
+    async fn execute(self) -> Result<Vec<String>> {
+        let databases = self.list(true).await?;
+        Ok(databases.into_iter().map(|database| database.name).collect())
+    }
+}
+
+awaitable!(['a] ListDatabases<'a, ListSpecifications> => Vec<DatabaseSpecification>);
+awaitable!(['a] ListDatabases<'a, ListNames> => Vec<String>);

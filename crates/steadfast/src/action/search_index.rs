@@ -1,0 +1,177 @@
+//! Making, changing, listing and dropping search indexes.
+
+use std::marker::PhantomData;
+
+use bson::Document;
+
+use super::{Multiple, Single};
+use crate::{
+    Collection, Cursor, SearchIndexModel,
+    collection::Handle,
+    error::{Error, Result},
+    operation::{
+        aggregate::{self, Source},
+        collections::forgive_missing,
+        read_nothing, reading, search_indexes,
+    },
+    options::{
+        AggregateOptions, CreateSearchIndexOptions, DropSearchIndexOptions, ListSearchIndexOptions,
+        UpdateSearchIndexOptions,
+    },
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// Has a search index made. Returns its name at once; the server makes it in the background.
+    pub fn create_search_index(&self, model: SearchIndexModel) -> CreateSearchIndex<'_, Single> {
+        CreateSearchIndex::new(&self.handle, vec![model])
+    }
+
+    /// Has several search indexes made. Returns their names at once; the server makes them in the
+    /// background.
+    pub fn create_search_indexes(
+        &self,
+        models: impl IntoIterator<Item = SearchIndexModel>,
+    ) -> CreateSearchIndex<'_, Multiple> {
+        CreateSearchIndex::new(&self.handle, models.into_iter().collect())
+    }
+
+    /// Gives the search index `name` another definition.
+    pub fn update_search_index(
+        &self,
+        name: impl Into<String>,
+        definition: Document,
+    ) -> UpdateSearchIndex<'_> {
+        let name = name.into();
+        UpdateSearchIndex { collection: &self.handle, name, definition, options: None }
+    }
+
+    /// Drops the search index `name`. It is no error if the collection is not there.
+    pub fn drop_search_index(&self, name: impl Into<String>) -> DropSearchIndex<'_> {
+        DropSearchIndex { collection: &self.handle, name: name.into(), options: None }
+    }
+
+    /// What search indexes the collection has, and how far each has come.
+    pub fn list_search_indexes(&self) -> ListSearchIndexes<'_> {
+        ListSearchIndexes {
+            collection: &self.handle,
+            name: None,
+            aggregate_options: None,
+            options: None,
+        }
+    }
+}
+
+/// Makes search indexes. See [`Collection::create_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct CreateSearchIndex<'a, M = Single> {
+    collection: &'a Handle,
+    models: Vec<SearchIndexModel>,
+    pub(crate) options: Option<CreateSearchIndexOptions>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<'a, M> CreateSearchIndex<'a, M> {
+    fn new(collection: &'a Handle, models: Vec<SearchIndexModel>) -> Self {
+        Self { collection, models, options: None, mode: PhantomData }
+    }
+
+    async fn create(self) -> Result<Vec<String>> {
+        let command = search_indexes::create(self.collection, &self.models)?;
+        let reply = self.collection.client.run(command).await?;
+        reading(&reply, search_indexes::read_create)
+    }
+}
+
+impl CreateSearchIndex<'_, Single> {
+    async fn execute(self) -> Result<String> {
+        let names = self.create().await?;
+        <[String; 1]>::try_from(names).map(|[name]| name).map_err(|names| {
+            Error::invalid_response(format!("one search index was made, {} named", names.len()))
+        })
+    }
+}
+
+impl CreateSearchIndex<'_, Multiple> {
+    async fn execute(self) -> Result<Vec<String>> {
+        self.create().await
+    }
+}
+
+awaitable!(['a] CreateSearchIndex<'a, Single> => String);
+awaitable!(['a] CreateSearchIndex<'a, Multiple> => Vec<String>);
+
+/// Changes a search index. See [`Collection::update_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct UpdateSearchIndex<'a> {
+    collection: &'a Handle,
+    name: String,
+    definition: Document,
+    pub(crate) options: Option<UpdateSearchIndexOptions>,
+}
+
+impl UpdateSearchIndex<'_> {
+    async fn execute(self) -> Result<()> {
+        let command = search_indexes::update(self.collection, &self.name, &self.definition)?;
+        let reply = self.collection.client.run(command).await?;
+        reading(&reply, read_nothing)
+    }
+}
+
+awaitable!(['a] UpdateSearchIndex<'a> => ());
+
+/// Drops a search index. See [`Collection::drop_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DropSearchIndex<'a> {
+    collection: &'a Handle,
+    name: String,
+    pub(crate) options: Option<DropSearchIndexOptions>,
+}
+
+impl DropSearchIndex<'_> {
+    async fn execute(self) -> Result<()> {
+        let command = search_indexes::drop(self.collection, &self.name)?;
+        match self.collection.client.run(command).await {
+            Ok(reply) => reading(&reply, read_nothing),
+            Err(error) => forgive_missing(error),
+        }
+    }
+}
+
+awaitable!(['a] DropSearchIndex<'a> => ());
+
+/// Lists search indexes. See [`Collection::list_search_indexes`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ListSearchIndexes<'a> {
+    collection: &'a Handle,
+    name: Option<String>,
+    aggregate_options: Option<AggregateOptions>,
+    pub(crate) options: Option<ListSearchIndexOptions>,
+}
+
+impl ListSearchIndexes<'_> {
+    /// Lists only the index of this name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How the pipeline that lists them is run.
+    pub fn aggregate_options(mut self, value: AggregateOptions) -> Self {
+        self.aggregate_options = Some(value);
+        self
+    }
+
+    async fn execute(self) -> Result<Cursor<Document>> {
+        let pipeline = search_indexes::listing(self.name.as_deref());
+        let source = Source::Unconcerned(self.collection);
+        let options = self.aggregate_options.as_ref();
+        let (command, more) = aggregate::aggregate(source, &pipeline, options)?;
+        Cursor::open(&self.collection.client, command, more).await
+    }
+}
+
+awaitable!(['a] ListSearchIndexes<'a> => Cursor<Document>);

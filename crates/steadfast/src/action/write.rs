@@ -1,0 +1,83 @@
+//! What several actions that write have in common.
+
+use bson::RawDocument;
+use steadfast_core::selection::Target;
+
+use crate::{
+    Client,
+    collection::Handle,
+    command::Command,
+    error::{Error, ErrorKind, Result},
+    operation::{
+        bulk::{self, Statements, Tally},
+        reading,
+        write::Settings,
+    },
+    trace,
+};
+
+/// The first wire version (of servers 4.4) on which deletes and `findAndModify` take a hint.
+const HINTS_EVERYWHERE: i32 = 9;
+
+/// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
+pub(super) async fn run<T: Default>(
+    client: &Client,
+    command: Command,
+    read: impl FnOnce(&RawDocument) -> Result<T>,
+) -> Result<T> {
+    let acknowledged = command.acknowledged;
+    let reply = client.run(command).await?;
+    if acknowledged { reading(&reply, read) } else { Ok(T::default()) }
+}
+
+/// Refuses a hint that the server would ignore the write for, if it could not say so.
+///
+/// The CRUD specification: an older server reports the option as an error, which an unacknowledged
+/// write would never hear.
+pub(super) async fn check_unheard_hint(client: &Client, operation: trace::Operation<'_>) -> Result<()> {
+    let selected = client.topology().select(Target::Write, &[], operation).await?;
+    let version = selected.description().map(|server| server.max_wire_version);
+    if version.is_some_and(|version| version < HINTS_EVERYWHERE) {
+        let message = "before 4.4, it takes no hint for this write, and with w: 0 could not say so";
+        let error = Error::new(ErrorKind::IncompatibleServer { message: message.to_owned() });
+        return Err(error.with_server(&selected.server.address));
+    }
+    Ok(())
+}
+
+/// How an operation of several batches ended: what was answered, and the error that kept the next
+/// batch from being.
+pub(super) type Ended = (Tally, Option<Error>);
+
+/// Carries out writes batch by batch.
+pub(super) async fn run_batches(
+    name: &str,
+    collection: &Handle,
+    mut statements: Statements,
+    settings: &Settings<'_>,
+) -> Result<Ended> {
+    let client = &collection.client;
+    let operation_id = client.begin_operation();
+    let operation = trace::Operation { name, id: operation_id };
+    let limits = client.write_limits(operation).await?;
+    let batches = bulk::plan(&statements, collection, settings, &limits)?;
+    let mut tally = Tally::default();
+    for (done, batch) in (1..).zip(&batches) {
+        let followed = done < batches.len();
+        let command = bulk::command(collection, settings, &mut statements, batch, followed)?;
+        let acknowledged = command.acknowledged;
+        let reply = match client.run_as_part_of(operation_id, command).await {
+            Ok(reply) => reply,
+            Err(error) => return Ok((tally, Some(error))),
+        };
+        if !acknowledged {
+            tally.count_unanswered(&mut statements, batch);
+        } else if let Err(error) = tally.count(&mut statements, batch, settings.ordered, &reply) {
+            return Ok((tally, Some(error)));
+        }
+        if settings.ordered && tally.has_write_errors() {
+            break;
+        }
+    }
+    Ok((tally, None))
+}

@@ -1,0 +1,32 @@
+//! PLAIN (RFC 4616): the password as it is, for servers that ask an LDAP directory. Only sensible
+//! over TLS.
+
+use steadfast_core::credential::AuthMechanism;
+
+use super::error::{AuthError, Cause};
+
+/// The one message of the conversation.
+pub(super) fn message(username: &str, password: &str) -> Result<Vec<u8>, AuthError> {
+    if username.contains('\0') || password.contains('\0') {
+        return Err(AuthError::new(AuthMechanism::Plain, Cause::NulCharacter));
+    }
+    Ok([b"\0", username.as_bytes(), b"\0", password.as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_separated_by_nul() {
+        assert_eq!(message("user", "pencil").unwrap(), b"\0user\0pencil");
+    }
+
+    #[test]
+    fn a_part_cannot_contain_the_separator() {
+        for (username, password) in [("us\0er", "x"), ("user", "x\0y")] {
+            let error = message(username, password).unwrap_err();
+            assert_eq!(error.cause(), &Cause::NulCharacter);
+        }
+    }
+}

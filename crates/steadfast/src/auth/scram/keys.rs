@@ -1,0 +1,272 @@
+//! From a password to the two keys of a SCRAM conversation, and the memory of keys once derived.
+//!
+//! Deriving is slow on purpose (thousands of hash rounds), so it happens once for each salt that a
+//! server sends, and [`KeyRequest`] is apart from the conversation, so that it can be carried to a
+//! thread where waiting hurts nobody.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use steadfast_core::credential::AuthMechanism;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::auth::error::{AuthError, Cause};
+
+/// The hash function of a SCRAM mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hash {
+    /// SCRAM-SHA-1.
+    Sha1,
+    /// SCRAM-SHA-256.
+    Sha256,
+}
+
+impl Hash {
+    /// The mechanism built on it.
+    pub(crate) fn mechanism(self) -> AuthMechanism {
+        match self {
+            Self::Sha1 => AuthMechanism::ScramSha1,
+            Self::Sha256 => AuthMechanism::ScramSha256,
+        }
+    }
+
+    /// What the mechanism calls the password: for SHA-1 a digest of user name and password as
+    /// MongoDB has always stored it, for SHA-256 the password itself after SASLprep. The
+    /// authentication specification forbids SASLprep of user names, and of passwords in SHA-1.
+    pub(crate) fn prepare_password(
+        self,
+        username: &str,
+        password: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, AuthError> {
+        match self {
+            Self::Sha1 => Ok(digested_password(username, password)),
+            Self::Sha256 => match stringprep::saslprep(password) {
+                Ok(prepared) => Ok(Zeroizing::new(prepared.into_owned().into_bytes())),
+                Err(_) => Err(AuthError::new(self.mechanism(), Cause::ForbiddenPassword)),
+            },
+        }
+    }
+
+    pub(super) fn digest(self, data: &[u8]) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(match self {
+            Self::Sha1 => Sha1::digest(data).to_vec(),
+            Self::Sha256 => Sha256::digest(data).to_vec(),
+        })
+    }
+
+    pub(super) fn hmac(self, key: &[u8], data: &[u8]) -> Zeroizing<Vec<u8>> {
+        match self {
+            Self::Sha1 => mac::<Hmac<Sha1>>(key, data),
+            Self::Sha256 => mac::<Hmac<Sha256>>(key, data),
+        }
+    }
+
+    /// RFC 5802's `Hi`.
+    fn salted_password(self, password: &[u8], salt: &[u8], iterations: u32) -> Zeroizing<Vec<u8>> {
+        match self {
+            Self::Sha1 => {
+                let mut salted = Zeroizing::new(vec![0; 20]);
+                pbkdf2::pbkdf2_hmac::<Sha1>(password, salt, iterations, &mut salted);
+                salted
+            }
+            Self::Sha256 => {
+                let mut salted = Zeroizing::new(vec![0; 32]);
+                pbkdf2::pbkdf2_hmac::<Sha256>(password, salt, iterations, &mut salted);
+                salted
+            }
+        }
+    }
+}
+
+fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(data);
+    Zeroizing::new(mac.finalize().into_bytes().to_vec())
+}
+
+fn digested_password(username: &str, password: &str) -> Zeroizing<Vec<u8>> {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut md5 = Md5::new();
+    md5.update(username);
+    md5.update(":mongo:");
+    md5.update(password);
+    let mut digest = md5.finalize();
+    let mut hex = Zeroizing::new(Vec::with_capacity(2 * digest.len()));
+    for byte in &digest {
+        hex.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
+    }
+    digest.as_mut_slice().zeroize();
+    hex
+}
+
+/// All that is needed to derive the keys that a server's challenge asks for.
+pub(crate) struct KeyRequest {
+    pub(super) hash: Hash,
+    pub(super) password: Zeroizing<Vec<u8>>,
+    pub(super) salt: Vec<u8>,
+    pub(super) iterations: u32,
+}
+
+impl KeyRequest {
+    /// Derives the keys: thousands of hash rounds, some milliseconds and up to a second of work.
+    pub(crate) fn derive(&self) -> Keys {
+        let salted = self.hash.salted_password(&self.password, &self.salt, self.iterations);
+        Keys {
+            client: self.hash.hmac(&salted, b"Client Key"),
+            server: self.hash.hmac(&salted, b"Server Key"),
+        }
+    }
+}
+
+impl fmt::Debug for KeyRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRequest")
+            .field("hash", &self.hash)
+            .field("iterations", &self.iterations)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The keys of one password, salt and iteration count; wiped from memory when dropped.
+pub(crate) struct Keys {
+    pub(super) client: Zeroizing<Vec<u8>>,
+    pub(super) server: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys([redacted])")
+    }
+}
+
+/// The keys derived for one credential. The authentication specification demands such a memory:
+/// without it every new connection would cost thousands of hash rounds.
+///
+/// Members of a deployment share their users, hence their salts, so one entry for each hash
+/// function is what is used; the bound is for servers that send a new salt each time.
+#[derive(Debug, Default)]
+pub(crate) struct KeyCache {
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+struct Entry {
+    hash: Hash,
+    salt: Vec<u8>,
+    iterations: u32,
+    keys: Arc<Keys>,
+}
+
+impl Entry {
+    fn answers(&self, request: &KeyRequest) -> bool {
+        self.hash == request.hash
+            && self.iterations == request.iterations
+            && self.salt == request.salt
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}/{}", self.hash, self.iterations)
+    }
+}
+
+impl KeyCache {
+    /// How many keys are kept; the oldest make room for new ones.
+    const CAPACITY: usize = 8;
+
+    /// The keys asked for, if they were derived before.
+    pub(crate) fn find(&self, request: &KeyRequest) -> Option<Arc<Keys>> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|entry| entry.answers(request)).map(|entry| entry.keys.clone())
+    }
+
+    /// Keeps keys. Only for a server that proved to know the password: an impostor must not push
+    /// good keys out.
+    pub(crate) fn keep(&self, request: &KeyRequest, keys: Arc<Keys>) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.iter().any(|entry| entry.answers(request)) {
+            return;
+        }
+        if entries.len() == Self::CAPACITY {
+            entries.pop_front();
+        }
+        let KeyRequest { hash, salt, iterations, .. } = request;
+        entries.push_back(Entry { hash: *hash, salt: salt.clone(), iterations: *iterations, keys });
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.lock().unwrap().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(salt: u8) -> KeyRequest {
+        KeyRequest {
+            hash: Hash::Sha256,
+            password: Zeroizing::new(b"pencil".to_vec()),
+            salt: vec![salt],
+            iterations: 1,
+        }
+    }
+
+    #[test]
+    fn sha_256_passwords_go_through_saslprep() {
+        // The authentication specification's own examples: soft hyphens vanish, compatibility
+        // characters are replaced.
+        for (typed, prepared) in [("I\u{AD}X", "IX"), ("\u{2168}", "IX"), ("\u{2163}", "IV")] {
+            let found = Hash::Sha256.prepare_password("user", typed).unwrap();
+            assert_eq!(found.as_slice(), prepared.as_bytes());
+        }
+        let error = Hash::Sha256.prepare_password("user", "bell\u{7}").unwrap_err();
+        assert_eq!(error.cause(), &Cause::ForbiddenPassword);
+        assert!(!error.to_string().contains("bell"));
+    }
+
+    #[test]
+    fn sha_1_passwords_are_digested_with_the_user_name_and_never_prepared() {
+        let found = Hash::Sha1.prepare_password("user", "pencil").unwrap();
+        assert_eq!(found.as_slice(), b"1c33006ec1ffd90f9cadcbcc0e118200");
+        assert!(Hash::Sha1.prepare_password("user", "bell\u{7}").is_ok());
+    }
+
+    #[test]
+    fn keys_are_found_again_by_hash_salt_and_iterations() {
+        let cache = KeyCache::default();
+        cache.keep(&request(1), Arc::new(request(1).derive()));
+        assert!(cache.find(&request(1)).is_some());
+        assert!(cache.find(&request(2)).is_none());
+        assert!(cache.find(&KeyRequest { iterations: 2, ..request(1) }).is_none());
+        assert!(cache.find(&KeyRequest { hash: Hash::Sha1, ..request(1) }).is_none());
+    }
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let cache = KeyCache::default();
+        for salt in 0..20 {
+            cache.keep(&request(salt), Arc::new(request(salt).derive()));
+            cache.keep(&request(salt), Arc::new(request(salt).derive()));
+        }
+        assert_eq!(cache.len(), KeyCache::CAPACITY);
+        assert!(cache.find(&request(19)).is_some());
+        assert!(cache.find(&request(0)).is_none());
+    }
+
+    #[test]
+    fn keys_are_not_shown() {
+        // pitfall 40
+        let shown = format!("{:?} {:?}", request(1), request(1).derive());
+        assert!(shown.contains("[redacted]"), "{shown}");
+        assert!(!shown.contains("112, 101"), "{shown}");
+    }
+}

@@ -1,0 +1,418 @@
+//! Whole conversations against a server played by the test.
+
+use std::collections::VecDeque;
+
+use bson::{Binary, Document, rawdoc, spec::BinarySubtype};
+
+use super::{scram::MIN_ITERATIONS, *};
+
+#[derive(Debug)]
+enum Failure {
+    Auth(AuthError),
+    /// Stands for a command error or a broken connection.
+    Command,
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        Self::Auth(error)
+    }
+}
+
+/// A server with one user, who may authenticate with one hash function.
+struct Server {
+    hash: Hash,
+    password: &'static str,
+    salt: Vec<u8>,
+    /// As servers before 4.4: `done` only after an empty exchange.
+    long: bool,
+    seen: Vec<(String, Document)>,
+    client_first_bare: String,
+    server_first: String,
+    /// Replies that replace the right ones, in order.
+    lies: VecDeque<RawDocumentBuf>,
+}
+
+const SERVER_NONCE: &str = "3rfcNHYJY1ZVvWVs7j";
+
+impl Server {
+    fn new(hash: Hash, password: &'static str) -> Self {
+        Self {
+            hash,
+            password,
+            salt: b"sixteen byte salt".to_vec(),
+            long: false,
+            seen: Vec::new(),
+            client_first_bare: String::new(),
+            server_first: String::new(),
+            lies: VecDeque::new(),
+        }
+    }
+
+    /// Answers a `hello` with the opening on it.
+    fn hello(&mut self, opening: &Opening, mechanisms: Option<&[&str]>) -> RawDocumentBuf {
+        let mut hello = rawdoc! { "hello": 1 };
+        opening.append_to(&mut hello);
+        let hello = Document::try_from(hello).unwrap();
+        let mut reply = rawdoc! { "ok": 1.0 };
+        if let (Some(mechanisms), Ok(user)) = (mechanisms, hello.get_str("saslSupportedMechs")) {
+            assert_eq!(user, "admin.user");
+            let mechanisms: bson::RawArrayBuf = mechanisms.iter().copied().collect();
+            reply.append(cstr!("saslSupportedMechs"), mechanisms);
+        }
+        if let Ok(speculative) = hello.get_document("speculativeAuthenticate") {
+            assert_eq!(speculative.get_str("db").ok(), Some("admin"));
+            if speculative.get_str("mechanism").ok() == Some(self.hash.mechanism().as_str()) {
+                reply.append(cstr!("speculativeAuthenticate"), self.challenge(speculative));
+            }
+        }
+        reply
+    }
+
+    fn challenge(&mut self, command: &Document) -> RawDocumentBuf {
+        let options = command.get_document("options").unwrap();
+        assert_eq!(options.get_bool("skipEmptyExchange").ok(), Some(true));
+        let first = String::from_utf8(command.get_binary_generic("payload").unwrap().clone());
+        self.client_first_bare = first.unwrap().strip_prefix("n,,").unwrap().to_owned();
+        let (_, nonce) = self.client_first_bare.split_once("r=").unwrap();
+        let salt = BASE64.encode(&self.salt);
+        self.server_first = format!("r={nonce}{SERVER_NONCE},s={salt},i={MIN_ITERATIONS}");
+        reply(self.server_first.clone().into_bytes(), false)
+    }
+
+    fn proof(&self, command: &Document) -> Option<RawDocumentBuf> {
+        let message = command.get_binary_generic("payload").unwrap().clone();
+        if message.is_empty() {
+            return Some(reply(Vec::new(), true));
+        }
+        // The server's side of the computation is a second client that knows the right password.
+        let (_, nonce) = self.client_first_bare.split_once("r=").unwrap();
+        let twin = ClientFirst::new(self.hash, "user", self.password, nonce.to_owned()).unwrap();
+        let challenged = twin.challenge(self.server_first.as_bytes()).unwrap();
+        let keys = challenged.key_request().derive();
+        let (expected, answered) = challenged.answer(&keys);
+        let signature = BASE64.encode(answered.server_signature());
+        (message == expected).then(|| reply(format!("v={signature}").into_bytes(), !self.long))
+    }
+
+    fn commands(&self) -> Vec<&str> {
+        self.seen.iter().map(|(_, command)| command.keys().next().unwrap().as_str()).collect()
+    }
+}
+
+impl Exchange for Server {
+    type Error = Failure;
+
+    async fn command(
+        &mut self,
+        db: &str,
+        command: RawDocumentBuf,
+    ) -> Result<RawDocumentBuf, Failure> {
+        let command = Document::try_from(command).unwrap();
+        self.seen.push((db.to_owned(), command.clone()));
+        if let Some(lie) = self.lies.pop_front() {
+            return Ok(lie);
+        }
+        match command.keys().next().unwrap().as_str() {
+            "saslStart" if command.get_str("mechanism").ok() == Some("PLAIN") => {
+                let payload = command.get_binary_generic("payload").unwrap();
+                match payload == format!("\0user\0{}", self.password).as_bytes() {
+                    true => Ok(reply(Vec::new(), true)),
+                    false => Err(Failure::Command),
+                }
+            }
+            "saslStart"
+                if command.get_str("mechanism").ok() != Some(self.hash.mechanism().as_str()) =>
+            {
+                Err(Failure::Command)
+            }
+            "saslStart" => Ok(self.challenge(&command)),
+            "saslContinue" => {
+                assert_eq!(command.get_i32("conversationId").ok(), Some(7));
+                self.proof(&command).ok_or(Failure::Command)
+            }
+            "authenticate" => Ok(rawdoc! { "dbname": "$external", "user": "CN=client", "ok": 1.0 }),
+            other => panic!("unexpected command {other}"),
+        }
+    }
+}
+
+fn reply(payload: Vec<u8>, done: bool) -> RawDocumentBuf {
+    let payload = Binary { subtype: BinarySubtype::Generic, bytes: payload };
+    rawdoc! { "conversationId": 7, "payload": payload, "done": done, "ok": 1.0 }
+}
+
+fn credential(mechanism: Option<AuthMechanism>) -> Credential {
+    let credential = Credential::builder().mechanism(mechanism).username("user".to_owned());
+    credential.password("pencil".to_owned()).build()
+}
+
+fn authenticator(mechanism: Option<AuthMechanism>) -> Authenticator {
+    Authenticator::new(&credential(mechanism)).unwrap()
+}
+
+/// Opens a connection with no answer to the speculative attempt.
+async fn authenticate(who: &Authenticator, server: &mut Server) -> Result<(), Failure> {
+    who.finish(who.open().unwrap(), &rawdoc! { "ok": 1.0 }, server).await
+}
+
+fn cause(result: Result<(), Failure>) -> Cause {
+    match result {
+        Err(Failure::Auth(error)) => error.cause().clone(),
+        other => panic!("expected our own objection, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_speculative_answer_saves_a_round_trip() {
+    for (mechanism, hash) in [
+        (None, Hash::Sha256),
+        (Some(AuthMechanism::ScramSha256), Hash::Sha256),
+        (Some(AuthMechanism::ScramSha1), Hash::Sha1),
+    ] {
+        let (who, mut server) = (authenticator(mechanism), Server::new(hash, "pencil"));
+        let opening = who.open().unwrap();
+        let reply = server.hello(&opening, None);
+        who.finish(opening, &reply, &mut server).await.unwrap();
+        assert_eq!(server.commands(), ["saslContinue"]);
+        assert_eq!(server.seen[0].0, "admin");
+    }
+}
+
+#[tokio::test]
+async fn the_speculative_path_verifies_the_server_too() {
+    // pitfall 45
+    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha256, "pencil"));
+    let opening = who.open().unwrap();
+    let hello = server.hello(&opening, None);
+    server.lies.push_back(reply(b"v=AAriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_vec(), true));
+    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::WrongSignature);
+
+    // Said to be done before anything was proved.
+    let opening = who.open().unwrap();
+    let mut challenge = Document::try_from(server.hello(&opening, None)).unwrap();
+    challenge.get_document_mut("speculativeAuthenticate").unwrap().insert("done", true);
+    let hello = RawDocumentBuf::try_from(challenge).unwrap();
+    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::EndedEarly);
+
+    // A challenge that does not continue our nonce.
+    let opening = who.open().unwrap();
+    let foreign = reply(b"r=foreign,s=QQ==,i=4096".to_vec(), false);
+    let hello = rawdoc! { "ok": 1.0, "speculativeAuthenticate": foreign };
+    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::ForeignNonce);
+}
+
+#[tokio::test]
+async fn without_a_mechanism_the_server_s_list_decides() {
+    for (listed, hash) in [
+        (Some(&["SCRAM-SHA-1", "SCRAM-SHA-256", "NEW"][..]), Hash::Sha256),
+        (Some(&["SCRAM-SHA-1"][..]), Hash::Sha1),
+        (Some(&["PLAIN"][..]), Hash::Sha1),
+        (None, Hash::Sha1),
+    ] {
+        let (who, mut server) = (authenticator(None), Server::new(hash, "pencil"));
+        let opening = who.open().unwrap();
+        let hello = server.hello(&opening, listed);
+        // As if the speculative attempt had not been understood.
+        let mut hello = Document::try_from(hello).unwrap();
+        hello.remove("speculativeAuthenticate");
+        let hello = RawDocumentBuf::try_from(hello).unwrap();
+        who.finish(opening, &hello, &mut server).await.unwrap();
+        assert_eq!(server.commands(), ["saslStart", "saslContinue"], "{listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sha_256_is_not_followed_by_sha_1() {
+    // pitfall 45: the user exists with SHA-1 only.
+    for mechanism in [Some(AuthMechanism::ScramSha256), None] {
+        let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha1, "pencil"));
+        let opening = who.open().unwrap();
+        let hello = rawdoc! { "ok": 1.0, "saslSupportedMechs": ["SCRAM-SHA-256", "SCRAM-SHA-1"] };
+        let result = who.finish(opening, &hello, &mut server).await;
+        assert!(matches!(result, Err(Failure::Command)), "{result:?}");
+        assert_eq!(server.seen.len(), 1);
+        assert_eq!(server.seen[0].1.get_str("mechanism").ok(), Some("SCRAM-SHA-256"));
+    }
+}
+
+#[tokio::test]
+async fn an_explicit_mechanism_is_not_negotiated() {
+    for mechanism in [AuthMechanism::ScramSha1, AuthMechanism::ScramSha256] {
+        let mut hello = rawdoc! { "hello": 1 };
+        authenticator(Some(mechanism)).open().unwrap().append_to(&mut hello);
+        assert!(hello.get("saslSupportedMechs").unwrap().is_none());
+        let speculative = hello.get_document("speculativeAuthenticate").unwrap();
+        assert_eq!(speculative.get_str("mechanism").ok(), Some(mechanism.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn old_servers_get_their_empty_exchange() {
+    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha1, "pencil"));
+    server.long = true;
+    authenticate(&who, &mut server).await.unwrap();
+    assert_eq!(server.commands(), ["saslStart", "saslContinue", "saslContinue"]);
+    assert!(server.seen[2].1.get_binary_generic("payload").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_that_never_ends_is_given_up() {
+    let mechanism = Some(AuthMechanism::ScramSha256);
+    let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha256, "pencil"));
+    server.long = true;
+    authenticate(&who, &mut server).await.unwrap();
+
+    let opening = who.open().unwrap();
+    let hello = server.hello(&opening, None);
+    let honest = reply(Vec::new(), false);
+    let mut endless = Endless { server: &mut server, honest };
+    let result = who.finish(opening, &hello, &mut endless).await;
+    assert_eq!(cause(result), Cause::NeverEnds);
+}
+
+/// Plays the conversation rightly, but answers the empty exchange with "not done".
+struct Endless<'s> {
+    server: &'s mut Server,
+    honest: RawDocumentBuf,
+}
+
+impl Exchange for Endless<'_> {
+    type Error = Failure;
+
+    async fn command(
+        &mut self,
+        db: &str,
+        command: RawDocumentBuf,
+    ) -> Result<RawDocumentBuf, Failure> {
+        let is_empty = command.get_binary("payload").is_ok_and(|payload| payload.bytes.is_empty());
+        match is_empty {
+            true => Ok(self.honest.clone()),
+            false => self.server.command(db, command).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_the_server_s_refusal() {
+    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha256, "other"));
+    let opening = who.open().unwrap();
+    let hello = server.hello(&opening, Some(&["SCRAM-SHA-256"]));
+    let result = who.finish(opening, &hello, &mut server).await;
+    assert!(matches!(result, Err(Failure::Command)), "{result:?}");
+    assert_eq!(who.keys.len(), 0, "only proven keys are kept");
+}
+
+#[tokio::test]
+async fn keys_are_derived_once_for_many_connections() {
+    let mechanism = Some(AuthMechanism::ScramSha256);
+    let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha256, "pencil"));
+    for _ in 0..3 {
+        authenticate(&who, &mut server).await.unwrap();
+    }
+    assert_eq!(who.keys.len(), 1);
+    server.salt = b"another".to_vec();
+    authenticate(&who, &mut server).await.unwrap();
+    assert_eq!(who.keys.len(), 2);
+}
+
+#[tokio::test]
+async fn malformed_replies_are_refused() {
+    let payload = Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
+    for (lie, what) in [
+        (rawdoc! { "ok": 1.0 }, Cause::Malformed("no payload")),
+        (rawdoc! { "payload": "text", "ok": 1.0 }, Cause::Malformed("no payload")),
+        (
+            rawdoc! { "payload": payload.clone(), "done": 1, "ok": 1.0 },
+            Cause::Malformed("no field `done`"),
+        ),
+        (
+            rawdoc! { "payload": payload.clone(), "done": false, "ok": 1.0 },
+            Cause::Malformed("no conversation id"),
+        ),
+        (rawdoc! { "ok": 0.0, "errmsg": "no" }, Cause::Refused("no".to_owned())),
+        (rawdoc! { "ok": "yes" }, Cause::Refused("no reason given".to_owned())),
+    ] {
+        let who = authenticator(Some(AuthMechanism::ScramSha256));
+        let mut server = Server::new(Hash::Sha256, "pencil");
+        server.lies.push_back(lie);
+        assert_eq!(cause(authenticate(&who, &mut server).await), what);
+    }
+}
+
+#[tokio::test]
+async fn plain_sends_the_password_in_one_message_to_external() {
+    let (who, mut server) =
+        (authenticator(Some(AuthMechanism::Plain)), Server::new(Hash::Sha256, "pencil"));
+    let opening = who.open().unwrap();
+    let mut hello = rawdoc! { "hello": 1 };
+    opening.append_to(&mut hello);
+    assert_eq!(hello, rawdoc! { "hello": 1 });
+    who.finish(opening, &rawdoc! { "ok": 1.0 }, &mut server).await.unwrap();
+    assert_eq!(server.commands(), ["saslStart"]);
+    assert_eq!(server.seen[0].0, "$external");
+
+    server.lies.push_back(reply(Vec::new(), false));
+    assert_eq!(cause(authenticate(&who, &mut server).await), Cause::NeverEnds);
+}
+
+#[tokio::test]
+async fn x509_authenticates_with_the_hello_or_after_it() {
+    let credential = Credential::builder().mechanism(AuthMechanism::MongoDbX509).build();
+    let who = Authenticator::new(&credential).unwrap();
+    let mut server = Server::new(Hash::Sha256, "pencil");
+    let opening = who.open().unwrap();
+    let mut hello = rawdoc! {};
+    opening.append_to(&mut hello);
+    let command = rawdoc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
+    assert_eq!(hello, rawdoc! { "speculativeAuthenticate": command });
+    let answered = rawdoc! { "speculativeAuthenticate": { "user": "CN=client" }, "ok": 1.0 };
+    who.finish(opening, &answered, &mut server).await.unwrap();
+    assert!(server.seen.is_empty());
+
+    authenticate(&who, &mut server).await.unwrap();
+    assert_eq!(server.commands(), ["authenticate"]);
+    assert_eq!(server.seen[0].0, "$external");
+}
+
+#[test]
+fn mechanisms_we_do_not_speak_are_named_with_those_we_do() {
+    let gssapi =
+        Credential::builder().mechanism(AuthMechanism::Gssapi).username("user".to_owned()).build();
+    let aws = Credential::builder().mechanism(AuthMechanism::MongoDbAws).build();
+    let oidc = Credential::builder()
+        .mechanism(AuthMechanism::MongoDbOidc)
+        .mechanism_properties(bson::doc! { "ENVIRONMENT": "test" })
+        .build();
+    for (credential, name) in [(gssapi, "GSSAPI"), (aws, "MONGODB-AWS"), (oidc, "MONGODB-OIDC")] {
+        let error = Authenticator::new(&credential).unwrap_err();
+        assert_eq!(error.cause(), &Cause::Unsupported);
+        let text = error.to_string();
+        assert!(text.starts_with(name) && text.contains("SCRAM-SHA-256"), "{text}");
+    }
+}
+
+#[test]
+fn an_incomplete_credential_is_refused_at_once() {
+    let nameless = Credential::builder().password("x".to_owned()).build();
+    let text = Authenticator::new(&nameless).unwrap_err().to_string();
+    assert!(text.contains("user name"), "{text}");
+    let wordless = Credential::builder().username("user".to_owned()).build();
+    let text = Authenticator::new(&wordless).unwrap_err().to_string();
+    assert!(text.contains("password"), "{text}");
+}
+
+#[test]
+fn nonces_are_fresh_and_long() {
+    let nonces: std::collections::BTreeSet<_> = (0..100).map(|_| random_nonce().unwrap()).collect();
+    assert_eq!(nonces.len(), 100);
+    assert!(nonces.iter().all(|nonce| nonce.len() == 32 && !nonce.contains(',')));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    // pitfall 40
+    let who = authenticator(None);
+    let shown = format!("{who:?} {:?}", who.open().unwrap());
+    assert!(!shown.contains("pencil"), "{shown}");
+}

@@ -1,0 +1,29 @@
+//! MONGODB-X509: the user is whom the client certificate of the TLS connection names.
+
+use bson::{RawDocumentBuf, raw::cstr, rawdoc};
+use steadfast_core::credential::AuthMechanism;
+
+/// The one command of the conversation. The server finds the user name in the certificate; it is
+/// sent only if the application insists.
+pub(super) fn command(username: Option<&str>) -> RawDocumentBuf {
+    let mut command =
+        rawdoc! { "authenticate": 1_i32, "mechanism": AuthMechanism::MongoDbX509.as_str() };
+    if let Some(username) = username {
+        command.append(cstr!("user"), username);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_name_is_sent_only_if_given() {
+        assert_eq!(command(None), rawdoc! { "authenticate": 1, "mechanism": "MONGODB-X509" });
+        assert_eq!(
+            command(Some("CN=client")),
+            rawdoc! { "authenticate": 1, "mechanism": "MONGODB-X509", "user": "CN=client" }
+        );
+    }
+}

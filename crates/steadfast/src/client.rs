@@ -1,0 +1,173 @@
+//! The client: the application's hold on a deployment.
+
+mod activity;
+mod metadata;
+mod open;
+mod shutdown;
+mod warm;
+
+use std::{fmt, sync::Arc};
+
+use steadfast_core::{
+    concern::{ReadConcern, WriteConcern},
+    selection::{SelectionCriteria, Target},
+    server_api::ServerApi,
+};
+
+use self::activity::{Active, Activity};
+pub use self::{shutdown::Shutdown, warm::WarmConnectionPool};
+use crate::{
+    Database,
+    error::{Error, ErrorKind, Result},
+    event::command::CommandEvent,
+    options::{ClientOptions, DatabaseOptions},
+    topology::Topology,
+    trace,
+};
+
+/// A client of a MongoDB deployment.
+///
+/// It finds the deployment's servers, keeps watch over them, and holds a pool of connections to
+/// each. Make one for the whole application and clone it: clones share everything. When the last
+/// one is dropped the connections are closed; [`shutdown`](Client::shutdown) does so in good order.
+///
+/// ```no_run
+/// # async fn run() -> steadfast::error::Result<()> {
+/// use steadfast::{Client, bson::{Document, doc}};
+///
+/// let client = Client::with_uri_str("mongodb://localhost:27017").await?;
+/// let books = client.database("library").collection::<Document>("books");
+/// books.insert_one(doc! { "title": "1984" }).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    topology: Arc<Topology>,
+    options: ClientOptions,
+    activity: Activity,
+}
+
+/// How much one command may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteLimits {
+    /// The largest document.
+    pub(crate) document_bytes: usize,
+    /// The largest message.
+    pub(crate) message_bytes: usize,
+    /// The most writes.
+    pub(crate) batch_count: usize,
+}
+
+impl Client {
+    /// A client of the deployment that a connection string names.
+    ///
+    /// Returns at once: servers are looked for in the background, and the first operation waits for
+    /// one. Only `mongodb+srv` is resolved before.
+    pub async fn with_uri_str(uri: impl AsRef<str>) -> Result<Self> {
+        Self::with_options(ClientOptions::parse(uri.as_ref()).await?)
+    }
+
+    /// A client with these options. To be called within a tokio runtime, which then runs the
+    /// client's background work.
+    pub fn with_options(options: ClientOptions) -> Result<Self> {
+        let topology = open::topology(&options)?;
+        Ok(Self { inner: Arc::new(Inner { topology, options, activity: Activity::default() }) })
+    }
+
+    /// The database `name`, with the client's defaults.
+    pub fn database(&self, name: &str) -> Database {
+        self.database_with_options(name, DatabaseOptions::default())
+    }
+
+    /// The database `name` with defaults of its own; what is not set is as in the client.
+    pub fn database_with_options(&self, name: &str, options: DatabaseOptions) -> Database {
+        let ours = &self.inner.options;
+        let options = DatabaseOptions {
+            selection_criteria: options
+                .selection_criteria
+                .or_else(|| ours.selection_criteria.clone()),
+            read_concern: options.read_concern.or_else(|| ours.read_concern.clone()),
+            write_concern: options.write_concern.or_else(|| ours.write_concern.clone()),
+        };
+        Database::new(self.clone(), name, options)
+    }
+
+    /// The database that the connection string names, if it does.
+    pub fn default_database(&self) -> Option<Database> {
+        self.inner.options.default_database.as_deref().map(|name| self.database(name))
+    }
+
+    /// Which servers reads go to, unless something nearer says otherwise.
+    pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
+        self.inner.options.selection_criteria.as_ref()
+    }
+
+    /// What reads may see, unless something nearer says otherwise.
+    pub fn read_concern(&self) -> Option<&ReadConcern> {
+        self.inner.options.read_concern.as_ref()
+    }
+
+    /// How durable writes must be, unless something nearer says otherwise.
+    pub fn write_concern(&self) -> Option<&WriteConcern> {
+        self.inner.options.write_concern.as_ref()
+    }
+
+    pub(crate) fn topology(&self) -> &Arc<Topology> {
+        &self.inner.topology
+    }
+
+    pub(crate) fn server_api(&self) -> Option<&ServerApi> {
+        self.inner.options.server_api.as_ref()
+    }
+
+    pub(crate) fn is_load_balanced(&self) -> bool {
+        self.inner.options.load_balanced == Some(true)
+    }
+
+    /// Counts an operation, so that a shutdown can wait for it.
+    pub(crate) fn begin_activity(&self) -> Result<Active<'_>> {
+        self.inner.activity.begin().ok_or_else(|| Error::new(ErrorKind::Shutdown))
+    }
+
+    /// Whether anyone hears of commands.
+    pub(crate) fn watches_commands(&self) -> bool {
+        self.inner.options.command_event_handler.is_some() || trace::logs_commands()
+    }
+
+    pub(crate) fn tell_of_command(&self, event: CommandEvent) {
+        let max_document_bytes = self.inner.options.tracing_max_document_length_bytes;
+        trace::command(&event, self.topology().id(), max_document_bytes);
+        if let Some(handler) = &self.inner.options.command_event_handler {
+            handler.handle(event);
+        }
+    }
+
+    /// What a write command may hold, as the server that will get it says.
+    pub(crate) async fn write_limits(&self, operation: trace::Operation<'_>) -> Result<WriteLimits> {
+        let selected = self.topology().select(Target::Write, &[], operation).await?;
+        let server = selected.description();
+        let limit = |value: Option<i32>, default: usize| {
+            value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
+        };
+        Ok(WriteLimits {
+            document_bytes: limit(server.map(|s| s.max_bson_object_size), 16 * 1024 * 1024),
+            message_bytes: limit(server.map(|s| s.max_message_size_bytes), 48_000_000),
+            batch_count: limit(server.map(|s| s.max_write_batch_size), 100_000),
+        })
+    }
+
+    /// Runs a task of the client's own in the background.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.topology().establisher().spawn(task);
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.inner.topology).finish()
+    }
+}

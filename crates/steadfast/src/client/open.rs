@@ -1,0 +1,201 @@
+//! From options to a deployment that is being looked for.
+
+use std::{sync::Arc, time::Duration};
+
+use bson::oid::ObjectId;
+use steadfast_core::{
+    address::ServerAddress,
+    connection_string::{self, Tls, TlsOptions},
+    event::cmap::ConnectionPoolOptions,
+    monitor::{DEFAULT_HEARTBEAT_FREQUENCY, MonitorSettings},
+    sdam::TopologySettings,
+    selection,
+};
+use steadfast_wire::{Compressor, ZlibLevel};
+
+use crate::{
+    auth::Authenticator,
+    connection::{
+        Establisher,
+        metadata::{Metadata, runs_as_a_function},
+    },
+    error::{Error, Result},
+    event::Outbox,
+    options::ClientOptions,
+    tls::TlsConnector,
+    topology::{Parts, Topology},
+    trace,
+};
+
+/// How long opening a connection may take, unless the application says otherwise.
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to look for a server, unless the application says otherwise.
+const DEFAULT_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Opens the deployment that the options name.
+pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
+    validate(options)?;
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
+        Error::invalid_argument("a client is made within a tokio runtime: there is none here")
+    })?;
+    let heartbeat_frequency = options.heartbeat_freq.unwrap_or(DEFAULT_HEARTBEAT_FREQUENCY);
+    let connect_timeout = options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+    let mut selection = selection::Settings::default();
+    selection.heartbeat_frequency = heartbeat_frequency;
+    if let Some(threshold) = options.local_threshold {
+        selection.local_threshold = threshold;
+    }
+    let id = ObjectId::new();
+    let max_document_bytes = options.tracing_max_document_length_bytes;
+    let parts = Parts {
+        id,
+        settings: settings(options, id),
+        selection,
+        selection_timeout: options.server_selection_timeout.unwrap_or(DEFAULT_SELECTION_TIMEOUT),
+        pool: pool_options(options),
+        monitor: MonitorSettings {
+            heartbeat_frequency,
+            connect_timeout: Some(connect_timeout),
+            mode: options.server_monitoring_mode.unwrap_or_default(),
+            on_faas: runs_as_a_function(),
+        },
+        establisher: Arc::new(establisher(options, runtime, connect_timeout)?),
+        sdam_events: Outbox::new(
+            options.sdam_event_handler.clone(),
+            move |event| trace::topology(event, id, max_document_bytes),
+            trace::logs_topology,
+        ),
+        cmap_events: Outbox::new(
+            options.cmap_event_handler.clone(),
+            move |event| trace::connection(event, id),
+            trace::logs_connections,
+        ),
+    };
+    let topology = Topology::open(parts);
+    #[cfg(feature = "dns")]
+    if let Some(name) = srv_name(options)? {
+        topology.follow_srv_records(name, crate::dns::Resolver::system()?);
+    }
+    Ok(topology)
+}
+
+/// Refuses what contradicts itself; a connection string was checked already, but a struct was not.
+fn validate(options: &ClientOptions) -> Result<()> {
+    let mut uri = connection_string::ConnectionString::default();
+    if !options.hosts.is_empty() {
+        uri.host_info = connection_string::HostInfo::HostIdentifiers(options.hosts.clone());
+    }
+    uri.direct_connection = options.direct_connection;
+    uri.load_balanced = options.load_balanced;
+    uri.replica_set = options.repl_set_name.clone();
+    uri.min_pool_size = options.min_pool_size;
+    uri.max_pool_size = options.max_pool_size;
+    uri.validate()?;
+    if let Some(concern) = &options.write_concern {
+        concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn settings(options: &ClientOptions, id: ObjectId) -> TopologySettings {
+    let mut hosts = options.hosts.clone();
+    if hosts.is_empty() {
+        hosts.push(ServerAddress::default());
+    }
+    let settings = if options.load_balanced == Some(true) {
+        TopologySettings::load_balanced(id, hosts.swap_remove(0))
+    } else if options.direct_connection == Some(true) {
+        TopologySettings::direct(id, hosts.swap_remove(0))
+    } else {
+        TopologySettings::discovering(id, hosts)
+    };
+    settings
+        .replica_set(options.repl_set_name.clone())
+        .srv_max_hosts(options.srv_max_hosts.and_then(|most| usize::try_from(most).ok()))
+}
+
+/// The name that the hosts were found by.
+#[cfg(feature = "dns")]
+fn srv_name(options: &ClientOptions) -> Result<Option<steadfast_core::srv::SrvName>> {
+    let Some(host) = &options.srv_host else { return Ok(None) };
+    let service = options.srv_service_name.as_deref();
+    let suffix = options.srv_allowed_hosts_suffix.as_deref();
+    let name = steadfast_core::srv::SrvName::new(host, service, suffix);
+    name.map(Some).map_err(|error| Error::invalid_argument(error.to_string()))
+}
+
+fn pool_options(options: &ClientOptions) -> ConnectionPoolOptions {
+    let mut pool = ConnectionPoolOptions::default();
+    pool.max_idle_time = options.max_idle_time;
+    pool.max_pool_size = options.max_pool_size;
+    pool.min_pool_size = options.min_pool_size;
+    pool.max_connecting = options.max_connecting;
+    pool.wait_queue_timeout = options.wait_queue_timeout;
+    pool
+}
+
+fn establisher(
+    options: &ClientOptions,
+    runtime: tokio::runtime::Handle,
+    connect_timeout: Duration,
+) -> Result<Establisher> {
+    Ok(Establisher {
+        runtime,
+        tls: tls(options)?,
+        authenticator: options.credential.as_ref().map(Authenticator::new).transpose()?,
+        server_api: options.server_api.clone(),
+        load_balanced: options.load_balanced == Some(true),
+        metadata: Metadata::new(options.app_name.as_deref(), options.driver_info.as_ref())?,
+        compressors: compressors(options)?,
+        connect_timeout: Some(connect_timeout).filter(|limit| !limit.is_zero()),
+        socket_timeout: options.socket_timeout.filter(|limit| !limit.is_zero()),
+    })
+}
+
+fn tls(options: &ClientOptions) -> Result<Option<TlsConnector>> {
+    let enabled: Option<&TlsOptions> = match &options.tls {
+        Some(Tls::Enabled(options)) => Some(options),
+        Some(Tls::Disabled) | None => None,
+        Some(other) => {
+            return Err(Error::invalid_argument(format!("unknown TLS options {other:?}")));
+        }
+    };
+    #[cfg(feature = "tls")]
+    return Ok(enabled.map(TlsConnector::new).transpose()?);
+    #[cfg(not(feature = "tls"))]
+    match enabled {
+        None => Ok(None),
+        Some(_) => Err(Error::invalid_argument(
+            "TLS is asked for: enable the cargo feature `tls` of steadfast",
+        )),
+    }
+}
+
+/// The compressors in the words of the wire. One that is not built in is left out with a warning,
+/// so that a connection string made for another driver still works.
+fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
+    let level = match options.zlib_compression_level {
+        None => ZlibLevel::DEFAULT,
+        Some(level) => ZlibLevel::new(level)
+            .map_err(|error| Error::invalid_argument(format!("zlibCompressionLevel: {error}")))?,
+    };
+    let mut compressors = Vec::new();
+    for compressor in options.compressors.iter().flatten() {
+        let compressor = match compressor {
+            connection_string::Compressor::Snappy => Compressor::Snappy,
+            connection_string::Compressor::Zlib => Compressor::Zlib(level),
+            connection_string::Compressor::Zstd => Compressor::Zstd,
+            other => return Err(Error::invalid_argument(format!("compressor {other:?}"))),
+        };
+        if compressor.is_built_in() {
+            compressors.push(compressor);
+        } else {
+            let name = compressor.name();
+            tracing::warn!(
+                target: "steadfast::client",
+                "compressor {name} is not used: enable the cargo feature `{name}` of steadfast",
+            );
+        }
+    }
+    Ok(compressors)
+}

@@ -1,0 +1,151 @@
+//! A command before it is sent, and a reply after it came.
+//!
+//! Untyped on purpose: an operation turns a call into a [`Command`] and reads the [`Reply`];
+//! everything between is compiled once and knows neither.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bson::{RawDocument, RawDocumentBuf, raw::CStr};
+use bytes::Bytes;
+use serde::Serialize;
+use steadfast_core::selection::SelectionCriteria;
+
+use crate::{
+    error::Result,
+    topology::Server,
+};
+
+/// What to say, to whom, and what is known of the saying.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// The command's name, as the first key of its body.
+    pub(crate) name: Cow<'static, str>,
+    /// The database it runs on.
+    pub(crate) database: Arc<str>,
+    /// Its fields but for those that are added for each attempt (`$db`, `$readPreference`, …).
+    pub(crate) body: RawDocumentBuf,
+    /// The documents that travel beside the body.
+    pub(crate) sequence: Option<Sequence>,
+    /// Which servers may run it.
+    pub(crate) target: Target,
+    /// What repeating it would mean.
+    #[expect(dead_code, reason = "what retrying will go by")]
+    pub(crate) kind: Kind,
+    /// False for a write with `w: 0`: the server sends no reply.
+    pub(crate) acknowledged: bool,
+}
+
+/// The documents of an insert, or the statements of an update or a delete.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// The field whose array they are: `documents`, `updates`, `deletes`.
+    pub(crate) identifier: &'static CStr,
+    /// The documents, one after the other.
+    pub(crate) documents: Vec<u8>,
+}
+
+impl Sequence {
+    /// The documents, one by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RawDocument> {
+        let mut rest = self.documents.as_slice();
+        std::iter::from_fn(move || {
+            let length = i32::from_le_bytes(*rest.first_chunk()?);
+            let (document, others) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            rest = others;
+            RawDocument::from_bytes(document).ok()
+        })
+    }
+}
+
+/// Which servers may run a command.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// One that takes writes.
+    Write,
+    /// One that the criteria allow.
+    Read(SelectionCriteria),
+    /// An aggregation that writes: secondaries only where all of them are new enough.
+    WritingAggregate(SelectionCriteria),
+    /// The server that has the cursor, through the very connection if that is pinned.
+    Cursor(crate::cursor::Home),
+}
+
+/// What a command does, and so what repeating it would mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It reads.
+    Read,
+    /// It writes, and the server can recognise it when it comes twice.
+    RecognisableWrite,
+    /// It writes, and twice sent may be twice done.
+    Write,
+    /// The user's own command, of which nothing is known.
+    Generic,
+    /// It moves a cursor on.
+    GetMore,
+}
+
+impl Command {
+    /// A command whose body begins `{ name: value }`.
+    pub(crate) fn new(
+        name: &'static CStr,
+        value: impl bson::raw::BindRawBsonRef,
+        database: &Arc<str>,
+        target: Target,
+        kind: Kind,
+    ) -> Self {
+        let mut body = RawDocumentBuf::new();
+        body.append(name, value);
+        Self {
+            name: Cow::Borrowed(name.as_str()),
+            database: Arc::clone(database),
+            body,
+            sequence: None,
+            target,
+            kind,
+            acknowledged: true,
+        }
+    }
+
+    /// Adds a field.
+    pub(crate) fn field(&mut self, key: &CStr, value: impl bson::raw::BindRawBsonRef) {
+        self.body.append(key, value);
+    }
+
+    /// Adds the fields that a value (options, most often) serialises to.
+    pub(crate) fn fields_of(&mut self, value: &impl Serialize) -> Result<()> {
+        let fields = bson::serialize_to_raw_document_buf(value)?;
+        for element in fields.iter() {
+            let (key, value) = element?;
+            self.body.append(key, value);
+        }
+        Ok(())
+    }
+}
+
+/// A server's reply to a command that succeeded as a whole.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    body: Bytes,
+    /// Who sent it.
+    pub(crate) server: Arc<Server>,
+    /// In load-balanced mode, the connection a cursor must go on with.
+    pub(crate) pinned: Option<crate::pool::PooledConnection>,
+}
+
+impl Reply {
+    /// `body` is a document whose structure was checked when it was read.
+    pub(crate) fn new(body: Bytes, server: Arc<Server>) -> Self {
+        Self { body, server, pinned: None }
+    }
+
+    /// The reply, as it came.
+    pub(crate) fn body(&self) -> &RawDocument {
+        RawDocument::from_bytes(&self.body).expect("checked when it was read")
+    }
+
+    /// The reply's bytes, to be kept without copying.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.body
+    }
+}

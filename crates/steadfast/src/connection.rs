@@ -1,0 +1,302 @@
+//! One connection to a server: requests out, replies in, and what is under way.
+//!
+//! A connection knows at any moment whether it is clean, so that whoever drops a future in the
+//! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
+//! closed), or a reply still to come (it can be drained).
+
+mod establish;
+mod interrupt;
+pub(crate) mod metadata;
+mod outgoing;
+mod stream;
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use steadfast_core::{address::ServerAddress, hello::HelloReply};
+use steadfast_wire::{Compressor, Framing, Incoming, Message, MsgFlags, decode, frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+pub(crate) use self::{
+    establish::{EstablishError, Establisher, append_api, read_hello},
+    interrupt::Interrupt,
+    outgoing::Outgoing,
+    stream::Stream,
+};
+use crate::{
+    error::{Error, Result},
+    event::command::ConnectionInfo,
+};
+
+/// The room that a quiet connection keeps for replies.
+const INBOX_SIZE: usize = 4 * 1024;
+/// The most room that is made on the word of a message's header alone; beyond this, what has come
+/// already vouches for the rest (pitfall 42: the limit, too, is the server's own claim).
+const MOST_RESERVED: usize = 16 * 1024 * 1024;
+/// A send buffer that grew beyond this is given up after use.
+const OUTBOX_KEPT: usize = 16 * 1024;
+
+/// The number of the next message; unique for as long as it matters.
+fn next_request_id() -> i32 {
+    static NEXT: AtomicI32 = AtomicI32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The driver's number for it.
+    pub(crate) id: u32,
+    pub(crate) address: ServerAddress,
+    /// What the server said of itself when the connection was made.
+    pub(crate) hello: Arc<HelloReply>,
+    stream: Stream,
+    inbox: BytesMut,
+    outbox: Vec<u8>,
+    flight: Flight,
+    compressor: Option<Compressor>,
+    socket_timeout: Option<Duration>,
+    interrupt: Arc<Interrupt>,
+}
+
+/// What is under way on a connection.
+///
+/// `Idle -> Sending -> Awaiting -> Idle`; a request without a reply goes from `Sending` to `Idle`,
+/// and a stream of replies from `Awaiting` to `Awaiting`. Every failure leads to `Broken`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flight {
+    /// Nothing.
+    Idle,
+    /// Part of a request may have gone out.
+    Sending,
+    /// The message with this number is to be answered.
+    Awaiting(i32),
+    /// Nothing that comes can be made sense of any more.
+    Broken,
+}
+
+/// A reply, and whether the server will send another of its own accord.
+pub(crate) struct Received {
+    pub(crate) body: Bytes,
+    pub(crate) more_to_come: bool,
+}
+
+impl Connection {
+    fn new(
+        address: ServerAddress,
+        stream: Stream,
+        interrupt: Arc<Interrupt>,
+    ) -> Self {
+        Self {
+            id: 0,
+            address,
+            hello: Arc::default(),
+            stream,
+            inbox: BytesMut::new(),
+            outbox: Vec::new(),
+            flight: Flight::Idle,
+            compressor: None,
+            socket_timeout: None,
+            interrupt,
+        }
+    }
+
+    /// Whether it may be used for a new request.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.flight == Flight::Idle && self.inbox.is_empty()
+    }
+
+    /// Whether all that is missing is a reply.
+    pub(crate) fn awaits_reply(&self) -> bool {
+        matches!(self.flight, Flight::Awaiting(_))
+    }
+
+    /// Whether the server kept quiet while the connection lay idle.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.inbox.is_empty() && !self.stream.is_disturbed()
+    }
+
+    /// How events and logs call this connection.
+    pub(crate) fn info(&self) -> ConnectionInfo {
+        ConnectionInfo {
+            id: self.id,
+            server_id: self.hello.connection_id,
+            address: self.address.clone(),
+        }
+    }
+
+    /// The largest message to believe in.
+    fn max_message_size(&self) -> usize {
+        // Replies may exceed the limit for requests by the overhead of a full batch.
+        const SLACK: usize = 16 * 1024 * 1024;
+        let said = self.hello.max_message_size_bytes.and_then(|size| usize::try_from(size).ok());
+        said.unwrap_or(steadfast_wire::DEFAULT_MAX_MESSAGE_SIZE).saturating_add(SLACK)
+    }
+
+    /// Writes a request into the send buffer and gives it a number; [`Connection::exchange`] sends
+    /// it. The two are apart so that the event of its start can name the number.
+    pub(crate) fn prepare(&mut self, outgoing: &Outgoing<'_>) -> Result<i32> {
+        let request_id = next_request_id();
+        self.outbox.clear();
+        outgoing
+            .write(&mut self.outbox, request_id, self.compressor)
+            .map_err(|error| Error::invalid_argument(format!("cannot be sent: {error}")))?;
+        Ok(request_id)
+    }
+
+    /// How long the prepared request is.
+    pub(crate) fn prepared_size(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Sends what was prepared and waits for the reply, if one is to come.
+    pub(crate) async fn exchange(&mut self, request_id: i32, answered: bool) -> Result<Bytes> {
+        match self.socket_timeout {
+            None => self.exchange_untimed(request_id, answered).await,
+            Some(limit) => {
+                match tokio::time::timeout(limit, self.exchange_untimed(request_id, answered)).await
+                {
+                    Ok(outcome) => outcome,
+                    Err(_elapsed) => {
+                        // A reply that is late by this much is not waited for: the server is stuck.
+                        self.flight = Flight::Broken;
+                        Err(self.blame(Error::timed_out(format!(
+                            "no reply within socketTimeoutMS ({limit:?})"
+                        ))))
+                    }
+                }
+            }
+        }
+    }
+
+    async fn exchange_untimed(&mut self, request_id: i32, answered: bool) -> Result<Bytes> {
+        self.send(request_id, answered).await?;
+        if !answered {
+            return Ok(Bytes::new());
+        }
+        Ok(self.receive().await?.body)
+    }
+
+    /// Sends what was prepared.
+    pub(crate) async fn send(&mut self, request_id: i32, answered: bool) -> Result<()> {
+        debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.flight);
+        self.flight = Flight::Sending;
+        if let Err(error) = self.flush_outbox().await {
+            self.flight = Flight::Broken;
+            return Err(self.blame(error.into()));
+        }
+        self.flight = if answered { Flight::Awaiting(request_id) } else { Flight::Idle };
+        if self.outbox.capacity() > OUTBOX_KEPT {
+            self.outbox = Vec::new();
+        }
+        Ok(())
+    }
+
+    async fn flush_outbox(&mut self) -> io::Result<()> {
+        let Self { stream, outbox, interrupt, .. } = self;
+        let mut writing = pin!(async {
+            stream.write_all(outbox).await?;
+            stream.flush().await
+        });
+        // Most requests go out at once; only one that must wait needs to hear of an interrupt.
+        poll_fn(|cx| match writing.as_mut().poll(cx) {
+            Poll::Ready(written) => Poll::Ready(written),
+            Poll::Pending => interrupt.poll(cx).map(Err),
+        })
+        .await
+    }
+
+    /// Waits for the reply. May be dropped and called again: what came so far is kept.
+    pub(crate) async fn receive(&mut self) -> Result<Received> {
+        match self.receive_message().await {
+            Ok(received) => Ok(received),
+            Err(error) => {
+                self.flight = Flight::Broken;
+                Err(self.blame(error))
+            }
+        }
+    }
+
+    async fn receive_message(&mut self) -> Result<Received> {
+        let max = self.max_message_size();
+        let length = loop {
+            match frame(&self.inbox, max)? {
+                Framing::Complete { length } => break length,
+                Framing::Incomplete { needed } => {
+                    let room = needed.min(MOST_RESERVED);
+                    self.inbox.reserve(room.max(INBOX_SIZE.saturating_sub(self.inbox.len())));
+                    self.fill().await?;
+                }
+            }
+        };
+        let incoming = decode(self.inbox.split_to(length).freeze(), max)?;
+        self.accept(incoming)
+    }
+
+    /// Checks that a message is the reply to the request under way (pitfall 23).
+    fn accept(&mut self, incoming: Incoming) -> Result<Received> {
+        let Flight::Awaiting(expected) = self.flight else {
+            return Err(Error::invalid_response("a message that nobody asked for"));
+        };
+        if incoming.header.response_to != expected {
+            return Err(Error::invalid_response(format!(
+                "a reply to request {}, but request {expected} is under way",
+                incoming.header.response_to
+            )));
+        }
+        let request_id = incoming.header.request_id;
+        let (body, more_to_come) = match incoming.message {
+            Message::Msg(msg) => (msg.body, msg.flags.contains(MsgFlags::MORE_TO_COME)),
+            Message::Reply(reply) => (reply.command_reply()?, false),
+            _ => return Err(Error::invalid_response("a request where a reply was due")),
+        };
+        self.flight = if more_to_come { Flight::Awaiting(request_id) } else { Flight::Idle };
+        if self.flight == Flight::Idle && !self.inbox.is_empty() {
+            return Err(Error::invalid_response("more bytes than the reply that was asked for"));
+        }
+        Ok(Received { body: body.into_bytes(), more_to_come })
+    }
+
+    /// Reads the reply that nobody waits for any more.
+    pub(crate) async fn drain(&mut self) -> Result<()> {
+        while self.awaits_reply() {
+            self.receive().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for more bytes.
+    async fn fill(&mut self) -> Result<()> {
+        let Self { stream, inbox, interrupt, .. } = self;
+        // Not `tokio::select!`: an interrupt is rare, and looking for it costs next to nothing here.
+        let mut reading = pin!(stream.read_buf(inbox));
+        let read = poll_fn(|cx| match interrupt.poll(cx) {
+            Poll::Ready(error) => Poll::Ready(Err(error)),
+            Poll::Pending => reading.as_mut().poll(cx),
+        })
+        .await?;
+        if read == 0 {
+            let text = if self.inbox.is_empty() {
+                "the server closed the connection"
+            } else {
+                "the server closed the connection in the middle of a message"
+            };
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
+        }
+        Ok(())
+    }
+
+    fn blame(&self, error: Error) -> Error {
+        error.with_server(&self.address)
+    }
+}

@@ -1,0 +1,263 @@
+//! Making connections: opening the stream, saying hello, logging in.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
+use bytes::Bytes;
+use steadfast_core::{
+    address::ServerAddress,
+    hello::HelloReply,
+    sdam::{ConnectionPhase, MIN_SERVER_VERSION, MIN_WIRE_VERSION},
+    server_api::ServerApi,
+};
+use steadfast_wire::{Compressor, write_legacy_hello};
+use tokio::task::AbortHandle;
+
+use super::{Connection, Interrupt, Outgoing, Stream, metadata::Metadata, next_request_id};
+use crate::{
+    auth::{AuthError, Authenticator, Exchange},
+    error::{Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR},
+    refusal::refusal,
+    tls::TlsConnector,
+};
+
+/// How connections of one client are made.
+#[derive(Debug)]
+pub(crate) struct Establisher {
+    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) tls: Option<TlsConnector>,
+    pub(crate) authenticator: Option<Authenticator>,
+    pub(crate) server_api: Option<ServerApi>,
+    pub(crate) load_balanced: bool,
+    /// What the client says of itself.
+    pub(crate) metadata: Metadata,
+    pub(crate) compressors: Vec<Compressor>,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) socket_timeout: Option<Duration>,
+}
+
+/// Why a connection could not be made, and how far it had come.
+#[derive(Clone, Debug)]
+pub(crate) struct EstablishError {
+    pub(crate) error: Error,
+    pub(crate) phase: ConnectionPhase,
+}
+
+impl Establisher {
+    /// Runs a task of the client's own.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.runtime.spawn(task).abort_handle()
+    }
+
+    /// Makes a connection that operations can use.
+    pub(crate) async fn establish(
+        &self,
+        address: &ServerAddress,
+        interrupt: Arc<Interrupt>,
+    ) -> std::result::Result<Connection, EstablishError> {
+        let mut phase = ConnectionPhase::Connecting;
+        let outcome = self.within_limit(self.establish_in_phases(address, interrupt, &mut phase));
+        outcome.await.map_err(|error| {
+            let mut error = error.with_server(address);
+            if phase == ConnectionPhase::Connecting && may_be_overload(&error) {
+                error.add_label(SYSTEM_OVERLOADED_ERROR);
+                error.add_label(RETRYABLE_ERROR);
+            }
+            EstablishError { error, phase }
+        })
+    }
+
+    async fn establish_in_phases(
+        &self,
+        address: &ServerAddress,
+        interrupt: Arc<Interrupt>,
+        phase: &mut ConnectionPhase,
+    ) -> Result<Connection> {
+        let mut connection = self.open_stream(address, interrupt).await?;
+        let opening = self.authenticator.as_ref().map(Authenticator::open).transpose()?;
+        let mut hello = self.hello();
+        if let Some(opening) = &opening {
+            opening.append_to(&mut hello);
+        }
+        let reply = connection.say_hello(&hello, self.speaks_modern_hello()).await?;
+        self.check_hello(&connection)?;
+        connection.compressor = self.common_compressor(&connection.hello);
+        *phase = ConnectionPhase::Authenticating;
+        let arbiter = connection.hello.arbiter_only;
+        if let (Some(authenticator), Some(opening), false) = (&self.authenticator, opening, arbiter)
+        {
+            let reply = bson::RawDocument::from_bytes(&reply)?;
+            let mut exchange = Login { connection: &mut connection, api: self.server_api.as_ref() };
+            authenticator.finish(opening, reply, &mut exchange).await?;
+        }
+        // Up to here connectTimeoutMS was the limit, as it is for monitors.
+        connection.socket_timeout = self.socket_timeout;
+        Ok(connection)
+    }
+
+    /// Opens a stream only; what is said on it is the caller's business.
+    pub(crate) async fn open(&self, address: &ServerAddress) -> Result<Connection> {
+        let opening = self.open_stream(address, Arc::default());
+        self.within_limit(opening).await.map_err(|error| error.with_server(address))
+    }
+
+    async fn open_stream(
+        &self,
+        address: &ServerAddress,
+        interrupt: Arc<Interrupt>,
+    ) -> Result<Connection> {
+        let stream = Stream::open(address, self.tls.as_ref()).await?;
+        Ok(Connection::new(address.clone(), stream, interrupt))
+    }
+
+    async fn within_limit<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(limit) = self.connect_timeout else { return work.await };
+        match tokio::time::timeout(limit, work).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(Error::timed_out(format!(
+                "the connection was not established within connectTimeoutMS ({limit:?})"
+            ))),
+        }
+    }
+
+    /// Whether the first message may already be in the modern form: a server that knows the stable
+    /// API, or stands behind a load balancer, is new enough.
+    pub(crate) fn speaks_modern_hello(&self) -> bool {
+        self.server_api.is_some() || self.load_balanced
+    }
+
+    /// The first message of every connection, monitors' included.
+    pub(crate) fn hello(&self) -> RawDocumentBuf {
+        let mut hello = RawDocumentBuf::new();
+        if self.speaks_modern_hello() {
+            hello.append(cstr!("hello"), 1);
+        } else {
+            hello.append(cstr!("isMaster"), 1);
+        }
+        hello.append(cstr!("helloOk"), true);
+        hello.append(cstr!("backpressure"), true);
+        if self.load_balanced {
+            hello.append(cstr!("loadBalanced"), true);
+        }
+        let mut compression = RawArrayBuf::new();
+        for compressor in &self.compressors {
+            compression.push(compressor.name());
+        }
+        hello.append(cstr!("compression"), compression);
+        hello.append(cstr!("client"), self.metadata.document());
+        if let Some(api) = &self.server_api {
+            append_api(&mut hello, api);
+        }
+        hello
+    }
+
+    /// The first of our compressors that the server has, too.
+    fn common_compressor(&self, hello: &HelloReply) -> Option<Compressor> {
+        let theirs = |ours: &&Compressor| hello.compression.iter().any(|name| name == ours.name());
+        self.compressors.iter().find(theirs).copied()
+    }
+
+    fn check_hello(&self, connection: &Connection) -> Result<()> {
+        let hello = &connection.hello;
+        if self.load_balanced && hello.service_id.is_none() {
+            return Err(Error::new(ErrorKind::IncompatibleServer {
+                message: "loadBalanced=true, but the server says it is not behind a load balancer \
+                          (its hello has no serviceId)"
+                    .to_owned(),
+            }));
+        }
+        if !self.load_balanced && hello.max_wire_version < MIN_WIRE_VERSION {
+            return Err(Error::new(ErrorKind::IncompatibleServer {
+                message: format!(
+                    "the server speaks wire version {} at most; this driver needs {} (MongoDB {})",
+                    hello.max_wire_version, MIN_WIRE_VERSION, MIN_SERVER_VERSION
+                ),
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// Adds the fields that hold a server to a version of its interface.
+pub(crate) fn append_api(command: &mut RawDocumentBuf, api: &ServerApi) {
+    command.append(cstr!("apiVersion"), api.version.as_str());
+    if let Some(strict) = api.strict {
+        command.append(cstr!("apiStrict"), strict);
+    }
+    if let Some(errors) = api.deprecation_errors {
+        command.append(cstr!("apiDeprecationErrors"), errors);
+    }
+}
+
+/// Whether overload of the server may be the reason why a connection could not be made. A name that
+/// does not resolve, or a certificate that does not fit, never is.
+fn may_be_overload(error: &Error) -> bool {
+    match &*error.kind {
+        ErrorKind::Io(error) => error.kind() != io::ErrorKind::InvalidData && !is_lookup(error),
+        _ => false,
+    }
+}
+
+fn is_lookup(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<super::stream::LookupError>())
+}
+
+impl Connection {
+    /// Says hello, as the first message or as any later one, and remembers what the server said.
+    pub(crate) async fn say_hello(&mut self, hello: &RawDocumentBuf, modern: bool) -> Result<Bytes> {
+        let request_id = if modern {
+            self.prepare(&Outgoing::new("hello", "admin", hello))?
+        } else {
+            let request_id = next_request_id();
+            self.outbox.clear();
+            write_legacy_hello(&mut self.outbox, request_id, hello)?;
+            request_id
+        };
+        let reply = self.exchange(request_id, true).await?;
+        self.hello = Arc::new(read_hello(&reply)?);
+        Ok(reply)
+    }
+}
+
+/// Reads a reply to hello; a refusal is an error.
+pub(crate) fn read_hello(reply: &Bytes) -> Result<HelloReply> {
+    let reply = bson::RawDocument::from_bytes(reply)?;
+    if let Some(error) = refusal(reply) {
+        return Err(error);
+    }
+    HelloReply::parse(reply).map_err(|error| Error::invalid_response(error.to_string()))
+}
+
+/// The commands of logging in, on a connection that is not in use yet.
+struct Login<'a> {
+    connection: &'a mut Connection,
+    api: Option<&'a ServerApi>,
+}
+
+impl Exchange for Login<'_> {
+    type Error = Error;
+
+    async fn command(&mut self, db: &str, command: RawDocumentBuf) -> Result<RawDocumentBuf> {
+        let name = command.iter().next().and_then(std::result::Result::ok);
+        let name = name.map(|(key, _)| key.as_str().to_owned()).unwrap_or_default();
+        let mut outgoing = Outgoing::new(&name, db, &command);
+        outgoing.server_api = self.api;
+        let request_id = self.connection.prepare(&outgoing)?;
+        let reply = self.connection.exchange(request_id, true).await?;
+        let reply = bson::RawDocument::from_bytes(&reply)?;
+        match refusal(reply) {
+            None => Ok(reply.to_owned()),
+            Some(error) => {
+                let why = error.to_string();
+                let message = format!("the server refused {name}: {why}");
+                Err(Error::authentication(message).with_source(error))
+            }
+        }
+    }
+}
+
+impl From<AuthError> for ErrorKind {
+    fn from(error: AuthError) -> Self {
+        Self::Authentication { message: error.to_string() }
+    }
+}

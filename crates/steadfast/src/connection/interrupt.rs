@@ -1,0 +1,64 @@
+//! Making whatever happens on a connection fail now, from outside.
+
+use std::{
+    io,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use crate::event::lock;
+
+/// Trips once, and wakes whoever waits for bytes on the connection it belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupt {
+    tripped: AtomicBool,
+    reader: Mutex<Option<Waker>>,
+}
+
+impl Interrupt {
+    /// Makes the read under way, and every later one, fail.
+    pub(crate) fn trip(&self) {
+        self.tripped.store(true, Ordering::Release);
+        if let Some(reader) = lock(&self.reader).take() {
+            reader.wake();
+        }
+    }
+
+    /// Ready with the error once tripped; until then the caller will be woken.
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<io::Error> {
+        if !self.tripped.load(Ordering::Acquire) {
+            let mut reader = lock(&self.reader);
+            if !reader.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+                *reader = Some(cx.waker().clone());
+            }
+        }
+        // Asked again after leaving the waker behind, so that no trip falls between the two.
+        if self.tripped.load(Ordering::Acquire) {
+            let text = "interrupted: the server was found not to answer";
+            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, text));
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, sync::Arc};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_waiting_reader_is_woken() {
+        let interrupt = Arc::new(Interrupt::default());
+        let reader = tokio::spawn({
+            let interrupt = Arc::clone(&interrupt);
+            async move { poll_fn(|cx| interrupt.poll(cx)).await }
+        });
+        tokio::task::yield_now().await;
+        interrupt.trip();
+        assert_eq!(reader.await.unwrap().kind(), io::ErrorKind::ConnectionAborted);
+    }
+}

@@ -1,0 +1,149 @@
+//! The bytes under a connection: TCP, a Unix domain socket, or TLS over TCP.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use socket2::{SockRef, TcpKeepalive};
+use steadfast_core::address::ServerAddress;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    tls::TlsConnector,
+};
+
+/// An open stream to a server.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Opens a stream; the caller bounds how long that may take.
+    pub(crate) async fn open(address: &ServerAddress, tls: Option<&TlsConnector>) -> Result<Self> {
+        match address {
+            ServerAddress::Tcp { host, .. } => {
+                let tcp = connect_tcp(host, address.port().unwrap_or_default()).await?;
+                match tls {
+                    None => Ok(Self::Tcp(tcp)),
+                    #[cfg(feature = "tls")]
+                    Some(tls) => Ok(Self::Tls(Box::new(tls.connect(tcp, host).await?))),
+                    #[cfg(not(feature = "tls"))]
+                    Some(never) => never.unreachable(),
+                }
+            }
+            #[cfg(unix)]
+            ServerAddress::Unix { path } => {
+                Ok(Self::Unix(tokio::net::UnixStream::connect(path).await?))
+            }
+            other => Err(Error::new(ErrorKind::InvalidArgument {
+                message: format!("this platform cannot connect to {other}"),
+            })),
+        }
+    }
+
+    /// Whether the other side has hung up, or sent what nobody asked for, while nothing was in
+    /// flight. Asks the runtime what it already knows, so it costs no system call on a quiet
+    /// stream. Under TLS nothing can be told: the protocol itself may have sent something.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let mut byte = [0];
+        let read = match self {
+            Self::Tcp(stream) => stream.try_read(&mut byte),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.try_read(&mut byte),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => return false,
+        };
+        !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+/// A host whose name leads nowhere. A kind of its own, since it is never the server's doing.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot resolve the host \"{host}\": {error}")]
+pub(super) struct LookupError {
+    host: String,
+    error: io::Error,
+}
+
+/// Tries each address of the host in turn, and reports the last failure.
+async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream> {
+    let addresses = tokio::net::lookup_host((host, port)).await.map_err(|error| {
+        io::Error::new(error.kind(), LookupError { host: host.to_owned(), error })
+    })?;
+    let mut failure = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                let keepalive = TcpKeepalive::new()
+                    .with_time(Duration::from_secs(120))
+                    .with_interval(Duration::from_secs(10));
+                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+                return Ok(stream);
+            }
+            Err(error) => {
+                let text = format!("cannot connect to {address}: {error}");
+                failure = Some(io::Error::new(error.kind(), text));
+            }
+        }
+    }
+    Err(failure
+        .unwrap_or_else(|| {
+            let error = io::ErrorKind::NotFound.into();
+            io::Error::new(io::ErrorKind::NotFound, LookupError { host: host.to_owned(), error })
+        })
+        .into())
+}
+
+/// Calls the same method on whichever stream it is.
+macro_rules! on_each {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($stream) => $call,
+            #[cfg(unix)]
+            Stream::Unix($stream) => $call,
+            #[cfg(feature = "tls")]
+            Stream::Tls($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        on_each!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        on_each!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_each!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_each!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}

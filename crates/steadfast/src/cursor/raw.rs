@@ -1,0 +1,263 @@
+//! A cursor without the type of its documents: the talk with the server.
+//!
+//! Each `getMore` runs in a task of its own, which ends whether or not anybody waits: so the future
+//! of `advance` can be dropped at any time without a batch being lost, and a cursor that is not
+//! polled keeps neither a connection nor a shutdown waiting.
+
+use std::{
+    pin::pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bson::RawDocument;
+use bytes::Bytes;
+use steadfast_core::description::ServerType;
+use tokio::sync::oneshot;
+
+use super::{
+    home::{Home, Pinned},
+    progress::{More, Progress},
+};
+use crate::{
+    Client,
+    command::{Command, Reply, Target},
+    error::{Error, ErrorKind, Result},
+};
+
+/// How long a `killCursors` may take, and so how long at most a shutdown waits for one.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// The answer to a `getMore` that is under way.
+type Answer = oneshot::Receiver<Result<Reply>>;
+
+/// A cursor whose documents are bytes.
+#[derive(Debug)]
+pub(super) struct RawCursor {
+    client: Client,
+    home: Home,
+    progress: Progress,
+    current: Option<Bytes>,
+    answer: Option<Answer>,
+    /// Why there will be no more documents though there may be some.
+    failure: Option<Error>,
+}
+
+/// What came of moving on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advance {
+    /// To a document.
+    Document,
+    /// To none; the server was asked and had none for now.
+    NoneYet,
+    /// To the end.
+    End,
+}
+
+impl RawCursor {
+    /// A cursor that begins with the reply of the command that made it.
+    pub(super) fn new(client: &Client, reply: Reply, mut more: More) -> Result<Self> {
+        if more.comment.is_some() && !takes_comments(client, &reply) {
+            more.comment = None;
+        }
+        let progress = Progress::new(reply.bytes(), more)
+            .map_err(|error| error.with_server(&reply.server.address))?;
+        let mut cursor = Self {
+            client: client.clone(),
+            home: Home { server: reply.server, connection: Pinned::new(reply.pinned) },
+            progress,
+            current: None,
+            answer: None,
+            failure: None,
+        };
+        cursor.release_if_exhausted();
+        Ok(cursor)
+    }
+
+    /// The document that the cursor is at.
+    pub(super) fn current(&self) -> Option<&RawDocument> {
+        self.current
+            .as_ref()
+            .map(|bytes| RawDocument::from_bytes(bytes).expect("checked when it was taken out"))
+    }
+
+    /// Whether there may be another document.
+    pub(super) fn has_next(&self) -> bool {
+        self.failure.is_none() && (self.progress.has_documents() || self.progress.wants_more())
+    }
+
+    /// Whether it failed, and said so.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Moves on to the next document, asking the server for more as often as it takes.
+    pub(super) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
+        loop {
+            match ready!(self.poll_try_advance(cx))? {
+                Advance::Document => return Poll::Ready(Ok(true)),
+                Advance::End => return Poll::Ready(Ok(false)),
+                Advance::NoneYet => {}
+            }
+        }
+    }
+
+    /// Moves on to the next document, asking the server for more at most once.
+    pub(super) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+        if let Some(failure) = &self.failure {
+            return Poll::Ready(Err(failure.clone()));
+        }
+        let outcome = ready!(self.poll_step(cx));
+        if let Err(error) = &outcome {
+            self.fail(error.clone());
+        }
+        Poll::Ready(outcome)
+    }
+
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+        if self.take_next()? {
+            return Poll::Ready(Ok(Advance::Document));
+        }
+        if !self.progress.wants_more() {
+            self.close();
+            return Poll::Ready(Ok(Advance::End));
+        }
+        let reply = ready!(self.poll_reply(cx))?;
+        self.accept(reply)?;
+        let found = self.take_next()?;
+        Poll::Ready(Ok(if found { Advance::Document } else { Advance::NoneYet }))
+    }
+
+    fn take_next(&mut self) -> Result<bool> {
+        let next = self.progress.next();
+        self.current = next.map_err(|error| error.with_server(&self.home.server.address))?;
+        Ok(self.current.is_some())
+    }
+
+    /// Waits for the next batch, having asked for it if nobody did.
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
+        let answer = match &mut self.answer {
+            Some(answer) => answer,
+            none => {
+                if self.home.connection.is_broken() {
+                    return Poll::Ready(Err(lost_connection()));
+                }
+                let command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
+                none.insert(ask(&self.client, command))
+            }
+        };
+        let answered = ready!(pin!(answer).poll(cx));
+        self.answer = None;
+        Poll::Ready(answered.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Internal {
+                message: "the runtime of the client ended before the cursor".to_owned(),
+            }))
+        }))
+    }
+
+    fn accept(&mut self, reply: Reply) -> Result<()> {
+        let server = &reply.server.address;
+        self.progress.accept(reply.bytes()).map_err(|error| error.with_server(server))?;
+        if self.home.connection.is_pinned() {
+            self.home.connection = Pinned::new(reply.pinned);
+        }
+        self.release_if_exhausted();
+        Ok(())
+    }
+
+    /// A connection is not kept longer than the server keeps the cursor.
+    fn release_if_exhausted(&mut self) {
+        if !self.progress.is_open() {
+            self.home.connection = Pinned::default();
+        }
+    }
+
+    /// Remembers why it cannot go on, so that nobody takes this for the end.
+    fn fail(&mut self, error: Error) {
+        /// The codes of a server that has not got the cursor: CursorNotFound, CursorKilled.
+        const GONE: [i32; 2] = [43, 237];
+        let unreachable = error.is_network_error()
+            || error.is_server_selection_error()
+            || matches!(&*error.kind, ErrorKind::Shutdown);
+        if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
+            let _ = self.progress.close();
+            self.home.connection = Pinned::default();
+        } else {
+            self.close();
+        }
+        self.current = None;
+        self.failure = Some(error);
+    }
+
+    /// Has the server forget the cursor, in the background, if it still has it.
+    fn close(&mut self) {
+        let connection = std::mem::take(&mut self.home.connection);
+        let answer = self.answer.take();
+        let Some(kill) = self.progress.close() else { return };
+        let home = Home { server: self.home.server.clone(), connection };
+        let client = self.client.clone();
+        match answer {
+            // The connection is in use: what it is used for has to end first.
+            Some(answer) if home.connection.is_pinned() => self.client.spawn(async move {
+                let Ok(Ok(reply)) = answer.await else { return };
+                let connection = Pinned::new(reply.pinned);
+                if connection.is_pinned() {
+                    send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
+                }
+            }),
+            _ if home.connection.is_broken() => {}
+            _ => self.client.spawn(async move {
+                send_kill(&client, kill(Target::Cursor(home))).await;
+            }),
+        }
+    }
+}
+
+impl Drop for RawCursor {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Sends a `killCursors`. If it fails nobody is there to be told, and the server forgets an idle
+/// cursor by itself. After a shutdown nothing is sent (pitfall 37).
+async fn send_kill(client: &Client, command: Command) {
+    let _ = tokio::time::timeout(KILL_LIMIT, client.run(command)).await;
+}
+
+/// Runs a command in a task that ends early if nobody waits for the answer any more.
+fn ask(client: &Client, command: Command) -> Answer {
+    let (mut sender, answer) = oneshot::channel();
+    let client_of_task = client.clone();
+    client.spawn(async move {
+        let mut run = pin!(client_of_task.run(command));
+        let outcome = std::future::poll_fn(|cx| match sender.poll_closed(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => run.as_mut().poll(cx).map(Some),
+        });
+        if let Some(outcome) = outcome.await {
+            let _ = sender.send(outcome);
+        }
+    });
+    answer
+}
+
+/// Whether the server takes a comment with `getMore`: from 4.4 on. What is behind a load balancer
+/// always does; and a server of which nothing is known just now most likely does, too.
+fn takes_comments(client: &Client, reply: &Reply) -> bool {
+    const WIRE_VERSION_4_4: i32 = 9;
+    let view = client.topology().view();
+    let server = view.description.servers.get(&reply.server.address);
+    server.is_none_or(|server| {
+        matches!(server.server_type, ServerType::LoadBalancer | ServerType::Unknown)
+            || server.max_wire_version >= WIRE_VERSION_4_4
+    })
+}
+
+fn lost_connection() -> Error {
+    std::io::Error::new(
+        std::io::ErrorKind::NotConnected,
+        "the connection that the cursor was bound to is gone",
+    )
+    .into()
+}

@@ -1,0 +1,395 @@
+//! What can go wrong, and what a caller may conclude from it.
+//!
+//! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
+//! it came from, and questions (`is_*`) for what applications ask most.
+
+mod write;
+
+use std::{collections::BTreeSet, fmt, io, sync::Arc};
+
+use bson::RawDocumentBuf;
+use steadfast_core::{address::ServerAddress, description::TopologyVersion};
+use steadfast_wire::WireError;
+
+pub use self::write::{
+    BulkWriteError, IndexedWriteError, InsertManyError, WriteConcernError, WriteError, WriteFailure,
+};
+
+/// On errors after which a write may be sent again with the same transaction id.
+pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
+/// On errors after which a whole transaction may be tried again.
+pub const TRANSIENT_TRANSACTION_ERROR: &str = "TransientTransactionError";
+/// On errors that leave open whether a transaction was committed.
+pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str = "UnknownTransactionCommitResult";
+/// On errors of a server that sheds load.
+pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
+/// On errors after which any command may be sent again.
+pub const RETRYABLE_ERROR: &str = "RetryableError";
+/// On errors that came before anything was written.
+pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure, with all that is known of it.
+///
+/// ```
+/// use steadfast::error::{Error, ErrorKind};
+///
+/// fn explain(error: &Error) -> String {
+///     match &*error.kind {
+///         ErrorKind::Command(command) => format!("the server said no: {}", command.message),
+///         _ if error.is_network_error() => "the connection broke".to_owned(),
+///         other => other.to_string(),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Error {
+    /// What kind of failure it is.
+    pub kind: Box<ErrorKind>,
+    /// All that is rarely there, so that a result stays small.
+    details: Option<Box<Details>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Details {
+    labels: BTreeSet<String>,
+    server: Option<ServerAddress>,
+    response: Option<RawDocumentBuf>,
+    max_wire_version: Option<i32>,
+    source: Option<Error>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind) -> Self {
+        Self { kind: Box::new(kind), details: None }
+    }
+
+    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument { message: message.into() })
+    }
+
+    pub(crate) fn invalid_response(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidResponse { message: message.into() })
+    }
+
+    pub(crate) fn authentication(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Authentication { message: message.into() })
+    }
+
+    /// A time-out of the network, saying what did not come in time.
+    pub(crate) fn timed_out(what: impl fmt::Display) -> Self {
+        io::Error::new(io::ErrorKind::TimedOut, what.to_string()).into()
+    }
+
+    /// An error that carries a value of the application's own.
+    pub fn custom(value: impl std::any::Any + Send + Sync) -> Self {
+        Self::new(ErrorKind::Custom(Arc::new(value)))
+    }
+
+    /// The value given to [`Error::custom`], if it is of type `E`.
+    pub fn get_custom<E: std::any::Any>(&self) -> Option<&E> {
+        match &*self.kind {
+            ErrorKind::Custom(value) => value.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    fn details_mut(&mut self) -> &mut Details {
+        self.details.get_or_insert_default()
+    }
+
+    /// The labels that the server, or the driver, put on this error.
+    pub fn labels(&self) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.details.as_ref().map_or(&NONE, |details| &details.labels)
+    }
+
+    /// Whether the error, or the one it wraps, bears `label`.
+    pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
+        let label = label.as_ref();
+        self.details.as_ref().is_some_and(|details| {
+            details.labels.contains(label)
+                || details.source.as_ref().is_some_and(|source| source.contains_label(label))
+        })
+    }
+
+    pub(crate) fn add_label(&mut self, label: impl Into<String>) {
+        self.details_mut().labels.insert(label.into());
+    }
+
+    /// The server that the error came from.
+    pub fn server_address(&self) -> Option<&ServerAddress> {
+        self.details.as_ref()?.server.as_ref()
+    }
+
+    pub(crate) fn with_server(mut self, server: &ServerAddress) -> Self {
+        self.details_mut().server.get_or_insert_with(|| server.clone());
+        self
+    }
+
+    /// The whole reply of the server, for fields that have no place of their own here.
+    pub fn server_response(&self) -> Option<&RawDocumentBuf> {
+        self.details.as_ref()?.response.as_ref()
+    }
+
+    pub(crate) fn with_response(mut self, response: RawDocumentBuf) -> Self {
+        self.details_mut().response = Some(response);
+        self
+    }
+
+    pub(crate) fn with_source(mut self, source: Error) -> Self {
+        self.details_mut().source = Some(source);
+        self
+    }
+
+    pub(crate) fn with_max_wire_version(mut self, version: i32) -> Self {
+        self.details_mut().max_wire_version = Some(version);
+        self
+    }
+
+    /// The server's error code, if it sent one: of the command, else of the first failed write,
+    /// else of the write concern.
+    pub fn code(&self) -> Option<i32> {
+        match &*self.kind {
+            ErrorKind::Command(error) => Some(error.code),
+            ErrorKind::Write(failure) => Some(failure.code()),
+            ErrorKind::InsertMany(error) => error.code(),
+            ErrorKind::BulkWrite(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// Whether the connection failed, or a reply did not come in time.
+    pub fn is_network_error(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
+    }
+
+    /// Whether a reply did not come in time.
+    pub fn is_network_timeout(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
+    /// Whether no suitable server was found in time.
+    pub fn is_server_selection_error(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::ServerSelection { .. })
+    }
+
+    /// Whether logging in failed.
+    pub fn is_auth_error(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Authentication { .. })
+    }
+
+    /// Whether the call itself was at fault; nothing was sent.
+    pub fn is_invalid_argument(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::InvalidArgument { .. })
+    }
+
+    /// Whether a unique index refused a write (codes 11000, 11001 and 12582).
+    pub fn is_duplicate_key_error(&self) -> bool {
+        matches!(self.code(), Some(11000 | 11001 | 12582))
+    }
+
+    /// Whether a database, collection or index that the call named does not exist.
+    pub(crate) fn is_namespace_not_found(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Command(error) if error.code == 26)
+    }
+
+    /// Takes out whatever a server may have quoted of a command that must not be shown.
+    pub(crate) fn redacted(mut self) -> Self {
+        if let Some(details) = &mut self.details {
+            details.response = None;
+            details.source = details.source.take().map(Error::redacted);
+        }
+        if let ErrorKind::Command(error) = &mut *self.kind {
+            error.message = "REDACTED".to_owned();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        let Some(details) = &self.details else { return Ok(()) };
+        if let Some(server) = &details.server {
+            write!(f, " (server {server})")?;
+        }
+        if !details.labels.is_empty() {
+            let labels: Vec<_> = details.labels.iter().map(String::as_str).collect();
+            write!(f, " [{}]", labels.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        if let Some(source) = self.details.as_ref().and_then(|details| details.source.as_ref()) {
+            return Some(source);
+        }
+        match &*self.kind {
+            ErrorKind::Io(error) => Some(error.as_ref()),
+            ErrorKind::Bson(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl<E> From<E> for Error
+where
+    ErrorKind: From<E>,
+{
+    fn from(error: E) -> Self {
+        Self::new(error.into())
+    }
+}
+
+/// The kinds of failure.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call itself was at fault; nothing was sent.
+    #[error("invalid argument: {message}")]
+    #[non_exhaustive]
+    InvalidArgument {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Logging in failed.
+    #[error("authentication failed: {message}")]
+    #[non_exhaustive]
+    Authentication {
+        /// Which mechanism, and why.
+        message: String,
+    },
+    /// A value could not be turned into BSON, or BSON into a value.
+    #[error("BSON: {0}")]
+    Bson(bson::error::Error),
+    /// Some documents of an `insert_many` were not inserted.
+    #[error("insert_many failed: {0}")]
+    InsertMany(InsertManyError),
+    /// Some models of a `bulk_write` were not carried out.
+    #[error("bulk_write failed: {0}")]
+    BulkWrite(BulkWriteError),
+    /// The server refused the command.
+    #[error("command failed: {0}")]
+    Command(CommandError),
+    /// A name could not be resolved.
+    #[error("DNS: {message}")]
+    #[non_exhaustive]
+    DnsResolve {
+        /// Which name, and why.
+        message: String,
+    },
+    /// A bug in this crate.
+    #[error("internal error (please report it): {message}")]
+    #[non_exhaustive]
+    Internal {
+        /// What should not have been.
+        message: String,
+    },
+    /// The connection failed.
+    #[error("I/O: {0}")]
+    Io(Arc<io::Error>),
+    /// The connections to a server were given up because another operation found it failing.
+    #[error("{message}")]
+    #[non_exhaustive]
+    ConnectionPoolCleared {
+        /// Which server, and why.
+        message: String,
+    },
+    /// A server sent what no server may send.
+    #[error("invalid reply: {message}")]
+    #[non_exhaustive]
+    InvalidResponse {
+        /// What was wrong with it.
+        message: String,
+    },
+    /// No suitable server was found in time.
+    #[error("no suitable server: {message}")]
+    #[non_exhaustive]
+    ServerSelection {
+        /// What was wanted, and what each server is.
+        message: String,
+    },
+    /// The deployment has no sessions.
+    #[error("this deployment does not support sessions")]
+    SessionsNotSupported,
+    /// The TLS options cannot be used.
+    #[error("invalid TLS configuration: {message}")]
+    #[non_exhaustive]
+    InvalidTlsConfig {
+        /// Which file or option, and why.
+        message: String,
+    },
+    /// A write was refused, or is not as durable as asked.
+    #[error("write failed: {0}")]
+    Write(WriteFailure),
+    /// A transaction was used wrongly.
+    #[error("transaction: {message}")]
+    #[non_exhaustive]
+    Transaction {
+        /// What was wrong.
+        message: String,
+    },
+    /// The server is too old, or too new, for this.
+    #[error("incompatible server: {message}")]
+    #[non_exhaustive]
+    IncompatibleServer {
+        /// What it lacks.
+        message: String,
+    },
+    /// The client was shut down.
+    #[error("the client has been shut down")]
+    Shutdown,
+    /// A value of the application's own.
+    #[error("an error of the application")]
+    Custom(Arc<dyn std::any::Any + Send + Sync>),
+}
+
+impl From<io::Error> for ErrorKind {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
+}
+
+impl From<bson::error::Error> for ErrorKind {
+    fn from(error: bson::error::Error) -> Self {
+        Self::Bson(error)
+    }
+}
+
+impl From<WireError> for ErrorKind {
+    fn from(error: WireError) -> Self {
+        Self::InvalidResponse { message: error.to_string() }
+    }
+}
+
+impl From<steadfast_core::address::InvalidAddress> for ErrorKind {
+    fn from(error: steadfast_core::address::InvalidAddress) -> Self {
+        Self::InvalidArgument { message: error.to_string() }
+    }
+}
+
+/// A server's refusal of a whole command.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CommandError {
+    /// The number of the error.
+    pub code: i32,
+    /// Its name.
+    pub code_name: String,
+    /// What the server says of it.
+    pub message: String,
+    /// The server's state when it said so, by which newer knowledge is told from older.
+    pub(crate) topology_version: Option<TopologyVersion>,
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error {} ({}): {}", self.code, self.code_name, self.message)
+    }
+}

@@ -1,0 +1,190 @@
+//! From calls to commands, and from replies to results.
+//!
+//! Everything here is pure: a function makes a [`Command`] of what was asked, another reads what
+//! came back. Nothing is sent from here and nothing is waited for.
+
+pub(crate) mod aggregate;
+pub(crate) mod bulk;
+pub(crate) mod collections;
+pub(crate) mod count;
+pub(crate) mod databases;
+pub(crate) mod delete;
+pub(crate) mod distinct;
+pub(crate) mod find;
+pub(crate) mod find_and_modify;
+pub(crate) mod get_more;
+pub(crate) mod indexes;
+pub(crate) mod insert;
+pub(crate) mod run_command;
+pub(crate) mod search_indexes;
+pub(crate) mod update;
+pub(crate) mod write;
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
+use serde::Deserialize;
+use steadfast_core::concern::{ReadConcern, WriteConcern};
+
+use crate::{
+    command::{Command, Reply},
+    error::{Error, ErrorKind, Result, WriteConcernError, WriteFailure},
+};
+
+/// Adds `readConcern`; with none, the server's default applies and nothing is sent.
+pub(crate) fn add_read_concern(command: &mut Command, concern: Option<&ReadConcern>) -> Result<()> {
+    if let Some(concern) = concern {
+        command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+    }
+    Ok(())
+}
+
+/// Adds `writeConcern`; with none, the server's default applies and nothing is sent.
+pub(crate) fn add_write_concern(
+    command: &mut Command,
+    concern: Option<&WriteConcern>,
+) -> Result<()> {
+    let Some(concern) = concern.filter(|concern| !concern.is_empty()) else { return Ok(()) };
+    concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
+    command.field(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+    command.acknowledged = concern.is_acknowledged();
+    Ok(())
+}
+
+/// Reads a reply; what is wrong with it is told with the server's name.
+pub(crate) fn reading<T>(
+    reply: &Reply,
+    read: impl FnOnce(&RawDocument) -> Result<T>,
+) -> Result<T> {
+    read(reply.body()).map_err(|error| error.with_server(&reply.server.address))
+}
+
+/// A reply's body as a value.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
+    bson::deserialize_from_slice(body.as_bytes()).map_err(|error| {
+        Error::invalid_response(format!("a reply of an unexpected form: {error}"))
+    })
+}
+
+/// The write concern error in a reply whose command otherwise succeeded.
+pub(crate) fn write_concern_error(body: &RawDocument) -> Result<Option<WriteConcernError>> {
+    let error = match body.get("writeConcernError") {
+        Ok(Some(RawBsonRef::Document(error))) => error,
+        Ok(Some(other)) => {
+            return Err(Error::invalid_response(format!(
+                "a reply's writeConcernError is a {:?}, not a document",
+                other.element_type()
+            )));
+        }
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(Error::invalid_response(format!("a malformed reply: {error}"))),
+    };
+    parse(error).map(Some)
+}
+
+/// Reads the reply of a command that has no result: it fails if its write concern was not met.
+pub(crate) fn read_nothing(body: &RawDocument) -> Result<()> {
+    let Some(concern_error) = write_concern_error(body)? else { return Ok(()) };
+    let mut error = Error::new(ErrorKind::Write(WriteFailure::WriteConcernError(concern_error)));
+    for label in labels(body) {
+        error.add_label(label);
+    }
+    Err(error.with_response(body.to_owned()))
+}
+
+/// The labels that a server put on a reply.
+fn labels(body: &RawDocument) -> impl Iterator<Item = &str> {
+    let labels = body.get_array("errorLabels").ok();
+    labels.into_iter().flatten().filter_map(|label| label.ok()?.as_str())
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    //! What the tests of operations share.
+
+    use std::sync::Arc;
+
+    use bson::{Document, RawDocumentBuf};
+
+    use crate::{
+        Client, Database,
+        collection::Handle,
+        command::Command,
+        options::{CollectionOptions, DatabaseOptions},
+    };
+
+    /// A client of a deployment that is not there: commands are made, and never sent.
+    fn client() -> Client {
+        let options = crate::options::ClientOptions::default();
+        Client::with_options(options).expect("the default options are valid")
+    }
+
+    pub(crate) fn database_with(options: DatabaseOptions) -> Database {
+        Database::new(client(), "library", options)
+    }
+
+    pub(crate) fn database() -> Database {
+        database_with(DatabaseOptions::default())
+    }
+
+    pub(crate) fn collection_with(options: CollectionOptions) -> Arc<Handle> {
+        database().collection_with_options::<Document>("books", options).handle
+    }
+
+    pub(crate) fn collection() -> Arc<Handle> {
+        collection_with(CollectionOptions::default())
+    }
+
+    pub(crate) fn collection_named(database: &str, name: &str) -> Arc<Handle> {
+        let options = DatabaseOptions::default();
+        Database::new(client(), database, options).collection::<Document>(name).handle
+    }
+
+    pub(crate) fn body(command: &Command) -> Document {
+        Document::try_from(&*command.body).expect("a well-formed body")
+    }
+
+    pub(crate) fn raw(document: Document) -> RawDocumentBuf {
+        RawDocumentBuf::try_from(&document).expect("a well-formed document")
+    }
+
+    pub(crate) fn assert_invalid_response<T: std::fmt::Debug>(result: crate::error::Result<T>) {
+        let error = result.expect_err("the reply is malformed");
+        assert!(
+            matches!(&*error.kind, crate::error::ErrorKind::InvalidResponse { .. }),
+            "{error:?}"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::{
+        fixture::{assert_invalid_response, raw},
+        read_nothing,
+    };
+    use crate::error::{ErrorKind, WriteFailure};
+
+    #[test]
+    fn an_unmet_write_concern_fails_a_command_that_succeeded() {
+        // pitfall 11
+        let reply = raw(doc! {
+            "ok": 1,
+            "writeConcernError": { "code": 64, "codeName": "WriteConcernTimeout", "errmsg": "late" },
+            "errorLabels": ["RetryableWriteError"],
+        });
+        let error = read_nothing(&reply).unwrap_err();
+        assert!(error.contains_label("RetryableWriteError"));
+        match &*error.kind {
+            ErrorKind::Write(WriteFailure::WriteConcernError(error)) => assert_eq!(error.code, 64),
+            other => panic!("{other:?}"),
+        }
+        assert!(read_nothing(&raw(doc! { "ok": 1 })).is_ok());
+    }
+
+    #[test]
+    fn a_write_concern_error_that_is_no_document_is_an_invalid_reply() {
+        let reply = raw(doc! { "ok": 1, "writeConcernError": 5 });
+        assert_invalid_response(read_nothing(&reply));
+    }
+}

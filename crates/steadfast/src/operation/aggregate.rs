@@ -1,0 +1,289 @@
+//! `aggregate`.
+
+use std::sync::Arc;
+
+use bson::{Document, RawArrayBuf, RawDocumentBuf, raw::cstr};
+use steadfast_core::{
+    concern::{ReadConcern, WriteConcern},
+    selection::SelectionCriteria,
+};
+
+use super::{add_read_concern, add_write_concern, find::checked_batch_size};
+use crate::{
+    Database,
+    collection::{Handle, check_database_name},
+    command::{Command, Kind, Target},
+    cursor::More,
+    error::{Error, Result},
+    options::AggregateOptions,
+};
+
+/// What a pipeline runs on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    Database(&'a Database),
+    Collection(&'a Handle),
+    /// A collection whose concerns do not count.
+    Unconcerned(&'a Handle),
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn client(self) -> &'a crate::Client {
+        match self {
+            Self::Database(database) => &database.client,
+            Self::Collection(collection) | Self::Unconcerned(collection) => &collection.client,
+        }
+    }
+
+    fn database(self) -> &'a Arc<str> {
+        match self {
+            Self::Database(database) => &database.name,
+            Self::Collection(collection) | Self::Unconcerned(collection) => &collection.database,
+        }
+    }
+
+    fn read_target(self, action: Option<&SelectionCriteria>) -> Target {
+        match self {
+            Self::Database(database) => {
+                Target::Read(action.or(database.selection_criteria()).cloned().unwrap_or_default())
+            }
+            Self::Collection(collection) | Self::Unconcerned(collection) => {
+                collection.read_target(action)
+            }
+        }
+    }
+
+    fn read_concern<'r>(self, action: Option<&'r ReadConcern>) -> Option<&'r ReadConcern>
+    where
+        'a: 'r,
+    {
+        match self {
+            Self::Database(database) => action.or(database.read_concern()),
+            Self::Collection(collection) => collection.read_concern(action),
+            Self::Unconcerned(_) => action,
+        }
+    }
+
+    fn write_concern<'w>(self, action: Option<&'w WriteConcern>) -> Option<&'w WriteConcern>
+    where
+        'a: 'w,
+    {
+        match self {
+            Self::Database(database) => action.or(database.write_concern()),
+            Self::Collection(collection) => collection.write_concern(action),
+            Self::Unconcerned(_) => action,
+        }
+    }
+}
+
+/// The command, and how its cursor is to go on.
+pub(crate) fn aggregate(
+    source: Source<'_>,
+    pipeline: &[Document],
+    options: Option<&AggregateOptions>,
+) -> Result<(Command, More)> {
+    let none = AggregateOptions::default();
+    let options = options.unwrap_or(&none);
+    let writes = writes(pipeline);
+    let mut command = begin(source, writes, options)?;
+    let mut stages = RawArrayBuf::new();
+    for stage in pipeline {
+        stages.push(RawDocumentBuf::try_from(stage)?);
+    }
+    command.field(cstr!("pipeline"), stages);
+    command.field(cstr!("cursor"), cursor_field(writes, options.batch_size)?);
+    command.fields_of(options)?;
+    add_read_concern(&mut command, source.read_concern(options.read_concern.as_ref()))?;
+    if writes {
+        add_write_concern(&mut command, source.write_concern(options.write_concern.as_ref()))?;
+        // The reply is waited for even with `w: 0`: it is the cursor.
+        command.acknowledged = true;
+    }
+    let more = More {
+        batch_size: options.batch_size,
+        max_time: options.max_await_time,
+        comment: options.comment.clone(),
+        limit: None,
+    };
+    Ok((command, more))
+}
+
+/// Whether the pipeline ends by writing what it made somewhere.
+pub(crate) fn writes(pipeline: &[Document]) -> bool {
+    let last = pipeline.last().and_then(|stage| stage.keys().next());
+    last.is_some_and(|stage| stage == "$out" || stage == "$merge")
+}
+
+fn begin(source: Source<'_>, writes: bool, options: &AggregateOptions) -> Result<Command> {
+    let name = cstr!("aggregate");
+    let kind = if writes { Kind::Write } else { Kind::Read };
+    let target = match source.read_target(options.selection_criteria.as_ref()) {
+        Target::Read(criteria) if writes => Target::WritingAggregate(criteria),
+        target => target,
+    };
+    match source {
+        Source::Database(database) => {
+            check_database_name(&database.name)?;
+            Ok(Command::new(name, 1, source.database(), target, kind))
+        }
+        Source::Collection(collection) | Source::Unconcerned(collection) => {
+            let collection = collection.checked_name()?;
+            Ok(Command::new(name, collection, source.database(), target, kind))
+        }
+    }
+}
+
+/// The CRUD specification: a pipeline that writes is sent no batch size, since with one of zero it
+/// would not be run.
+fn cursor_field(writes: bool, batch_size: Option<u32>) -> Result<RawDocumentBuf> {
+    let mut cursor = RawDocumentBuf::new();
+    if let Some(batch_size) = batch_size {
+        let batch_size = checked_batch_size(batch_size)?;
+        if !writes {
+            cursor.append(cstr!("batchSize"), batch_size);
+        }
+    }
+    Ok(cursor)
+}
+
+/// The pipeline that counts documents.
+pub(super) fn counting(
+    filter: &Document,
+    skip: Option<u64>,
+    limit: Option<u64>,
+) -> Result<Vec<Document>> {
+    let whole = |what: &str, number: u64| {
+        i64::try_from(number)
+            .map_err(|_| Error::invalid_argument(format!("a {what} of {number} is out of range")))
+    };
+    let mut pipeline = vec![bson::doc! { "$match": filter.clone() }];
+    if let Some(skip) = skip {
+        pipeline.push(bson::doc! { "$skip": whole("skip", skip)? });
+    }
+    if let Some(limit) = limit {
+        pipeline.push(bson::doc! { "$limit": whole("limit", limit)? });
+    }
+    pipeline.push(bson::doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } });
+    Ok(pipeline)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::{Bson, doc};
+
+    use super::*;
+    use crate::{
+        operation::fixture::{body, collection, collection_with, database, database_with},
+        options::{CollectionOptions, DatabaseOptions, Hint, ReadPreference},
+    };
+
+    fn sent(pipeline: &[Document], options: &AggregateOptions) -> Document {
+        let collection = collection();
+        body(&aggregate(Source::Collection(&collection), pipeline, Some(options)).unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_plain_pipeline_asks_for_a_cursor() {
+        let collection = collection();
+        let pipeline = [doc! { "$match": { "x": 1 } }];
+        let (command, _) = aggregate(Source::Collection(&collection), &pipeline, None).unwrap();
+        assert_eq!(
+            body(&command),
+            doc! { "aggregate": "books", "pipeline": [{ "$match": { "x": 1 } }], "cursor": {} }
+        );
+        assert_eq!(command.kind, Kind::Read);
+        assert!(matches!(command.target, Target::Read(_)));
+    }
+
+    #[tokio::test]
+    async fn a_pipeline_on_a_database_names_no_collection() {
+        let database = database();
+        let pipeline = [doc! { "$currentOp": {} }];
+        let (command, _) = aggregate(Source::Database(&database), &pipeline, None).unwrap();
+        assert_eq!(
+            body(&command),
+            doc! { "aggregate": 1, "pipeline": [{ "$currentOp": {} }], "cursor": {} }
+        );
+    }
+
+    #[tokio::test]
+    async fn every_option_is_sent() {
+        let options = AggregateOptions::builder()
+            .allow_disk_use(true)
+            .batch_size(2)
+            .bypass_document_validation(true)
+            .comment(Bson::from("note"))
+            .hint(Hint::Keys(doc! { "x": 1 }))
+            .max_await_time(Duration::from_millis(5))
+            .max_time(Duration::from_millis(10))
+            .read_concern(ReadConcern::local())
+            .write_concern(WriteConcern::majority())
+            .let_vars(doc! { "y": 1 })
+            .build();
+        assert_eq!(
+            sent(&[], &options),
+            doc! {
+                "aggregate": "books", "pipeline": [], "cursor": { "batchSize": 2 },
+                "allowDiskUse": true, "bypassDocumentValidation": true, "comment": "note",
+                "hint": { "x": 1 }, "maxTimeMS": 10_i64, "let": { "y": 1 },
+                "readConcern": { "level": "local" },
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_pipeline_that_writes_has_a_write_concern_and_no_batch_size() {
+        for stage in [doc! { "$out": "other" }, doc! { "$merge": { "into": "other" } }] {
+            let options = AggregateOptions::builder()
+                .batch_size(0)
+                .write_concern(WriteConcern::majority())
+                .selection_criteria(SelectionCriteria::from(ReadPreference::nearest(None)))
+                .build();
+            let collection = collection();
+            let source = Source::Collection(&collection);
+            let (command, _) =
+                aggregate(source, std::slice::from_ref(&stage), Some(&options)).unwrap();
+            assert_eq!(
+                body(&command),
+                doc! {
+                    "aggregate": "books", "pipeline": [stage], "cursor": {},
+                    "writeConcern": { "w": "majority" },
+                }
+            );
+            assert_eq!(command.kind, Kind::Write);
+            assert!(matches!(command.target, Target::WritingAggregate(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_last_stage_makes_a_pipeline_write() {
+        assert!(!writes(&[doc! { "$out": "x" }, doc! { "$match": {} }]));
+        assert!(!writes(&[]));
+        assert!(!writes(&[doc! {}]));
+    }
+
+    #[tokio::test]
+    async fn concerns_are_inherited_unless_the_action_has_its_own() {
+        let collection = collection_with(
+            CollectionOptions::builder().read_concern(ReadConcern::majority()).build(),
+        );
+        let concern = |options: Option<&AggregateOptions>| {
+            let source = Source::Collection(&collection);
+            let command = aggregate(source, &[], options).unwrap().0;
+            body(&command).get_document("readConcern").unwrap().clone()
+        };
+        assert_eq!(concern(None), doc! { "level": "majority" });
+        let own = AggregateOptions::builder().read_concern(ReadConcern::local()).build();
+        assert_eq!(concern(Some(&own)), doc! { "level": "local" });
+        let bare = aggregate(Source::Unconcerned(&collection), &[], None).unwrap().0;
+        assert!(!body(&bare).contains_key("readConcern"));
+
+        let database =
+            database_with(DatabaseOptions::builder().write_concern(WriteConcern::nodes(2)).build());
+        let pipeline = [doc! { "$out": "other" }];
+        let command = aggregate(Source::Database(&database), &pipeline, None).unwrap().0;
+        assert_eq!(body(&command).get_document("writeConcern").unwrap(), &doc! { "w": 2 });
+    }
+}

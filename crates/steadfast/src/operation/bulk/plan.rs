@@ -1,0 +1,152 @@
+//! Cutting writes into batches that a server takes.
+
+use std::ops::Range;
+
+use super::Statements;
+use crate::{
+    client::WriteLimits,
+    collection::Handle,
+    command::Kind,
+    error::{Error, Result},
+    operation::write::{Settings, Verb, head},
+};
+
+/// The statements of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) verb: Verb,
+    /// Which of the statements of its verb, counted among those alone.
+    pub(super) positions: Range<usize>,
+    /// How many bytes they take.
+    pub(super) bytes: usize,
+    /// Whether one of them may write several documents.
+    pub(crate) has_multi: bool,
+}
+
+impl Batch {
+    /// How many statements it has.
+    pub(crate) fn len(&self) -> usize {
+        self.positions.len()
+    }
+}
+
+/// What may be sent beside the documents that an insert stores: a filter, operators, options. The
+/// server allows statements that much more than it allows documents.
+const STATEMENT_ALLOWANCE_BYTES: usize = 16 * 1024;
+
+/// What is kept free for the fields that an attempt adds to a command: the session, the
+/// transaction, the cluster's time, the version of the interface.
+const ATTEMPT_FIELDS_BYTES: usize = 1024;
+
+/// How many bytes a message with a document sequence has beside its body, the sequence's name and
+/// the documents: header, flags, the kinds of two sections, the sequence's length, the NUL behind
+/// its name.
+const FRAME_BYTES: usize = 16 + 4 + 1 + 1 + 4 + 1;
+
+/// How many bytes `$db` takes beside the name of the database.
+const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
+
+/// Cuts the writes into batches, or says which of them no server would take. In order, a batch is
+/// a stretch of writes with the same verb; otherwise all writes with the same verb go together.
+pub(crate) fn plan(
+    statements: &Statements,
+    collection: &Handle,
+    settings: &Settings<'_>,
+    limits: &WriteLimits,
+) -> Result<Vec<Batch>> {
+    let room = Room::new(collection, settings, limits)?;
+    if settings.ordered {
+        cut(statements, &room, statements.verbs.iter().copied())
+    } else {
+        let verbs = Verb::ALL.into_iter();
+        let grouped = verbs.flat_map(|verb| {
+            std::iter::repeat_n(verb, statements.run(verb).entries.len())
+        });
+        cut(statements, &room, grouped)
+    }
+}
+
+/// How much a batch of each verb may hold.
+struct Room {
+    documents_bytes: [usize; 3],
+    statement_bytes: [usize; 3],
+    count: usize,
+}
+
+impl Room {
+    fn new(collection: &Handle, settings: &Settings<'_>, limits: &WriteLimits) -> Result<Self> {
+        let mut room = Self {
+            documents_bytes: [0; 3],
+            statement_bytes: [0; 3],
+            // A server that takes none at all would never be done.
+            count: limits.batch_count.max(1),
+        };
+        for verb in Verb::ALL {
+            let body = head(collection, verb, settings, Kind::Write)?.body;
+            let beside = FRAME_BYTES
+                + body.as_bytes().len()
+                + verb.identifier().len()
+                + DB_FIELD_BYTES
+                + collection.database.len()
+                + ATTEMPT_FIELDS_BYTES;
+            room.documents_bytes[verb as usize] = limits.message_bytes.saturating_sub(beside);
+            room.statement_bytes[verb as usize] = match verb {
+                Verb::Insert => limits.document_bytes,
+                Verb::Update | Verb::Delete => limits.document_bytes + STATEMENT_ALLOWANCE_BYTES,
+            };
+        }
+        Ok(room)
+    }
+
+    fn check(&self, verb: Verb, index: usize, length: usize) -> Result<()> {
+        let limit = self.statement_bytes[verb as usize].min(self.documents_bytes[verb as usize]);
+        if length <= limit {
+            return Ok(());
+        }
+        let what = match verb {
+            Verb::Insert => "document",
+            Verb::Update | Verb::Delete => "write",
+        };
+        Err(Error::invalid_argument(format!(
+            "{what} {index} is {length} bytes long, but the server takes {limit} at most"
+        )))
+    }
+
+    /// Whether another statement fits into a batch.
+    fn admits(&self, batch: &Batch, verb: Verb, length: usize) -> bool {
+        batch.verb == verb
+            && batch.len() < self.count
+            && batch.bytes + length <= self.documents_bytes[verb as usize]
+    }
+}
+
+/// Goes through the writes by their verbs in the order that they are to be sent in.
+fn cut(
+    statements: &Statements,
+    room: &Room,
+    verbs: impl Iterator<Item = Verb>,
+) -> Result<Vec<Batch>> {
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut next_position = [0; 3];
+    for verb in verbs {
+        let run = statements.run(verb);
+        let position = next_position[verb as usize];
+        next_position[verb as usize] += 1;
+        let (entry, length) = (run.entries[position], run.length(position));
+        room.check(verb, entry.index, length)?;
+        match batches.last_mut() {
+            Some(batch) if room.admits(batch, verb, length) => {
+                batch.positions.end += 1;
+                batch.bytes += length;
+                batch.has_multi |= entry.multi;
+            }
+            _ => batches.push(Batch {
+                verb,
+                positions: position..position + 1,
+                bytes: length,
+                has_multi: entry.multi,
+            }),
+        }
+    }
+    Ok(batches)
+}

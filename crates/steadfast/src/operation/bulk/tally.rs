@@ -1,0 +1,206 @@
+//! Counting together what the batches of one operation did.
+
+use std::collections::BTreeMap;
+
+use bson::{RawDocument, RawDocumentBuf};
+use steadfast_core::address::ServerAddress;
+
+use super::{Batch, Statements};
+use crate::{
+    command::Reply,
+    error::{
+        BulkWriteError, Error, ErrorKind, IndexedWriteError, InsertManyError, Result,
+        WriteConcernError, WriteError,
+    },
+    operation::write::{Verb, WriteReply},
+    refusal::labels,
+    results::{BulkWriteResult, InsertManyResult},
+};
+
+/// What is known of the batches that were answered so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    result: BulkWriteResult,
+    write_errors: BTreeMap<usize, WriteError>,
+    write_concern_errors: Vec<WriteConcernError>,
+    labels: Vec<String>,
+    /// The last reply that told of an error, and whose it was.
+    told: Option<(RawDocumentBuf, ServerAddress)>,
+    /// Whether a server said of any write that it carried it out.
+    carried_out: bool,
+}
+
+impl Tally {
+    /// Counts in the reply to a batch.
+    pub(crate) fn count(
+        &mut self,
+        statements: &mut Statements,
+        batch: &Batch,
+        ordered: bool,
+        reply: &Reply,
+    ) -> Result<()> {
+        let server = &reply.server.address;
+        self.count_body(statements, batch, ordered, reply.body(), server)
+            .map_err(|error| error.with_server(server))
+    }
+
+    pub(super) fn count_body(
+        &mut self,
+        statements: &mut Statements,
+        batch: &Batch,
+        ordered: bool,
+        body: &RawDocument,
+        server: &ServerAddress,
+    ) -> Result<()> {
+        let mut reply = WriteReply::read(body, batch.len())?;
+        if !reply.write_errors.is_empty() || reply.write_concern_error.is_some() {
+            self.labels.extend(labels(body));
+            self.told = Some((body.to_owned(), server.clone()));
+        }
+        self.carried_out |= carried_out(&reply, batch, ordered);
+        self.count_documents(statements, batch, ordered, &mut reply);
+        // Each batch may have its own, and none may hide another (pitfall 3).
+        self.write_concern_errors.extend(reply.write_concern_error);
+        for error in reply.write_errors {
+            self.write_errors.insert(statements.index(batch, error.index), error.into());
+        }
+        Ok(())
+    }
+
+    fn count_documents(
+        &mut self,
+        statements: &mut Statements,
+        batch: &Batch,
+        ordered: bool,
+        reply: &mut WriteReply,
+    ) {
+        match batch.verb {
+            Verb::Insert => {
+                self.result.inserted_count += reply.count();
+                for nth in inserted(reply, batch, ordered) {
+                    self.note_inserted(statements, batch, nth);
+                }
+            }
+            Verb::Update => {
+                self.result.matched_count += reply.matched_count();
+                self.result.modified_count += reply.modified_count();
+                for upserted in reply.take_upserted() {
+                    self.result.upserted_count += 1;
+                    let index = statements.index(batch, upserted.index);
+                    self.result.upserted_ids.insert(index, upserted.id);
+                }
+            }
+            Verb::Delete => self.result.deleted_count += reply.count(),
+        }
+    }
+
+    fn note_inserted(&mut self, statements: &mut Statements, batch: &Batch, nth: usize) {
+        let index = statements.index(batch, nth);
+        self.result.inserted_ids.insert(index, statements.take_id(batch, nth));
+    }
+
+    /// Counts in a batch that no reply is awaited of: what was sent is known, and no more.
+    pub(crate) fn count_unanswered(&mut self, statements: &mut Statements, batch: &Batch) {
+        if batch.verb == Verb::Insert {
+            for nth in 0..batch.len() {
+                self.note_inserted(statements, batch, nth);
+            }
+        }
+    }
+
+    /// Whether a write was refused, after which nothing of an ordered operation is sent.
+    pub(crate) fn has_write_errors(&self) -> bool {
+        !self.write_errors.is_empty()
+    }
+
+    /// What a `bulk_write` answers; `broken` is the error that kept a batch from being answered.
+    pub(crate) fn conclude_bulk_write(mut self, broken: Option<Error>) -> Result<BulkWriteResult> {
+        let Some(evidence) = self.evidence(broken)? else { return Ok(self.result) };
+        Err(evidence.of(ErrorKind::BulkWrite(BulkWriteError {
+            write_concern_errors: self.write_concern_errors,
+            write_errors: self.write_errors,
+            partial_result: self.carried_out.then_some(self.result),
+        })))
+    }
+
+    /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
+    pub(crate) fn conclude_insert_many(mut self, broken: Option<Error>) -> Result<InsertManyResult> {
+        let evidence = self.evidence(broken)?;
+        let inserted_ids = self.result.inserted_ids.into_iter().collect();
+        let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };
+        let write_errors: Vec<_> = self.write_errors.into_iter().map(indexed).collect();
+        Err(evidence.of(ErrorKind::InsertMany(InsertManyError {
+            write_errors: Some(write_errors).filter(|errors| !errors.is_empty()),
+            // There is room for one: the first, which no later one may hide (pitfall 3).
+            write_concern_error: self.write_concern_errors.into_iter().next(),
+            inserted_ids,
+        })))
+    }
+
+    /// What the operation's error is to carry, if it has one. An error before which nothing is
+    /// known to have been done needs no partial result, and is returned as it is (pitfall 36).
+    fn evidence(&mut self, broken: Option<Error>) -> Result<Option<Evidence>> {
+        let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
+        match broken {
+            Some(broken) if !has_errors && !self.carried_out => Err(broken),
+            None if !has_errors => Ok(None),
+            broken => {
+                let (labels, told) = (std::mem::take(&mut self.labels), self.told.take());
+                Ok(Some(Evidence { labels, told, broken }))
+            }
+        }
+    }
+}
+
+/// What an error carries beside its kind.
+struct Evidence {
+    labels: Vec<String>,
+    told: Option<(RawDocumentBuf, ServerAddress)>,
+    broken: Option<Error>,
+}
+
+impl Evidence {
+    fn of(self, kind: ErrorKind) -> Error {
+        let mut error = Error::new(kind);
+        for label in self.labels {
+            error.add_label(label);
+        }
+        if let Some(broken) = self.broken {
+            if let Some(server) = broken.server_address() {
+                error = error.with_server(server);
+            }
+            error = error.with_source(broken);
+        }
+        if let Some((reply, server)) = self.told {
+            error = error.with_server(&server).with_response(reply);
+        }
+        error
+    }
+}
+
+/// Whether any statement of a batch was carried out.
+fn carried_out(reply: &WriteReply, batch: &Batch, ordered: bool) -> bool {
+    let first_error = reply.write_errors.iter().map(|error| error.index).min();
+    match first_error {
+        None => true,
+        Some(first) if ordered => first > 0,
+        Some(_) => reply.write_errors.len() < batch.len(),
+    }
+}
+
+/// Which documents of a batch of inserts were inserted: in order those before the first that was
+/// refused, otherwise all that were not refused.
+fn inserted(reply: &WriteReply, batch: &Batch, ordered: bool) -> Vec<usize> {
+    let refused: std::collections::BTreeSet<_> =
+        reply.write_errors.iter().map(|error| error.index).collect();
+    let tried = match refused.first() {
+        Some(first) if ordered => *first,
+        _ => batch.len(),
+    };
+    (0..tried).filter(|nth| !refused.contains(nth)).collect()
+}
+
+fn indexed((index, error): (usize, WriteError)) -> IndexedWriteError {
+    let WriteError { code, code_name, message, details } = error;
+    IndexedWriteError { index, code, code_name, message, details }
+}

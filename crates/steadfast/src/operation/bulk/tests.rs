@@ -1,0 +1,144 @@
+//! Cutting writes into batches, and counting them together again.
+
+mod properties;
+mod splitting;
+mod tallying;
+
+use std::sync::Arc;
+
+use bson::{Document, doc};
+
+use super::*;
+use crate::{
+    client::WriteLimits,
+    operation::fixture::{body, collection, collection_with},
+    options::{
+        CollectionOptions, DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel,
+        UpdateManyModel, UpdateOneModel, WriteModel,
+    },
+};
+
+fn limits() -> WriteLimits {
+    WriteLimits { document_bytes: 16 << 20, message_bytes: 48_000_000, batch_count: 100_000 }
+}
+
+fn insert(id: i32) -> WriteModel {
+    InsertOneModel::new(doc! { "_id": id }).into()
+}
+
+fn update(id: i32) -> WriteModel {
+    UpdateOneModel::new(doc! { "_id": id }, doc! { "$set": { "x": 1 } }).into()
+}
+
+fn update_many(id: i32) -> WriteModel {
+    UpdateManyModel::new(doc! { "_id": id }, doc! { "$set": { "x": 1 } }).into()
+}
+
+fn delete(id: i32) -> WriteModel {
+    DeleteOneModel::new(doc! { "_id": id }).into()
+}
+
+fn settings_with(ordered: bool) -> Settings<'static> {
+    Settings { ordered, ..Settings::default() }
+}
+
+fn planned(statements: &Statements, ordered: bool, limits: &WriteLimits) -> Result<Vec<Batch>> {
+    plan(statements, &collection(), &settings_with(ordered), limits)
+}
+
+fn commands(models: Vec<WriteModel>, ordered: bool) -> Vec<(Document, Vec<Document>, Kind)> {
+    let collection: Arc<Handle> = collection();
+    let mut statements = Statements::of_models(models).unwrap();
+    let settings = settings_with(ordered);
+    let batches = plan(&statements, &collection, &settings, &limits()).unwrap();
+    batches
+        .iter()
+        .map(|batch| {
+            let command = command(&collection, &settings, &mut statements, batch, false).unwrap();
+            let sent = command.sequence.as_ref().unwrap().iter();
+            let sent = sent.map(|sent| Document::try_from(sent).unwrap()).collect();
+            (body(&command), sent, command.kind)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_model_becomes_its_statement() {
+    let models = vec![
+        insert(1),
+        update(2),
+        update_many(3),
+        ReplaceOneModel::new(doc! { "_id": 4 }, doc! { "y": 1 }).upsert(true).into(),
+        delete(5),
+        DeleteManyModel::new(doc! { "_id": 6 }).into(),
+    ];
+    let set = doc! { "$set": { "x": 1 } };
+    let updates = vec![
+        doc! { "q": { "_id": 2 }, "u": set.clone() },
+        doc! { "q": { "_id": 3 }, "u": set, "multi": true },
+        doc! { "q": { "_id": 4 }, "u": { "y": 1 }, "upsert": true },
+    ];
+    let deletes =
+        vec![doc! { "q": { "_id": 5 }, "limit": 1 }, doc! { "q": { "_id": 6 }, "limit": 0 }];
+    for ordered in [true, false] {
+        let expected = vec![
+            (
+                doc! { "insert": "books", "ordered": ordered },
+                vec![doc! { "_id": 1 }],
+                Kind::RecognisableWrite,
+            ),
+            (doc! { "update": "books", "ordered": ordered }, updates.clone(), Kind::Write),
+            (doc! { "delete": "books", "ordered": ordered }, deletes.clone(), Kind::Write),
+        ];
+        assert_eq!(commands(models.clone(), ordered), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_can_be_recognised_unless_one_of_its_writes_is_of_many() {
+    // pitfall 12
+    let kinds = |models| -> Vec<Kind> {
+        commands(models, true).into_iter().map(|(_, _, kind)| kind).collect()
+    };
+    assert_eq!(kinds(vec![update(1), update(2)]), [Kind::RecognisableWrite]);
+    assert_eq!(kinds(vec![update(1), update_many(2)]), [Kind::Write]);
+    assert_eq!(kinds(vec![update_many(1), insert(2)]), [Kind::Write, Kind::RecognisableWrite]);
+}
+
+#[tokio::test]
+async fn without_models_there_is_nothing_to_send() {
+    let error = Statements::of_models(Vec::<WriteModel>::new()).unwrap_err();
+    assert!(error.is_invalid_argument(), "{error}");
+    let error = Statements::of_documents::<Document>(Vec::<Document>::new()).unwrap_err();
+    assert!(error.is_invalid_argument(), "{error}");
+}
+
+#[tokio::test]
+async fn models_that_no_server_takes_are_refused() {
+    let replaced = ReplaceOneModel::new(doc! {}, doc! { "$set": { "x": 1 } });
+    let updated = UpdateOneModel::new(doc! {}, doc! { "x": 1 });
+    let models: [WriteModel; 2] = [replaced.into(), updated.into()];
+    for model in models {
+        let error = Statements::of_models([insert(1), model]).unwrap_err();
+        assert!(error.is_invalid_argument(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn in_order_only_the_last_batch_goes_unacknowledged() {
+    let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
+    let collection = collection_with(options);
+    let sent = |ordered, followed| {
+        let settings = settings_with(ordered);
+        let mut statements = Statements::of_models([insert(1)]).unwrap();
+        let batches = plan(&statements, &collection, &settings, &limits()).unwrap();
+        let command =
+            command(&collection, &settings, &mut statements, &batches[0], followed).unwrap();
+        let w = body(&command).get_document("writeConcern").unwrap().get_i32("w").unwrap();
+        (w, command.acknowledged)
+    };
+    assert_eq!(sent(true, true), (1, true));
+    assert_eq!(sent(true, false), (0, false));
+    assert_eq!(sent(false, true), (0, false));
+    assert!(!is_acknowledged(&collection, &settings_with(true)));
+}

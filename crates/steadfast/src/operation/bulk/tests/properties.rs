@@ -1,0 +1,89 @@
+//! Whatever the writes and the limits, each write is sent once, in a batch that the server takes.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::operation::{fixture, write::Verb};
+
+/// A write whose `_id`, in the document or in the filter, is its index.
+fn model(verb: u8, index: usize, padding: usize) -> WriteModel {
+    let id = doc! { "_id": i64::try_from(index).unwrap() };
+    let text = "x".repeat(padding);
+    match verb {
+        0 => {
+            let mut document = id;
+            document.insert("s", text);
+            InsertOneModel::new(document).into()
+        }
+        1 => UpdateOneModel::new(id, doc! { "$set": { "s": text } }).into(),
+        2 => UpdateManyModel::new(id, doc! { "$set": { "s": text } }).into(),
+        3 => ReplaceOneModel::new(id, doc! { "s": text }).into(),
+        4 => DeleteOneModel::new(id).into(),
+        _ => DeleteManyModel::new(id).into(),
+    }
+}
+
+fn index_in(verb: Verb, statement: &bson::RawDocument) -> usize {
+    let id = match verb {
+        Verb::Insert => statement.get_i64("_id"),
+        Verb::Update | Verb::Delete => statement.get_document("q").unwrap().get_i64("_id"),
+    };
+    usize::try_from(id.unwrap()).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn batches_hold_each_write_once_within_the_limits(
+        writes in prop::collection::vec((0_u8..6, 0_usize..300), 1..60),
+        ordered: bool,
+        batch_count in 1_usize..12,
+        // A message takes at least the largest write.
+        message_bytes in 1_700_usize..4_000,
+    ) {
+        let runtime = runtime();
+        let _entered = runtime.enter();
+        let collection = fixture::collection();
+        let settings = settings_with(ordered);
+        let limits = WriteLimits { message_bytes, batch_count, ..limits() };
+        let models = writes.iter().enumerate().map(|(i, (verb, padding))| model(*verb, i, *padding));
+        let mut statements = Statements::of_models(models).unwrap();
+        let batches = plan(&statements, &collection, &settings, &limits).unwrap();
+
+        let mut sent = Vec::new();
+        for batch in &batches {
+            let command = command(&collection, &settings, &mut statements, batch, false).unwrap();
+            let sequence = command.sequence.as_ref().unwrap();
+            prop_assert!(sequence.iter().count() <= batch_count);
+            prop_assert_eq!(sequence.iter().count(), batch.len());
+            prop_assert_eq!(sequence.documents.len(), batch.bytes);
+
+            let mut message = Vec::new();
+            let outgoing = crate::connection::Outgoing {
+                sequence: Some(sequence),
+                ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
+            };
+            outgoing.write(&mut message, 1, None).unwrap();
+            prop_assert!(message.len() <= message_bytes);
+
+            for (nth, statement) in sequence.iter().enumerate() {
+                let index = index_in(batch.verb, statement);
+                prop_assert_eq!(index, statements.index(batch, nth));
+                sent.push(index);
+            }
+        }
+        if ordered {
+            prop_assert_eq!(sent, (0..writes.len()).collect::<Vec<_>>());
+        } else {
+            let verbs: Vec<_> = batches.iter().map(|batch| batch.verb).collect();
+            prop_assert!(verbs.is_sorted());
+            sent.sort_unstable();
+            prop_assert_eq!(sent, (0..writes.len()).collect::<Vec<_>>());
+        }
+    }
+}

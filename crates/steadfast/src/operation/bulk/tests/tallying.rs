@@ -1,0 +1,198 @@
+//! What the replies to several batches come to.
+
+use std::error::Error as _;
+
+use bson::Bson;
+use steadfast_core::address::ServerAddress;
+
+use super::*;
+use crate::{
+    error::{BulkWriteError, Error, ErrorKind, InsertManyError},
+    operation::fixture::raw,
+};
+
+fn server() -> ServerAddress {
+    "a:1".parse().unwrap()
+}
+
+/// Counts `replies` in, one for each batch, as far as an operation would go.
+fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Document]) -> Tally {
+    let mut statements = Statements::of_models(models).unwrap();
+    let limits = WriteLimits { batch_count: count, ..limits() };
+    let batches = planned(&statements, ordered, &limits).unwrap();
+    let mut tally = Tally::default();
+    for (batch, reply) in batches.iter().zip(replies) {
+        let reply = raw(reply.clone());
+        tally.count_body(&mut statements, batch, ordered, &reply, &server()).unwrap();
+    }
+    tally
+}
+
+fn inserts(count: i32) -> Vec<WriteModel> {
+    (0..count).map(insert).collect()
+}
+
+fn bulk_error(error: &Error) -> &BulkWriteError {
+    match &*error.kind {
+        ErrorKind::BulkWrite(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn insert_error(error: &Error) -> &InsertManyError {
+    match &*error.kind {
+        ErrorKind::InsertMany(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn broken() -> Error {
+    std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()
+}
+
+#[tokio::test]
+async fn counts_and_ids_of_all_batches_come_together() {
+    let models = vec![delete(0), update(1), insert(2), update_many(3), insert(4)];
+    let replies = [
+        doc! { "ok": 1, "n": 2 },
+        doc! { "ok": 1, "n": 4, "nModified": 2, "upserted": [{ "index": 1, "_id": "up" }] },
+        doc! { "ok": 1, "n": 1 },
+    ];
+    let result = tallied(models, false, 9, &replies).conclude_bulk_write(None).unwrap();
+    assert_eq!((result.inserted_count, result.deleted_count), (2, 1));
+    assert_eq!((result.matched_count, result.modified_count, result.upserted_count), (3, 2, 1));
+    assert_eq!(result.inserted_ids, [(2, Bson::from(2)), (4, Bson::from(4))].into());
+    assert_eq!(result.upserted_ids, [(3, Bson::from("up"))].into());
+}
+
+#[tokio::test]
+async fn errors_have_the_indexes_of_the_caller() {
+    let dup = doc! { "index": 1, "code": 11000, "errmsg": "dup" };
+    let replies =
+        [doc! { "ok": 1, "n": 2 }, doc! { "ok": 1, "n": 1, "writeErrors": [dup.clone()] }];
+    let error = tallied(inserts(6), false, 2, &replies).conclude_bulk_write(None).unwrap_err();
+    let failed = bulk_error(&error);
+    assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [3]);
+    let partial = failed.partial_result.as_ref().unwrap();
+    assert_eq!(partial.inserted_count, 3);
+    assert_eq!(partial.inserted_ids.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(error.server_address(), Some(&server()));
+    assert!(error.server_response().is_some());
+}
+
+#[tokio::test]
+async fn in_order_what_follows_a_refusal_was_not_inserted() {
+    let reply =
+        doc! { "ok": 1, "n": 1, "writeErrors": [{ "index": 1, "code": 11000, "errmsg": "" }] };
+    let ids = |ordered| {
+        let tally = tallied(inserts(4), ordered, 9, std::slice::from_ref(&reply));
+        let error = tally.conclude_insert_many(None).unwrap_err();
+        assert!(error.is_duplicate_key_error());
+        let mut ids: Vec<_> = insert_error(&error).inserted_ids.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids(true), [0]);
+    assert_eq!(ids(false), [0, 2, 3]);
+}
+
+#[tokio::test]
+async fn every_write_concern_error_is_kept() {
+    // pitfall 3
+    let unmet = |code: i32, label: &str| {
+        doc! {
+            "ok": 1, "n": 1, "writeConcernError": { "code": code, "errmsg": "" },
+            "errorLabels": [label],
+        }
+    };
+    let replies = [unmet(64, "One"), unmet(91, "Two"), doc! { "ok": 1, "n": 1 }];
+    let error = tallied(inserts(3), true, 1, &replies).conclude_bulk_write(None).unwrap_err();
+    let failed = bulk_error(&error);
+    assert_eq!(failed.write_concern_errors.iter().map(|e| e.code).collect::<Vec<_>>(), [64, 91]);
+    assert_eq!(failed.partial_result.as_ref().unwrap().inserted_count, 3);
+    assert!(error.contains_label("One") && error.contains_label("Two"));
+
+    let error = tallied(inserts(3), true, 1, &replies).conclude_insert_many(None).unwrap_err();
+    assert_eq!(insert_error(&error).write_concern_error.as_ref().unwrap().code, 64);
+    assert_eq!(insert_error(&error).inserted_ids.len(), 3);
+}
+
+#[tokio::test]
+async fn refusals_and_unmet_write_concerns_are_both_kept() {
+    let reply = doc! {
+        "ok": 1, "n": 1, "writeErrors": [{ "index": 1, "code": 121, "errmsg": "" }],
+        "writeConcernError": { "code": 64, "errmsg": "" },
+    };
+    let error = tallied(inserts(2), true, 9, &[reply]).conclude_bulk_write(None).unwrap_err();
+    let failed = bulk_error(&error);
+    assert_eq!((failed.write_errors.len(), failed.write_concern_errors.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn no_partial_result_is_claimed_when_nothing_was_done() {
+    // pitfall 36
+    let refused = |index: i32| doc! { "index": index, "code": 11000, "errmsg": "" };
+    let first = doc! { "ok": 1, "n": 0, "writeErrors": [refused(0)] };
+    let error = tallied(inserts(2), true, 9, &[first]).conclude_bulk_write(None).unwrap_err();
+    assert_eq!(bulk_error(&error).partial_result, None);
+    let both = doc! { "ok": 1, "n": 0, "writeErrors": [refused(0), refused(1)] };
+    let error = tallied(inserts(2), false, 9, &[both]).conclude_bulk_write(None).unwrap_err();
+    assert_eq!(bulk_error(&error).partial_result, None);
+
+    let error = Tally::default().conclude_bulk_write(Some(broken())).unwrap_err();
+    assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
+    let error = Tally::default().conclude_insert_many(Some(broken())).unwrap_err();
+    assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_was_done_before_the_network_broke_is_told() {
+    // pitfall 36
+    let replies = [doc! { "ok": 1, "n": 2 }];
+    let mut network = broken().with_server(&server());
+    network.add_label("RetryableWriteError");
+    let tally = tallied(inserts(4), true, 2, &replies);
+    let error = tally.conclude_bulk_write(Some(network.clone())).unwrap_err();
+    assert_eq!(bulk_error(&error).partial_result.as_ref().unwrap().inserted_count, 2);
+    assert!(bulk_error(&error).write_errors.is_empty());
+    let source = error.source().unwrap().downcast_ref::<Error>().unwrap();
+    assert!(source.is_network_error());
+    assert!(error.contains_label("RetryableWriteError"));
+    assert_eq!(error.server_address(), Some(&server()));
+
+    let tally = tallied(inserts(4), true, 2, &replies);
+    let error = tally.conclude_insert_many(Some(network)).unwrap_err();
+    assert_eq!(insert_error(&error).inserted_ids.len(), 2);
+    assert!(error.source().is_some());
+}
+
+#[tokio::test]
+async fn a_write_that_matched_nothing_was_carried_out_all_the_same() {
+    let replies = [
+        doc! { "ok": 1, "n": 0, "nModified": 0 },
+        doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 1, "errmsg": "" }] },
+    ];
+    let tally = tallied(vec![update(0), insert(1)], true, 9, &replies);
+    let error = tally.conclude_bulk_write(None).unwrap_err();
+    assert_eq!(bulk_error(&error).partial_result, Some(crate::results::BulkWriteResult::default()));
+}
+
+#[tokio::test]
+async fn of_an_unanswered_batch_the_ids_are_known_and_no_more() {
+    let mut statements = Statements::of_models(inserts(2)).unwrap();
+    let batches = planned(&statements, true, &limits()).unwrap();
+    let mut tally = Tally::default();
+    tally.count_unanswered(&mut statements, &batches[0]);
+    let result = tally.conclude_bulk_write(None).unwrap();
+    assert_eq!((result.inserted_count, result.inserted_ids.len()), (0, 2));
+}
+
+#[tokio::test]
+async fn a_malformed_reply_is_refused() {
+    let mut statements = Statements::of_models(inserts(2)).unwrap();
+    let batches = planned(&statements, true, &limits()).unwrap();
+    let reply = raw(doc! { "ok": 1, "n": 2, "writeErrors": [{ "index": 2, "code": 1 }] });
+    let mut tally = Tally::default();
+    let counted = tally.count_body(&mut statements, &batches[0], true, &reply, &server());
+    crate::operation::fixture::assert_invalid_response(counted);
+}

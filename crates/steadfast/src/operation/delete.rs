@@ -1,0 +1,72 @@
+//! `delete`: of one document and of many.
+
+use bson::{Document, RawDocument};
+use serde::Serialize;
+
+use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
+use crate::{
+    collection::Handle,
+    command::{Command, Kind},
+    error::Result,
+    options::{Collation, DeleteOptions, Hint},
+    results::DeleteResult,
+};
+
+/// A statement of the command. What is not there is not sent.
+#[derive(Debug, Serialize)]
+pub(crate) struct Statement<'a> {
+    pub(crate) q: &'a Document,
+    /// 1 for the first document that matches, 0 for all.
+    limit: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collation: Option<&'a Collation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a Hint>,
+}
+
+impl<'a> Statement<'a> {
+    pub(crate) fn new(
+        filter: &'a Document,
+        multi: bool,
+        collation: Option<&'a Collation>,
+        hint: Option<&'a Hint>,
+    ) -> Self {
+        Self { q: filter, limit: i32::from(!multi), collation, hint }
+    }
+
+    /// Appends the statement to those in `out`.
+    pub(crate) fn append(&self, out: &mut Vec<u8>) -> Result<()> {
+        append_whole(out, |out| Ok(bson::serialize_to_buffer(self, out)?))
+    }
+}
+
+/// Deletes one document or many.
+pub(crate) fn delete(
+    collection: &Handle,
+    filter: &Document,
+    multi: bool,
+    options: Option<&DeleteOptions>,
+) -> Result<Command> {
+    let none = DeleteOptions::default();
+    let options = options.unwrap_or(&none);
+    let settings = Settings {
+        let_vars: options.let_vars.as_ref(),
+        comment: options.comment.as_ref(),
+        write_concern: options.write_concern.as_ref(),
+        ..Settings::default()
+    };
+    let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
+    let head = head(collection, Verb::Delete, &settings, kind)?;
+    let mut documents = Vec::new();
+    Statement::new(filter, multi, options.collation.as_ref(), options.hint.as_ref())
+        .append(&mut documents)?;
+    Ok(with_statements(head, Verb::Delete, documents))
+}
+
+/// Reads the reply to [`delete`].
+pub(crate) fn read(body: &RawDocument) -> Result<DeleteResult> {
+    Ok(DeleteResult { deleted_count: WriteReply::read_single(body)?.count() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! `find`.
+
+use bson::{Document, RawDocumentBuf, raw::cstr};
+
+use super::add_read_concern;
+use crate::{
+    collection::Handle,
+    command::{Command, Kind},
+    cursor::More,
+    error::{Error, Result},
+    options::{CursorType, FindOptions},
+};
+
+/// The command, and how its cursor is to go on.
+pub(crate) fn find(
+    collection: &Handle,
+    filter: &Document,
+    options: Option<&FindOptions>,
+) -> Result<(Command, More)> {
+    let criteria = options.and_then(|options| options.selection_criteria.as_ref());
+    let target = collection.read_target(criteria);
+    let name = collection.checked_name()?;
+    let mut command = Command::new(cstr!("find"), name, &collection.database, target, Kind::Read);
+    command.field(cstr!("filter"), RawDocumentBuf::try_from(filter)?);
+    if let Some(options) = options {
+        command.fields_of(options)?;
+        add_size(&mut command, options)?;
+        add_cursor_type(&mut command, options.cursor_type);
+    }
+    let own = options.and_then(|options| options.read_concern.as_ref());
+    add_read_concern(&mut command, collection.read_concern(own))?;
+    Ok((command, options.map(more).unwrap_or_default()))
+}
+
+/// Adds `limit`, `batchSize` and `singleBatch`, which depend on each other.
+fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
+    let limit = options.limit.filter(|limit| *limit != 0);
+    if let Some(limit) = limit {
+        let most = limit.checked_abs().ok_or_else(|| {
+            Error::invalid_argument(format!("a limit of {limit} is out of range"))
+        })?;
+        command.field(cstr!("limit"), most);
+    }
+    if let Some(batch_size) = options.batch_size {
+        let batch_size = checked_batch_size(batch_size)?;
+        // The CRUD specification: a batch as large as the limit would leave the cursor open.
+        let one_more = limit == Some(i64::from(batch_size)) && batch_size < i32::MAX;
+        command.field(cstr!("batchSize"), if one_more { batch_size + 1 } else { batch_size });
+    }
+    if limit.is_some_and(i64::is_negative) {
+        command.field(cstr!("singleBatch"), true);
+    }
+    Ok(())
+}
+
+/// A batch size that servers can be told.
+pub(super) fn checked_batch_size(batch_size: u32) -> Result<i32> {
+    i32::try_from(batch_size).map_err(|_| {
+        Error::invalid_argument(format!(
+            "a batch size of {batch_size} is out of range: at most {}",
+            i32::MAX
+        ))
+    })
+}
+
+fn add_cursor_type(command: &mut Command, cursor_type: Option<CursorType>) {
+    let (tailable, await_data) = match cursor_type {
+        None | Some(CursorType::NonTailable) => (false, false),
+        Some(CursorType::Tailable) => (true, false),
+        Some(CursorType::TailableAwait) => (true, true),
+    };
+    if tailable {
+        command.field(cstr!("tailable"), true);
+    }
+    if await_data {
+        command.field(cstr!("awaitData"), true);
+    }
+}
+
+/// The server refuses a time limit on `getMore` unless its cursor awaits data.
+fn more(options: &FindOptions) -> More {
+    let awaits = options.cursor_type == Some(CursorType::TailableAwait);
+    More {
+        batch_size: options.batch_size,
+        max_time: options.max_await_time.filter(|_| awaits),
+        comment: options.comment.clone(),
+        limit: options.limit.map(i64::unsigned_abs).filter(|limit| *limit != 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::{Bson, doc};
+    use steadfast_core::concern::ReadConcern;
+
+    use super::*;
+    use crate::{
+        operation::fixture::{body, collection, collection_named},
+        options::{Collation, FindOneOptions, Hint},
+    };
+
+    fn sent(options: &FindOptions) -> Document {
+        body(&find(&collection(), &doc! { "x": 1 }, Some(options)).unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_plain_find_is_its_filter() {
+        let (command, more) = find(&collection(), &doc! { "x": 1 }, None).unwrap();
+        assert_eq!(body(&command), doc! { "find": "books", "filter": { "x": 1 } });
+        assert_eq!((&*command.name, &*command.database), ("find", "library"));
+        assert_eq!(command.kind, Kind::Read);
+        assert!(more.limit.is_none() && more.max_time.is_none() && more.batch_size.is_none());
+    }
+
+    #[tokio::test]
+    async fn every_option_is_sent() {
+        let options = FindOptions::builder()
+            .allow_disk_use(true)
+            .allow_partial_results(true)
+            .batch_size(2)
+            .comment(Bson::from("note"))
+            .hint(Hint::Name("x_1".to_owned()))
+            .limit(10)
+            .max(doc! { "x": 9 })
+            .max_time(Duration::from_millis(1500))
+            .min(doc! { "x": 0 })
+            .no_cursor_timeout(true)
+            .projection(doc! { "_id": 0 })
+            .read_concern(ReadConcern::majority())
+            .return_key(false)
+            .show_record_id(true)
+            .skip(3)
+            .sort(doc! { "x": -1 })
+            .collation(Collation::builder().locale("en").build())
+            .let_vars(doc! { "y": 1 })
+            .build();
+        assert_eq!(
+            sent(&options),
+            doc! {
+                "find": "books", "filter": { "x": 1 },
+                "allowDiskUse": true, "allowPartialResults": true, "comment": "note",
+                "hint": "x_1", "max": { "x": 9 }, "maxTimeMS": 1500_i64, "min": { "x": 0 },
+                "noCursorTimeout": true, "projection": { "_id": 0 }, "returnKey": false,
+                "showRecordId": true, "skip": 3_i64, "sort": { "x": -1 },
+                "collation": { "locale": "en" }, "let": { "y": 1 },
+                "limit": 10_i64, "batchSize": 2, "readConcern": { "level": "majority" },
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_negative_limit_asks_for_a_single_batch() {
+        let options = FindOptions::builder().limit(-5).build();
+        let expected = doc! {
+            "find": "books", "filter": { "x": 1 }, "limit": 5_i64, "singleBatch": true,
+        };
+        assert_eq!(sent(&options), expected);
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_zero_is_no_limit() {
+        let options = FindOptions::builder().limit(0).build();
+        assert_eq!(sent(&options), doc! { "find": "books", "filter": { "x": 1 } });
+    }
+
+    #[tokio::test]
+    async fn a_batch_as_large_as_the_limit_grows_by_one() {
+        let options = FindOptions::builder().limit(4).batch_size(4).build();
+        assert_eq!(sent(&options).get("batchSize"), Some(&Bson::Int32(5)));
+    }
+
+    #[tokio::test]
+    async fn sizes_out_of_range_are_refused() {
+        for options in [
+            FindOptions::builder().limit(i64::MIN).build(),
+            FindOptions::builder().batch_size(u32::MAX).build(),
+        ] {
+            let error = find(&collection(), &doc! {}, Some(&options)).unwrap_err();
+            assert!(error.is_invalid_argument(), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn find_one_leaves_no_cursor_open() {
+        // pitfall 20
+        let options = FindOneOptions::builder().skip(1).build();
+        let expected = doc! {
+            "find": "books", "filter": { "x": 1 }, "skip": 1_i64, "limit": 1_i64,
+            "singleBatch": true,
+        };
+        assert_eq!(sent(&options.into()), expected);
+    }
+
+    #[tokio::test]
+    async fn only_a_cursor_that_awaits_data_limits_the_time_of_a_get_more() {
+        let wait = Duration::from_millis(10);
+        let options = FindOptions::builder().max_await_time(wait);
+        let tailing = |kind| options.clone().cursor_type(kind).build();
+        let max_time = |options: &FindOptions| more(options).max_time;
+        assert_eq!(max_time(&tailing(CursorType::Tailable)), None);
+        assert_eq!(max_time(&tailing(CursorType::TailableAwait)), Some(wait));
+        assert_eq!(
+            sent(&tailing(CursorType::TailableAwait)),
+            doc! { "find": "books", "filter": { "x": 1 }, "tailable": true, "awaitData": true }
+        );
+    }
+
+    #[tokio::test]
+    async fn impossible_names_are_refused() {
+        // pitfall 41
+        for (database, name) in [("library", ""), ("library", "a\0b"), ("a.b", "books"), ("", "x")]
+        {
+            let error = find(&collection_named(database, name), &doc! {}, None).unwrap_err();
+            assert!(error.is_invalid_argument(), "{database:?} {name:?}: {error}");
+        }
+    }
+}

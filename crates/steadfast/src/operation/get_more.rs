@@ -1,0 +1,122 @@
+//! `getMore` and `killCursors`.
+
+use std::sync::Arc;
+
+use bson::{RawArrayBuf, RawBson, raw::cstr};
+
+use super::find::checked_batch_size;
+use crate::{
+    Namespace,
+    command::{Command, Kind, Target},
+    cursor::More,
+    error::Result,
+};
+
+/// Asks for the cursor's next batch; `remaining` documents may still come under its limit.
+pub(crate) fn get_more(
+    target: Target,
+    namespace: &Namespace,
+    id: i64,
+    more: &More,
+    remaining: Option<u64>,
+) -> Result<Command> {
+    let mut command = Command::new(
+        cstr!("getMore"),
+        id,
+        &Arc::from(namespace.db.as_str()),
+        target,
+        Kind::GetMore,
+    );
+    command.field(cstr!("collection"), namespace.coll.as_str());
+    if let Some(batch_size) = batch_size(more, remaining)? {
+        command.field(cstr!("batchSize"), batch_size);
+    }
+    if let Some(max_time) = more.max_time {
+        let millis = i64::try_from(max_time.as_millis()).unwrap_or(i64::MAX);
+        command.field(cstr!("maxTimeMS"), millis);
+    }
+    if let Some(comment) = &more.comment {
+        command.field(cstr!("comment"), RawBson::try_from(comment.clone())?);
+    }
+    Ok(command)
+}
+
+/// As the user said, but not past the cursor's limit; a size of zero is not sent.
+fn batch_size(more: &More, remaining: Option<u64>) -> Result<Option<i32>> {
+    let Some(batch_size) = more.batch_size.filter(|size| *size != 0) else { return Ok(None) };
+    let batch_size = checked_batch_size(batch_size)?;
+    let remaining = remaining.and_then(|remaining| i32::try_from(remaining).ok());
+    Ok(Some(remaining.map_or(batch_size, |remaining| remaining.min(batch_size))))
+}
+
+/// Has the server forget the cursor.
+pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
+    let mut command = Command::new(
+        cstr!("killCursors"),
+        namespace.coll.as_str(),
+        &Arc::from(namespace.db.as_str()),
+        target,
+        Kind::Generic,
+    );
+    let mut cursors = RawArrayBuf::new();
+    cursors.push(id);
+    command.field(cstr!("cursors"), cursors);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::{Bson, doc};
+
+    use super::*;
+    use crate::operation::fixture::body;
+
+    #[test]
+    fn a_get_more_goes_to_the_namespace_the_server_named() {
+        let namespace = Namespace::new("library", "$cmd.listCollections");
+        let plain = get_more(Target::Write, &namespace, 7, &More::default(), None).unwrap();
+        assert_eq!(body(&plain), doc! { "getMore": 7_i64, "collection": "$cmd.listCollections" });
+        assert_eq!((&*plain.database, plain.kind), ("library", Kind::GetMore));
+        let more = More {
+            batch_size: Some(3),
+            max_time: Some(Duration::from_millis(250)),
+            comment: Some(Bson::from("note")),
+            limit: Some(4),
+        };
+        let full = get_more(Target::Write, &namespace, 7, &more, Some(1)).unwrap();
+        assert_eq!(
+            body(&full),
+            doc! {
+                "getMore": 7_i64, "collection": "$cmd.listCollections", "batchSize": 1,
+                "maxTimeMS": 250_i64, "comment": "note",
+            }
+        );
+    }
+
+    #[test]
+    fn a_kill_names_the_one_cursor() {
+        let command = kill(Target::Write, &Namespace::new("library", "books"), -5);
+        assert_eq!(body(&command), doc! { "killCursors": "books", "cursors": [-5_i64] });
+    }
+
+    fn sizes(batch_size: u32, remaining: Option<u64>) -> Option<i32> {
+        let more = More { batch_size: Some(batch_size), ..More::default() };
+        super::batch_size(&more, remaining).unwrap()
+    }
+
+    #[test]
+    fn a_batch_does_not_go_past_the_limit() {
+        assert_eq!(sizes(3, Some(1)), Some(1));
+        assert_eq!(sizes(3, Some(9)), Some(3));
+        assert_eq!(sizes(3, Some(u64::MAX)), Some(3));
+        assert_eq!(sizes(3, None), Some(3));
+    }
+
+    #[test]
+    fn a_batch_size_of_zero_is_not_sent() {
+        assert_eq!(sizes(0, None), None);
+        assert_eq!(super::batch_size(&More::default(), Some(1)).unwrap(), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Commands of the application's own.
+
+use std::borrow::Cow;
+
+use bson::RawDocumentBuf;
+
+use crate::{
+    Database,
+    collection::check_database_name,
+    command::{Command, Kind, Target},
+    cursor::More,
+    error::{Error, Result},
+    options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
+};
+
+/// The command as the user wrote it. Neither concerns nor read preference are inherited: the
+/// specification on running commands leaves them to the user.
+pub(crate) fn run(
+    database: &Database,
+    body: RawDocumentBuf,
+    options: Option<RunCommandOptions>,
+) -> Result<Command> {
+    own(database, body, options.and_then(|options| options.selection_criteria))
+}
+
+/// The same for a command that answers with a cursor, and how that is to go on.
+pub(crate) fn run_cursor(
+    database: &Database,
+    body: RawDocumentBuf,
+    options: Option<RunCursorCommandOptions>,
+) -> Result<(Command, More)> {
+    let options = options.unwrap_or_default();
+    let command = own(database, body, options.selection_criteria)?;
+    let more = More {
+        batch_size: options.batch_size,
+        max_time: options.max_time,
+        comment: options.comment,
+        limit: None,
+    };
+    Ok((command, more))
+}
+
+fn own(
+    database: &Database,
+    body: RawDocumentBuf,
+    criteria: Option<SelectionCriteria>,
+) -> Result<Command> {
+    check_database_name(&database.name)?;
+    let name = match body.iter_elements().next() {
+        Some(Ok(first)) => first.key().as_str().to_owned(),
+        Some(Err(error)) => {
+            return Err(Error::invalid_argument(format!("a malformed command: {error}")));
+        }
+        None => return Err(Error::invalid_argument("an empty document is no command")),
+    };
+    Ok(Command {
+        name: Cow::Owned(name),
+        database: database.name.clone(),
+        body,
+        sequence: None,
+        target: Target::Read(criteria.unwrap_or_default()),
+        kind: Kind::Generic,
+        acknowledged: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Bson, doc};
+    use steadfast_core::{concern::ReadConcern, read_preference::ReadPreference};
+
+    use super::*;
+    use crate::{
+        operation::fixture::{body, database, database_with, raw},
+        options::DatabaseOptions,
+    };
+
+    #[tokio::test]
+    async fn a_command_goes_as_it_is() {
+        let sent = doc! { "ping": 1, "writeConcern": { "w": 0 }, "maxTimeMS": 5 };
+        let command = run(&database(), raw(sent.clone()), None).unwrap();
+        assert_eq!(body(&command), sent);
+        assert_eq!((&*command.name, &*command.database), ("ping", "library"));
+        assert_eq!(command.kind, Kind::Generic);
+        assert!(command.acknowledged);
+    }
+
+    #[tokio::test]
+    async fn a_command_inherits_nothing() {
+        let options = DatabaseOptions::builder()
+            .read_concern(ReadConcern::majority())
+            .selection_criteria(SelectionCriteria::from(ReadPreference::nearest(None)))
+            .build();
+        let command = run(&database_with(options), raw(doc! { "ping": 1 }), None).unwrap();
+        assert_eq!(body(&command), doc! { "ping": 1 });
+        assert!(
+            matches!(command.target, Target::Read(criteria) if criteria == SelectionCriteria::default())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_command_goes_where_its_own_criteria_say() {
+        let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
+        let options = RunCommandOptions::builder().selection_criteria(nearest.clone()).build();
+        let command = run(&database(), raw(doc! { "ping": 1 }), Some(options)).unwrap();
+        assert!(matches!(command.target, Target::Read(criteria) if criteria == nearest));
+    }
+
+    #[tokio::test]
+    async fn an_empty_command_is_refused() {
+        assert!(run(&database(), raw(doc! {}), None).unwrap_err().is_invalid_argument());
+    }
+
+    #[tokio::test]
+    async fn options_of_the_cursor_are_not_part_of_the_command() {
+        let options =
+            RunCursorCommandOptions::builder().batch_size(5).comment(Bson::from("note")).build();
+        let sent = doc! { "find": "books", "batchSize": 1 };
+        let (command, more) = run_cursor(&database(), raw(sent.clone()), Some(options)).unwrap();
+        assert_eq!(body(&command), sent);
+        assert_eq!((more.batch_size, more.comment), (Some(5), Some(Bson::from("note"))));
+    }
+}

@@ -1,0 +1,103 @@
+//! `update`: of one document, of many, and replacements.
+
+use bson::{Document, RawDocument};
+use serde::Serialize;
+
+use super::write::{
+    Change, Settings, Verb, WriteReply, append_whole, head, with_statements,
+};
+use crate::{
+    collection::Handle,
+    command::{Command, Kind},
+    error::{Error, Result},
+    options::{Collation, Hint, UpdateOptions},
+    results::UpdateResult,
+};
+
+/// A statement of the command. What is not there is not sent.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Statement<'a, U> {
+    pub(crate) q: &'a Document,
+    pub(crate) u: &'a U,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) multi: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upsert: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) array_filters: Option<&'a [Document]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) collation: Option<&'a Collation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<&'a Hint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sort: Option<&'a Document>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Appends a statement to those in `out`.
+pub(crate) fn append<U: Serialize>(
+    statement: &Statement<'_, U>,
+    change: Change,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    append_whole(out, |out| {
+        let start = out.len();
+        bson::serialize_to_buffer(statement, out)?;
+        match RawDocument::from_bytes(&out[start..])?.get("u")? {
+            Some(u) => change.check(u),
+            None => Err(Error::invalid_argument("an update is nothing at all")),
+        }
+    })
+}
+
+/// Updates or replaces one document, or updates many.
+pub(crate) fn update<U: Serialize>(
+    collection: &Handle,
+    filter: &Document,
+    (change, u): (Change, &U),
+    multi: bool,
+    options: Option<&UpdateOptions>,
+) -> Result<Command> {
+    let none = UpdateOptions::default();
+    let options = options.unwrap_or(&none);
+    let statement = Statement {
+        q: filter,
+        u,
+        multi,
+        upsert: options.upsert,
+        array_filters: options.array_filters.as_deref(),
+        collation: options.collation.as_ref(),
+        hint: options.hint.as_ref(),
+        sort: options.sort.as_ref(),
+    };
+    let settings = Settings {
+        ordered: true,
+        bypass_document_validation: options.bypass_document_validation,
+        let_vars: options.let_vars.as_ref(),
+        comment: options.comment.as_ref(),
+        write_concern: options.write_concern.as_ref(),
+    };
+    let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
+    let head = head(collection, Verb::Update, &settings, kind)?;
+    let mut documents = Vec::new();
+    append(&statement, change, &mut documents)?;
+    Ok(with_statements(head, Verb::Update, documents))
+}
+
+/// Reads the reply to [`update`].
+pub(crate) fn read(body: &RawDocument) -> Result<UpdateResult> {
+    let mut reply = WriteReply::read_single(body)?;
+    Ok(UpdateResult {
+        matched_count: reply.matched_count(),
+        modified_count: reply.modified_count(),
+        upserted_id: reply.take_upserted().pop().map(|upserted| upserted.id),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! What inserts, updates and deletes have in common: how the command begins, and how its reply is
+//! read.
+
+use bson::{
+    Bson, Document, RawDocument, RawDocumentBuf,
+    raw::{CStr, RawBsonRef, cstr},
+};
+use serde::Deserialize;
+use steadfast_core::concern::WriteConcern;
+
+use super::{add_write_concern, parse};
+use crate::{
+    collection::Handle,
+    command::{Command, Kind, Sequence, Target},
+    error::{Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure},
+    options::number,
+    refusal::labels,
+};
+
+/// The three commands that write documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verb {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Verb {
+    pub(crate) const ALL: [Self; 3] = [Self::Insert, Self::Update, Self::Delete];
+
+    fn name(self) -> &'static CStr {
+        match self {
+            Self::Insert => cstr!("insert"),
+            Self::Update => cstr!("update"),
+            Self::Delete => cstr!("delete"),
+        }
+    }
+
+    /// The field whose array its statements are.
+    pub(crate) fn identifier(self) -> &'static CStr {
+        match self {
+            Self::Insert => cstr!("documents"),
+            Self::Update => cstr!("updates"),
+            Self::Delete => cstr!("deletes"),
+        }
+    }
+}
+
+/// What holds for all statements of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'a> {
+    pub(crate) ordered: bool,
+    pub(crate) bypass_document_validation: Option<bool>,
+    pub(crate) let_vars: Option<&'a Document>,
+    pub(crate) comment: Option<&'a Bson>,
+    pub(crate) write_concern: Option<&'a WriteConcern>,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            ordered: true,
+            bypass_document_validation: None,
+            let_vars: None,
+            comment: None,
+            write_concern: None,
+        }
+    }
+}
+
+/// The command but for its statements.
+pub(crate) fn head(
+    collection: &Handle,
+    verb: Verb,
+    settings: &Settings<'_>,
+    kind: Kind,
+) -> Result<Command> {
+    let name = collection.checked_name()?;
+    let mut command = Command::new(verb.name(), name, &collection.database, Target::Write, kind);
+    command.field(cstr!("ordered"), settings.ordered);
+    // Neither means anything to the commands it is not sent with, which would refuse it.
+    if let Some(bypass) = settings.bypass_document_validation.filter(|_| verb != Verb::Delete) {
+        command.field(cstr!("bypassDocumentValidation"), bypass);
+    }
+    if let Some(variables) = settings.let_vars.filter(|_| verb != Verb::Insert) {
+        command.field(cstr!("let"), RawDocumentBuf::try_from(variables)?);
+    }
+    if let Some(comment) = settings.comment {
+        command.field(cstr!("comment"), bson::RawBson::try_from(comment.clone())?);
+    }
+    add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    Ok(command)
+}
+
+/// The command with the statements that `documents` holds one after the other.
+pub(crate) fn with_statements(mut command: Command, verb: Verb, documents: Vec<u8>) -> Command {
+    command.sequence = Some(Sequence { identifier: verb.identifier(), documents });
+    command
+}
+
+/// Appends what `write` writes, or nothing if that fails half-way.
+pub(crate) fn append_whole<T>(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<T>,
+) -> Result<T> {
+    let start = out.len();
+    write(out).inspect_err(|_| out.truncate(start))
+}
+
+/// The reply to an insert, an update or a delete.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct WriteReply {
+    #[serde(deserialize_with = "number::optional")]
+    n: Option<u64>,
+    #[serde(deserialize_with = "number::optional")]
+    n_modified: Option<u64>,
+    upserted: Vec<Upserted>,
+    pub(crate) write_errors: Vec<IndexedWriteError>,
+    pub(crate) write_concern_error: Option<WriteConcernError>,
+}
+
+/// A document that was inserted because an upsert matched none.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Upserted {
+    pub(crate) index: usize,
+    #[serde(rename = "_id")]
+    pub(crate) id: Bson,
+}
+
+impl WriteReply {
+    /// Reads the reply to `count` statements. What it tells of others was not asked for.
+    pub(crate) fn read(body: &RawDocument, count: usize) -> Result<Self> {
+        let reply: Self = parse(body)?;
+        if reply.n.is_none() {
+            return Err(Error::invalid_response("the reply to a write does not say how many (n)"));
+        }
+        let indexes = reply.write_errors.iter().map(|error| error.index);
+        let beyond = indexes
+            .chain(reply.upserted.iter().map(|upserted| upserted.index))
+            .find(|index| *index >= count);
+        if let Some(index) = beyond {
+            return Err(Error::invalid_response(format!(
+                "the reply to {count} writes tells of one with the index {index}"
+            )));
+        }
+        if reply.n < Some(reply.upserted.len() as u64) {
+            return Err(Error::invalid_response("the reply to a write has more upserts than writes"));
+        }
+        Ok(reply)
+    }
+
+    /// Reads the reply to a single statement, and fails if that did.
+    pub(crate) fn read_single(body: &RawDocument) -> Result<Self> {
+        let mut reply = Self::read(body, 1)?;
+        let failure = match (reply.write_errors.pop(), reply.write_concern_error.take()) {
+            (Some(error), _) => WriteFailure::WriteError(error.into()),
+            (None, Some(error)) => WriteFailure::WriteConcernError(error),
+            (None, None) => return Ok(reply),
+        };
+        // With both errors, the one of the write concern stays to be found in the whole reply.
+        Err(with_reply(Error::new(ErrorKind::Write(failure)), body))
+    }
+
+    /// How many documents were inserted, matched or deleted.
+    pub(crate) fn count(&self) -> u64 {
+        self.n.unwrap_or_default()
+    }
+
+    /// How many documents an update matched.
+    pub(crate) fn matched_count(&self) -> u64 {
+        self.count() - self.upserted.len() as u64
+    }
+
+    pub(crate) fn modified_count(&self) -> u64 {
+        self.n_modified.unwrap_or_default()
+    }
+
+    pub(crate) fn take_upserted(&mut self) -> Vec<Upserted> {
+        std::mem::take(&mut self.upserted)
+    }
+}
+
+/// The error with the labels of the reply that it was read from, and the reply itself.
+pub(crate) fn with_reply(mut error: Error, body: &RawDocument) -> Error {
+    for label in labels(body) {
+        error.add_label(label);
+    }
+    error.with_response(body.to_owned())
+}
+
+/// What may stand where an update or a replacement is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Update,
+    Replacement,
+}
+
+impl Change {
+    /// Refuses an update that is a replacement, and the other way round.
+    ///
+    /// The CRUD specification: the first field tells, and the server checks the others.
+    pub(crate) fn check(self, change: RawBsonRef<'_>) -> Result<()> {
+        let document = match (self, change) {
+            (_, RawBsonRef::Document(document)) => document,
+            (Self::Update, RawBsonRef::Array(_)) => return Ok(()),
+            (_, other) => {
+                return Err(Error::invalid_argument(format!(
+                    "{} must be a document, not a {:?}",
+                    self.name(),
+                    other.element_type()
+                )));
+            }
+        };
+        let first = document.iter_elements().next().transpose()?;
+        let first = first.as_ref().map(|element| element.key().as_str());
+        match (self, first) {
+            (Self::Update, None) => Err(Error::invalid_argument("an update is empty")),
+            (Self::Update, Some(key)) if !key.starts_with('$') => {
+                Err(Error::invalid_argument(format!(
+                    "an update must consist of operators such as $set, but begins with {key:?}"
+                )))
+            }
+            (Self::Replacement, Some(key)) if key.starts_with('$') => {
+                Err(Error::invalid_argument(format!(
+                    "a replacement must not consist of operators, but begins with {key:?}"
+                )))
+            }
+            (Self::Update | Self::Replacement, _) => Ok(()),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Update => "an update",
+            Self::Replacement => "a replacement",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

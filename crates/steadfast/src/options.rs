@@ -1,0 +1,109 @@
+//! The options of clients, databases, collections and actions.
+//!
+//! Every struct of an action's options is made by `Default`, by its `builder()`, or by the setters
+//! of the action that takes it; the three mean the same.
+
+mod aggregate;
+mod bulk_write;
+mod client;
+mod collation;
+mod collection;
+mod count;
+mod create_collection;
+mod cursor_type;
+mod database;
+mod declare;
+mod delete;
+mod distinct;
+mod drop;
+mod find;
+mod find_one_and;
+mod hint;
+mod index;
+mod insert;
+mod list;
+pub(crate) mod millis;
+pub(crate) mod number;
+mod run_command;
+mod search_index;
+pub(crate) mod seconds;
+mod update;
+mod write_model;
+
+pub use steadfast_core::{
+    address::ServerAddress,
+    concern::{Acknowledgment, ReadConcern, ReadConcernLevel, WriteConcern},
+    connection_string::{Compressor, ConnectionString, ServerMonitoringMode, Tls, TlsOptions},
+    credential::{AuthMechanism, Credential},
+    description::TagSet,
+    read_preference::{HedgedReadOptions, ReadPreference, ReadPreferenceOptions},
+    selection::SelectionCriteria,
+    server_api::{ServerApi, ServerApiVersion},
+};
+
+pub(crate) use self::declare::options;
+pub use self::{
+    aggregate::{AggregateOptions, AggregateOptionsBuilder},
+    client::{ClientOptions, ClientOptionsBuilder, DriverInfo, ParseClientOptions},
+    collation::{
+        Collation, CollationAlternate, CollationBuilder, CollationCaseFirst, CollationMaxVariable,
+        CollationStrength,
+    },
+    collection::{CollectionOptions, CollectionOptionsBuilder},
+    count::{
+        CountOptions, CountOptionsBuilder, EstimatedDocumentCountOptions,
+        EstimatedDocumentCountOptionsBuilder,
+    },
+    create_collection::{
+        ChangeStreamPreAndPostImages, ClusteredIndex, CreateCollectionOptions,
+        CreateCollectionOptionsBuilder, IndexOptionDefaults, TimeseriesGranularity,
+        TimeseriesOptions, TimeseriesOptionsBuilder, ValidationAction, ValidationLevel,
+    },
+    cursor_type::CursorType,
+    database::{DatabaseOptions, DatabaseOptionsBuilder},
+    distinct::{DistinctOptions, DistinctOptionsBuilder},
+    drop::{
+        DropCollectionOptions, DropCollectionOptionsBuilder, DropDatabaseOptions,
+        DropDatabaseOptionsBuilder,
+    },
+    find::{FindOneOptions, FindOneOptionsBuilder, FindOptions, FindOptionsBuilder},
+    hint::Hint,
+    index::{
+        CommitQuorum, CreateIndexOptions, CreateIndexOptionsBuilder, DropIndexOptions,
+        DropIndexOptionsBuilder, ListIndexesOptions, ListIndexesOptionsBuilder,
+    },
+    bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
+    delete::{DeleteOptions, DeleteOptionsBuilder},
+    find_one_and::{
+        FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
+        FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
+        ReturnDocument,
+    },
+    insert::{
+        InsertManyOptions, InsertManyOptionsBuilder, InsertOneOptions, InsertOneOptionsBuilder,
+    },
+    update::{
+        ReplaceOptions, ReplaceOptionsBuilder, UpdateModifications, UpdateOptions,
+        UpdateOptionsBuilder,
+    },
+    write_model::{
+        DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
+        UpdateOneModel, WriteModel,
+    },
+    list::{
+        ListCollectionsOptions, ListCollectionsOptionsBuilder, ListDatabasesOptions,
+        ListDatabasesOptionsBuilder,
+    },
+    run_command::{
+        RunCommandOptions, RunCommandOptionsBuilder, RunCursorCommandOptions,
+        RunCursorCommandOptionsBuilder,
+    },
+    search_index::{
+        CreateSearchIndexOptions, CreateSearchIndexOptionsBuilder, DropSearchIndexOptions,
+        DropSearchIndexOptionsBuilder, ListSearchIndexOptions, ListSearchIndexOptionsBuilder,
+        UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder,
+    },
+};
+pub use crate::index::{
+    IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
+};

@@ -1,0 +1,114 @@
+//! From a connection string to options.
+
+use std::pin::Pin;
+
+use steadfast_core::connection_string::{ConnectionString, HostInfo, UriError};
+
+use super::ClientOptions;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Reads a connection string. See [`ClientOptions::parse`].
+#[derive(Clone, Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ParseClientOptions {
+    parsed: Result<ConnectionString>,
+}
+
+impl ParseClientOptions {
+    pub(super) fn new(uri: &str) -> Self {
+        Self { parsed: ConnectionString::parse(uri).map_err(Into::into) }
+    }
+
+    async fn execute(self) -> Result<ClientOptions> {
+        let parsed = resolve(self.parsed?).await?;
+        for warning in &parsed.warnings {
+            tracing::warn!(target: "steadfast::client", "connection string: {warning}");
+        }
+        ClientOptions::from_connection_string(parsed)
+    }
+}
+
+impl IntoFuture for ParseClientOptions {
+    type Output = Result<ClientOptions>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.execute())
+    }
+}
+
+#[cfg(feature = "dns")]
+async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
+    let Some(name) = parsed.srv_name()? else { return Ok(parsed) };
+    let answer = crate::dns::Resolver::system()?.answer(&name).await?;
+    Ok(parsed.resolve_srv(&answer, crate::random::random_below)?)
+}
+
+#[cfg(not(feature = "dns"))]
+async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
+    if parsed.srv_name()?.is_none() {
+        return Ok(parsed);
+    }
+    Err(Error::invalid_argument(
+        "mongodb+srv needs DNS look-ups: enable the cargo feature `dns` of steadfast",
+    ))
+}
+
+impl ClientOptions {
+    /// The options that a resolved connection string stands for.
+    fn from_connection_string(uri: ConnectionString) -> Result<Self> {
+        let HostInfo::HostIdentifiers(hosts) = uri.host_info else {
+            return Err(Error::new(ErrorKind::Internal {
+                message: "an unresolved mongodb+srv connection string".to_owned(),
+            }));
+        };
+        if uri.socks5_proxy.is_some() {
+            return Err(Error::invalid_argument("proxyHost: this driver does not speak SOCKS5"));
+        }
+        if uri.timeout.is_some() {
+            tracing::warn!(
+                target: "steadfast::client",
+                "connection string: timeoutMS has no effect in this version",
+            );
+        }
+        Ok(Self {
+            hosts,
+            app_name: uri.app_name,
+            compressors: uri.compressors,
+            zlib_compression_level: uri.zlib_compression_level,
+            connect_timeout: uri.connect_timeout,
+            credential: uri.credential,
+            direct_connection: uri.direct_connection,
+            heartbeat_freq: uri.heartbeat_frequency,
+            load_balanced: uri.load_balanced,
+            local_threshold: uri.local_threshold,
+            max_connecting: uri.max_connecting,
+            max_idle_time: uri.max_idle_time,
+            max_pool_size: uri.max_pool_size,
+            min_pool_size: uri.min_pool_size,
+            read_concern: uri.read_concern,
+            repl_set_name: uri.replica_set,
+            retry_reads: uri.retry_reads,
+            retry_writes: uri.retry_writes,
+            selection_criteria: uri.read_preference.map(Into::into),
+            server_monitoring_mode: uri.server_monitoring_mode,
+            server_selection_timeout: uri.server_selection_timeout,
+            socket_timeout: uri.socket_timeout,
+            default_database: uri.default_database,
+            srv_max_hosts: uri.srv_max_hosts,
+            srv_service_name: uri.srv_service_name,
+            srv_host: uri.original_srv_hostname,
+            srv_allowed_hosts_suffix: uri.srv_allowed_hosts_suffix,
+            tls: uri.tls,
+            wait_queue_timeout: uri.wait_queue_timeout,
+            write_concern: uri.write_concern,
+            ..Self::default()
+        })
+    }
+}
+
+impl From<UriError> for ErrorKind {
+    fn from(error: UriError) -> Self {
+        Self::InvalidArgument { message: format!("connection string: {error}") }
+    }
+}

@@ -1,0 +1,21 @@
+//! The defaults of a database.
+
+use steadfast_core::{
+    concern::{ReadConcern, WriteConcern},
+    selection::SelectionCriteria,
+};
+
+use super::options;
+
+options! {
+    /// The defaults of a database; what is not set is as in the client.
+    pub struct DatabaseOptions, DatabaseOptionsBuilder {
+        /// Which servers reads go to.
+        #[serde(rename = "readPreference", skip_serializing)]
+        selection_criteria: SelectionCriteria,
+        /// What reads may see.
+        read_concern: ReadConcern,
+        /// How durable writes must be.
+        write_concern: WriteConcern,
+    }
+}

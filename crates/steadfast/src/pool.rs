@@ -1,0 +1,371 @@
+//! The connections to one server, as operations use them.
+//!
+//! The rules are [`steadfast_core::pool`]'s; here is only what they need of the world: a lock, tasks
+//! that establish connections, and somebody to wake. An operation that finds an idle connection
+//! takes it under the lock and goes on: no task, no channel, no timer.
+
+mod pooled;
+mod wait;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, Weak},
+    time::{Duration, Instant},
+};
+
+use steadfast_core::{
+    address::ServerAddress,
+    event::cmap::{CmapEvent, ConnectionClosedReason, ConnectionPoolOptions},
+    pool::{self as core, CheckOut, CheckOutError, Clear, ConnectionId, Generation, WaiterId},
+};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::AbortHandle,
+};
+
+pub(crate) use self::pooled::PooledConnection;
+use self::wait::Wait;
+use crate::{
+    connection::{Connection, Establisher, Interrupt},
+    error::{Error, ErrorKind, Result},
+    event::{Outbox, lock},
+    topology::WeakTopology,
+};
+
+/// How often a pool looks after itself when nothing else makes it.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
+
+type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
+type Effect = core::Effect<Connection, Error>;
+
+/// The connections to one server.
+pub(crate) struct Pool {
+    pub(crate) address: ServerAddress,
+    state: Mutex<State>,
+    events: Arc<Outbox<CmapEvent>>,
+    establisher: Arc<Establisher>,
+    topology: WeakTopology,
+    wait_queue_timeout: Option<Duration>,
+    maintenance: Notify,
+    /// A connection was established, or could not be.
+    established: Notify,
+    me: Weak<Pool>,
+}
+
+struct State {
+    pool: core::Pool<Connection, Error>,
+    waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
+    establishing: BTreeMap<ConnectionId, AbortHandle>,
+    interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pool({}, {:?})", self.address, self.counts())
+    }
+}
+
+impl Pool {
+    /// A pool, paused until its server has been seen.
+    pub(crate) fn new(
+        address: ServerAddress,
+        options: &ConnectionPoolOptions,
+        load_balanced: bool,
+        establisher: Arc<Establisher>,
+        topology: WeakTopology,
+        events: Arc<Outbox<CmapEvent>>,
+    ) -> (Arc<Self>, Aftermath) {
+        let listening = events.is_listening();
+        let mut effects = Vec::new();
+        let pool =
+            core::Pool::new(address.clone(), options, load_balanced, listening, &mut effects);
+        let state = State {
+            pool,
+            waiters: BTreeMap::new(),
+            establishing: BTreeMap::new(),
+            interrupts: BTreeMap::new(),
+        };
+        let pool = Arc::new_cyclic(|me| Self {
+            address,
+            state: Mutex::new(state),
+            events,
+            establisher,
+            topology,
+            wait_queue_timeout: options.wait_queue_timeout.filter(|time| !time.is_zero()),
+            maintenance: Notify::new(),
+            established: Notify::new(),
+            me: me.clone(),
+        });
+        let ((), aftermath) = pool.change_quietly(|_, done| done.append(&mut effects));
+        pool.establisher.spawn(maintain(Arc::clone(&pool)));
+        (pool, aftermath)
+    }
+
+    /// A connection: the one used last, or the next that comes.
+    ///
+    /// Dropping the future gives up the place in the queue, and loses nothing.
+    pub(crate) async fn check_out(self: &Arc<Self>) -> Result<PooledConnection> {
+        let mut discards_left = None;
+        loop {
+            let connection = self.check_out_any().await?;
+            if connection.is_undisturbed() {
+                return Ok(connection);
+            }
+            // The server hung up while the connection lay idle. Nothing was sent, so nobody needs
+            // to hear of it: the next one, or a new one, will do. But a server that does so to new
+            // ones is not to be tried for ever.
+            let left = discards_left.get_or_insert_with(|| self.counts().total);
+            if *left == 0 {
+                return Err(self.give_up_on(connection));
+            }
+            *left -= 1;
+            connection.discard(ConnectionClosedReason::Error, None);
+        }
+    }
+
+    /// Reports a new connection that the server disturbed before anything was asked through it.
+    fn give_up_on(&self, connection: PooledConnection) -> Error {
+        let text = "the server closes connections, or speaks unasked, right after the handshake";
+        let error = io::Error::new(io::ErrorKind::ConnectionAborted, text);
+        let error = Error::from(error).with_server(&self.address);
+        self.topology.operation_failed(&connection, connection.generation(), &error);
+        connection.discard(ConnectionClosedReason::Error, Some(&error));
+        error
+    }
+
+    async fn check_out_any(self: &Arc<Self>) -> Result<PooledConnection> {
+        let answer = self.change(|state, effects| {
+            match state.pool.check_out(Instant::now(), effects) {
+                CheckOut::Ready(conn) => Ok(Ok(conn)),
+                CheckOut::Failed(error) => Ok(Err(error)),
+                CheckOut::Wait(waiter) => {
+                    let (sender, receiver) = oneshot::channel();
+                    state.waiters.insert(waiter, sender);
+                    Err((waiter, receiver))
+                }
+            }
+        });
+        match answer {
+            Ok(Ok(conn)) => Ok(PooledConnection::new(conn, Arc::clone(self))),
+            Ok(Err(error)) => Err(self.explain(error)),
+            Err((waiter, receiver)) => Wait::new(self, waiter, receiver).answer().await,
+        }
+    }
+
+    /// The topology that its server is part of.
+    pub(crate) fn topology(&self) -> &WeakTopology {
+        &self.topology
+    }
+
+    fn explain(&self, error: CheckOutError<Error>) -> Error {
+        match error {
+            CheckOutError::Connect(error) => error,
+            CheckOutError::Closed => Error::new(ErrorKind::Shutdown),
+            CheckOutError::Cleared { cause } => Error::new(ErrorKind::ConnectionPoolCleared {
+                message: match cause {
+                    Some(cause) => format!(
+                        "the connections to {} were given up because another operation failed: \
+                         {cause}",
+                        self.address
+                    ),
+                    None => format!("there are no connections to {} yet", self.address),
+                },
+            })
+            .with_server(&self.address),
+            other => Error::new(ErrorKind::Internal { message: other.to_string() }),
+        }
+    }
+
+    /// Lets operations have connections.
+    pub(crate) fn ready(&self) -> Aftermath {
+        self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
+    }
+
+    /// Gives up the connections that were made before.
+    pub(crate) fn clear(&self, clear: Clear<Error>) -> Aftermath {
+        let cleared =
+            self.change_quietly(|state, effects| state.pool.clear(clear, Instant::now(), effects));
+        // Whoever waits for connections looks again: those that were being made may be given up.
+        self.established.notify_waiters();
+        cleared.1
+    }
+
+    /// Closes all connections, and makes no more.
+    pub(crate) fn close(&self) -> Aftermath {
+        self.maintenance.notify_one();
+        let closed =
+            self.change_quietly(|state, effects| state.pool.close(Instant::now(), effects));
+        self.established.notify_waiters();
+        closed.1
+    }
+
+    /// Waits until so many connections are there, or the server cannot be reached.
+    pub(crate) async fn filled(&self, wanted: usize) {
+        loop {
+            let established = self.established.notified();
+            {
+                let state = lock(&self.state);
+                let counts = state.pool.counts();
+                let reachable = state.pool.state() == core::State::Ready;
+                if !reachable || counts.total - counts.pending >= wanted {
+                    return;
+                }
+            }
+            established.await;
+        }
+    }
+
+    /// How many connections there are, and of what kind.
+    pub(crate) fn counts(&self) -> core::Counts {
+        lock(&self.state).pool.counts()
+    }
+
+    /// Changes the state, and performs what follows from it.
+    fn change<R>(&self, change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R) -> R {
+        let (result, aftermath) = self.change_quietly(change);
+        aftermath.run();
+        result
+    }
+
+    /// Changes the state and takes over the events in their order while the lock is held. What
+    /// else is to be done is returned, for callers that hold a lock of their own.
+    fn change_quietly<R>(
+        &self,
+        change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R,
+    ) -> (R, Aftermath) {
+        let mut effects = Vec::new();
+        let mut state = lock(&self.state);
+        let result = change(&mut state, &mut effects);
+        // Most changes have no effects beyond themselves, and then this costs nothing.
+        let mut aftermath = Aftermath::default();
+        for effect in effects {
+            aftermath.events.get_or_insert_with(|| Arc::clone(&self.events));
+            aftermath.errands.extend(self.note(&mut state, effect));
+        }
+        (result, aftermath)
+    }
+
+    /// Does what must be done while the lock is held; returns what is left to be done after.
+    fn note(&self, state: &mut State, effect: Effect) -> Option<Errand> {
+        match effect {
+            Effect::Emit(event) => {
+                self.events.note(event);
+                None
+            }
+            Effect::Connect { id, generation } => {
+                let pool = self.me.upgrade()?;
+                let task = self.establisher.spawn(pool.establish(id, generation));
+                state.establishing.insert(id, task);
+                None
+            }
+            Effect::Abort(id) => {
+                state.establishing.remove(&id)?.abort();
+                None
+            }
+            Effect::Deliver(waiter, conn) => {
+                let connection = PooledConnection::new(conn, self.me.upgrade()?);
+                Some(Errand::Answer(state.waiters.remove(&waiter), Ok(connection)))
+            }
+            Effect::Fail(waiter, error) => {
+                Some(Errand::Answer(state.waiters.remove(&waiter), Err(error)))
+            }
+            Effect::Close { id, payload, .. } => {
+                state.interrupts.remove(&id);
+                Some(Errand::Close(payload))
+            }
+            Effect::Interrupt(id) => {
+                state.interrupts.get(&id).cloned().map(Errand::Interrupt)
+            }
+            Effect::WakeMaintenance => {
+                self.maintenance.notify_one();
+                None
+            }
+        }
+    }
+
+    /// Establishes a connection, in a task of its own, and brings it in.
+    async fn establish(self: Arc<Self>, id: ConnectionId, generation: Generation) {
+        let interrupt = Arc::new(Interrupt::default());
+        let outcome = self.establisher.establish(&self.address, Arc::clone(&interrupt)).await;
+        match outcome {
+            Ok(mut connection) => {
+                connection.id = id.number();
+                let service_id = connection.hello.service_id;
+                self.change(|state, effects| {
+                    state.establishing.remove(&id);
+                    state.interrupts.insert(id, interrupt);
+                    state.pool.connected(id, connection, service_id, Instant::now(), effects);
+                });
+            }
+            Err(failure) => {
+                // In this order, whoever retries finds the server already marked.
+                self.change(|state, _| {
+                    state.establishing.remove(&id);
+                    state.pool.connect_failing(id);
+                });
+                self.topology.connect_failed(&self.address, &failure, generation);
+                self.change(|state, effects| {
+                    state.pool.connect_failed(id, failure.error, Instant::now(), effects);
+                });
+            }
+        }
+        self.established.notify_waiters();
+    }
+}
+
+/// What is left to be done once all locks are free.
+#[derive(Default)]
+#[must_use = "somebody may be waiting"]
+pub(crate) struct Aftermath {
+    events: Option<Arc<Outbox<CmapEvent>>>,
+    errands: Vec<Errand>,
+}
+
+impl Aftermath {
+    /// Tells those who listen, and wakes those who wait.
+    pub(crate) fn run(self) {
+        if let Some(events) = self.events {
+            events.deliver();
+        }
+        for errand in self.errands {
+            errand.run();
+        }
+    }
+}
+
+enum Errand {
+    /// Nobody may be there any more; then the connection goes back when it is dropped.
+    Answer(Option<oneshot::Sender<Answer>>, Answer),
+    Close(Connection),
+    Interrupt(Arc<Interrupt>),
+}
+
+impl Errand {
+    fn run(self) {
+        match self {
+            Self::Answer(Some(sender), answer) => drop(sender.send(answer)),
+            Self::Answer(None, answer) => drop(answer),
+            Self::Close(connection) => drop(connection),
+            Self::Interrupt(interrupt) => interrupt.trip(),
+        }
+    }
+}
+
+/// Closes what lay idle for too long, and keeps as many connections as were asked for.
+async fn maintain(pool: Arc<Pool>) {
+    loop {
+        let due = {
+            let state = lock(&pool.state);
+            if state.pool.state() == core::State::Closed {
+                return;
+            }
+            state.pool.next_idle_expiry()
+        };
+        let pause = due
+            .map_or(MAINTENANCE_INTERVAL, |due| due.saturating_duration_since(Instant::now()))
+            .min(MAINTENANCE_INTERVAL);
+        drop(tokio::time::timeout(pause, pool.maintenance.notified()).await);
+        pool.change(|state, effects| state.pool.maintain(Instant::now(), effects));
+    }
+}

@@ -1,0 +1,122 @@
+//! A connection on loan from its pool, which gets it back whatever happens.
+
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use steadfast_core::{
+    event::cmap::ConnectionClosedReason,
+    pool::{Conn, Generation},
+};
+
+use super::Pool;
+use crate::{connection::Connection, error::Error};
+
+/// For how long the reply to a request that nobody waits for any more is awaited, so that the
+/// connection can be used again.
+const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
+
+/// A connection on loan. Dropping it gives it back: at once if nothing is in flight on it; else a
+/// task reads the reply that is still to come and then gives it back; and if that cannot be, the
+/// connection is closed. It never goes back with half a message in it (pitfalls 21 and 22).
+pub(crate) struct PooledConnection {
+    conn: Option<Conn<Connection>>,
+    pool: Arc<Pool>,
+}
+
+impl PooledConnection {
+    pub(super) fn new(conn: Conn<Connection>, pool: Arc<Pool>) -> Self {
+        Self { conn: Some(conn), pool }
+    }
+
+    /// The generation of its pool when the connection was made.
+    pub(crate) fn generation(&self) -> Generation {
+        self.conn().generation()
+    }
+
+    /// The pool it is on loan from.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    fn conn(&self) -> &Conn<Connection> {
+        self.conn.as_ref().expect("present until it is dropped")
+    }
+
+    /// Closes the connection and gives back only its place.
+    pub(crate) fn discard(mut self, reason: ConnectionClosedReason, error: Option<&Error>) {
+        if let Some(conn) = self.conn.take() {
+            discard(&self.pool, conn, reason, error);
+        }
+    }
+}
+
+fn discard(
+    pool: &Pool,
+    conn: Conn<Connection>,
+    reason: ConnectionClosedReason,
+    error: Option<&Error>,
+) {
+    let id = conn.id();
+    drop(conn.into_payload());
+    pool.change(|state, effects| {
+        state.interrupts.remove(&id);
+        state.pool.discard(id, reason, error, Instant::now(), effects);
+    });
+}
+
+fn check_in(pool: &Pool, conn: Conn<Connection>) {
+    pool.change(|state, effects| state.pool.check_in(conn, Instant::now(), effects));
+}
+
+/// Reads the reply that nobody waits for, and gives the connection back.
+async fn drain(pool: Arc<Pool>, mut conn: Conn<Connection>) {
+    let drained = tokio::time::timeout(FORGOTTEN_REPLY_LIMIT, conn.payload.drain()).await;
+    match drained {
+        Ok(Ok(())) => check_in(&pool, conn),
+        Ok(Err(error)) => {
+            let generation = conn.generation();
+            pool.topology.operation_failed(&conn.payload, generation, &error);
+            discard(&pool, conn, ConnectionClosedReason::Error, Some(&error));
+        }
+        Err(_elapsed) => discard(&pool, conn, ConnectionClosedReason::Dropped, None),
+    }
+}
+
+impl Drop for PooledConnection {
+    fn drop(&mut self) {
+        let Some(conn) = self.conn.take() else { return };
+        if conn.payload.is_clean() {
+            check_in(&self.pool, conn);
+        } else if conn.payload.awaits_reply()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(drain(Arc::clone(&self.pool), conn));
+        } else {
+            discard(&self.pool, conn, ConnectionClosedReason::Error, None);
+        }
+    }
+}
+
+impl Deref for PooledConnection {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.conn().payload
+    }
+}
+
+impl DerefMut for PooledConnection {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.conn.as_mut().expect("present until it is dropped").payload
+    }
+}
+
+impl fmt::Debug for PooledConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PooledConnection({} of {})", self.conn().id(), self.pool.address)
+    }
+}

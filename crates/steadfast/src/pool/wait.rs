@@ -1,0 +1,77 @@
+//! Waiting for a connection.
+
+use std::{sync::Arc, time::Instant};
+
+use steadfast_core::pool::{Abandonment, WaiterId};
+use tokio::sync::oneshot;
+
+use super::{Answer, Pool, PooledConnection};
+use crate::error::{Error, Result};
+
+/// A place in a pool's queue. Dropping it gives the place up.
+pub(super) struct Wait<'a> {
+    pool: &'a Arc<Pool>,
+    waiter: WaiterId,
+    receiver: oneshot::Receiver<Answer>,
+    over: bool,
+}
+
+impl<'a> Wait<'a> {
+    pub(super) fn new(
+        pool: &'a Arc<Pool>,
+        waiter: WaiterId,
+        receiver: oneshot::Receiver<Answer>,
+    ) -> Self {
+        Self { pool, waiter, receiver, over: false }
+    }
+
+    /// What came of the waiting.
+    pub(super) async fn answer(mut self) -> Result<PooledConnection> {
+        let answer = match self.pool.wait_queue_timeout {
+            None => (&mut self.receiver).await,
+            Some(limit) => match tokio::time::timeout(limit, &mut self.receiver).await {
+                Ok(answer) => answer,
+                Err(_elapsed) => {
+                    self.leave(Abandonment::TimedOut);
+                    // An answer may have come at the very last moment.
+                    match self.receiver.try_recv() {
+                        Ok(answer) => Ok(answer),
+                        Err(_) => return Err(self.too_late(limit)),
+                    }
+                }
+            },
+        };
+        self.over = true;
+        match answer {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(self.pool.explain(error)),
+            Err(_) => Err(Error::new(crate::error::ErrorKind::Shutdown)),
+        }
+    }
+
+    fn too_late(&self, limit: std::time::Duration) -> Error {
+        let counts = self.pool.counts();
+        Error::timed_out(format!(
+            "no connection came free within waitQueueTimeoutMS ({limit:?}): of {} connections {} \
+             are in use and {} being opened",
+            counts.total, counts.in_use, counts.pending
+        ))
+        .with_server(&self.pool.address)
+    }
+
+    fn leave(&mut self, why: Abandonment) {
+        self.over = true;
+        self.pool.change(|state, effects| {
+            state.pool.cancel(self.waiter, why, Instant::now(), effects);
+            state.waiters.remove(&self.waiter);
+        });
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.leave(Abandonment::Dropped);
+        }
+    }
+}

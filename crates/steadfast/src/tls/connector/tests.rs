@@ -1,0 +1,356 @@
+//! Handshakes in memory, with certificates made for each test.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::{
+    CertificateError, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer},
+    server::WebPkiClientVerifier,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::*;
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+struct Certificate {
+    pem: String,
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn certificate(issuer: &Authority, names: &[&str], years: (i32, i32)) -> Certificate {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+    params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, issuer).unwrap();
+    Certificate {
+        pem: format!("{}{}", key.serialize_pem(), certificate.pem()),
+        certificate: certificate.der().clone(),
+        key: PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+    }
+}
+
+const VALID: (i32, i32) = (2020, 4000);
+const EXPIRED: (i32, i32) = (2020, 2021);
+
+/// A folder of its own for each test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("steadfast-tls-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn trusting(path: &Path) -> TlsOptions {
+    let mut options = TlsOptions::default();
+    options.ca_file_path = Some(path.to_owned());
+    options
+}
+
+fn server(certificate: Certificate, client_authority: Option<&Authority>) -> ServerConfig {
+    let provider = Arc::new(ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let config = match client_authority {
+        None => config.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.der().clone()).unwrap();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            config.with_client_cert_verifier(verifier.unwrap())
+        }
+    };
+    config.with_single_cert(vec![certificate.certificate], certificate.key).unwrap()
+}
+
+/// Connects, has one byte echoed, and returns how many certificates the client showed.
+async fn handshake(
+    server: ServerConfig,
+    options: &TlsOptions,
+    host: &str,
+) -> Result<usize, TlsError> {
+    let (near, far) = tokio::io::duplex(16 * 1024);
+    let connector = TlsConnector::new(options)?;
+    let acceptor = tokio::spawn(accept(server, far));
+    let mut stream = connector.connect(near, host).await?;
+    let broken = |source| TlsError::Handshake { host: host.to_owned(), source };
+    stream.write_all(b"?").await.map_err(broken)?;
+    assert_eq!(stream.read_u8().await.map_err(broken)?, b'?');
+    Ok(acceptor.await.unwrap().unwrap())
+}
+
+async fn accept(server: ServerConfig, stream: DuplexStream) -> io::Result<usize> {
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+    let mut stream = acceptor.accept(stream).await?;
+    let byte = stream.read_u8().await?;
+    stream.write_all(&[byte]).await?;
+    stream.flush().await?;
+    Ok(stream.get_ref().1.peer_certificates().map_or(0, <[_]>::len))
+}
+
+fn refusal(result: Result<usize, TlsError>) -> CertificateError {
+    let Err(TlsError::Handshake { source, .. }) = result else {
+        panic!("expected a refused certificate, got {result:?}")
+    };
+    match source.get_ref().and_then(|error| error.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(error)) => error.clone(),
+        other => panic!("expected a refused certificate, got {other:?}"),
+    }
+}
+
+/// One authority in a file, and a server that it vouches for.
+struct Scene {
+    folder: Folder,
+    authority: Authority,
+    ca_file: PathBuf,
+}
+
+fn scene() -> Scene {
+    let (folder, authority) = (Folder::new(), authority("the right one"));
+    let ca_file = folder.file("ca.pem", &authority.pem());
+    Scene { folder, authority, ca_file }
+}
+
+impl Scene {
+    fn server(&self, names: &[&str], years: (i32, i32)) -> ServerConfig {
+        server(certificate(&self.authority, names, years), None)
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_the_authority_vouches_for_is_accepted() {
+    let scene = scene();
+    for (name, host) in [
+        ("db.example.com", "db.example.com"),
+        ("*.example.com", "DB.example.com"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "::1"),
+        ("::1", "[::1]"),
+    ] {
+        let shown = handshake(scene.server(&[name], VALID), &trusting(&scene.ca_file), host).await;
+        assert_eq!(shown.unwrap(), 0, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_verified_by_default() {
+    // pitfall 39: neither the default nor an option that says `false` turns anything off.
+    let scene = scene();
+    let stranger = authority("a stranger");
+    let mut said_no = trusting(&scene.ca_file);
+    said_no.insecure = Some(false);
+    said_no.allow_invalid_certificates = Some(false);
+    said_no.allow_invalid_hostnames = Some(false);
+    for options in [trusting(&scene.ca_file), said_no] {
+        let unknown = server(certificate(&stranger, &["db.example.com"], VALID), None);
+        let error = refusal(handshake(unknown, &options, "db.example.com").await);
+        assert_eq!(error, CertificateError::UnknownIssuer);
+
+        let expired = scene.server(&["db.example.com"], EXPIRED);
+        let error = refusal(handshake(expired, &options, "db.example.com").await);
+        assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
+
+        for host in ["other.example.com", "127.0.0.1"] {
+            let other = scene.server(&["db.example.com"], VALID);
+            let error = refusal(handshake(other, &options, host).await);
+            assert!(matches!(error, CertificateError::NotValidForNameContext { .. }), "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_platform_s_authorities_do_not_know_ours() {
+    // pitfall 39, without any option at all.
+    let scene = scene();
+    let server = scene.server(&["db.example.com"], VALID);
+    match handshake(server, &TlsOptions::default(), "db.example.com").await {
+        // A machine without authorities refuses to begin.
+        Err(TlsError::NoPlatformAuthorities { .. }) => {}
+        result => assert_eq!(refusal(result), CertificateError::UnknownIssuer),
+    }
+}
+
+#[tokio::test]
+async fn invalid_hostnames_can_be_allowed_and_only_they() {
+    let scene = scene();
+    let mut options = trusting(&scene.ca_file);
+    options.allow_invalid_hostnames = Some(true);
+    let host = "other.example.com";
+    handshake(scene.server(&["db.example.com"], VALID), &options, host).await.unwrap();
+
+    let expired = scene.server(&["db.example.com"], EXPIRED);
+    let error = refusal(handshake(expired, &options, host).await);
+    assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
+
+    let stranger = certificate(&authority("a stranger"), &["db.example.com"], VALID);
+    let error = refusal(handshake(server(stranger, None), &options, host).await);
+    assert_eq!(error, CertificateError::UnknownIssuer);
+}
+
+#[tokio::test]
+async fn invalid_certificates_can_be_allowed() {
+    let mut certificates = TlsOptions::default();
+    certificates.allow_invalid_certificates = Some(true);
+    let mut insecure = TlsOptions::default();
+    insecure.insecure = Some(true);
+    for options in [certificates, insecure] {
+        let stranger = certificate(&authority("a stranger"), &["db.example.com"], EXPIRED);
+        handshake(server(stranger, None), &options, "other.example.com").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_must_hold_its_certificate_s_key_even_if_insecure() {
+    let scene = scene();
+    let shown = certificate(&scene.authority, &["db.example.com"], VALID);
+    let held = certificate(&scene.authority, &["db.example.com"], VALID);
+    let key = ring::sign::any_supported_type(&held.key).unwrap();
+    let certified = rustls::sign::CertifiedKey::new(vec![shown.certificate], key);
+    let thief = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)));
+    let mut options = TlsOptions::default();
+    options.insecure = Some(true);
+    let error = refusal(handshake(thief, &options, "db.example.com").await);
+    assert_eq!(error, CertificateError::BadSignature);
+}
+
+#[tokio::test]
+async fn the_client_certificate_is_presented() {
+    let scene = scene();
+    let client = certificate(&scene.authority, &["client"], VALID);
+    let demanding = || {
+        let certificate = certificate(&scene.authority, &["db.example.com"], VALID);
+        server(certificate, Some(&scene.authority))
+    };
+    let mut options = trusting(&scene.ca_file);
+    let without = handshake(demanding(), &options, "db.example.com").await;
+    assert!(matches!(without, Err(TlsError::Handshake { .. })), "{without:?}");
+
+    options.cert_key_file_path = Some(scene.folder.file("client.pem", &client.pem));
+    assert_eq!(handshake(demanding(), &options, "db.example.com").await.unwrap(), 1);
+}
+
+#[test]
+fn files_that_will_not_do_are_named_with_the_reason() {
+    let scene = scene();
+    let folder = &scene.folder;
+    let client = certificate(&scene.authority, &["client"], VALID);
+    let other = certificate(&scene.authority, &["other"], VALID);
+    let (key, chain) = client.pem.split_at(client.pem.find("-----BEGIN CERT").unwrap());
+    let (other_key, _) = other.pem.split_at(other.pem.find("-----BEGIN CERT").unwrap());
+    let encrypted =
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let older = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n";
+
+    let ca = |path: &Path| trusting(path);
+    let cert = |path: &Path| {
+        let mut options = trusting(&scene.ca_file);
+        options.cert_key_file_path = Some(path.to_owned());
+        options
+    };
+    for (name, content, options, reason) in [
+        ("no-ca.pem", key, &ca as &dyn Fn(&Path) -> TlsOptions, "holds no certificate"),
+        ("text.pem", "hello", &ca, "holds no certificate"),
+        ("cut.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n", &ca, "is malformed"),
+        (
+            "der.pem",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            &ca,
+            "no usable authority",
+        ),
+        ("no-key.pem", chain, &cert, "holds no private key"),
+        ("only-key.pem", key, &cert, "holds no certificate"),
+        ("encrypted.pem", &format!("{encrypted}{chain}"), &cert, "encrypted private key"),
+        ("older.pem", &format!("{chain}{older}"), &cert, "encrypted private key"),
+        ("mixed.pem", &format!("{other_key}{chain}"), &cert, "cannot be used as client"),
+    ] {
+        let path = folder.file(name, content);
+        let text = TlsConnector::new(&options(&path)).unwrap_err().to_string();
+        assert!(text.contains(name) && text.contains(reason), "{name}: {text}");
+    }
+    let text = TlsConnector::new(&ca(&folder.0.join("absent.pem"))).unwrap_err().to_string();
+    assert!(text.contains("absent.pem") && text.contains("cannot read"), "{text}");
+}
+
+#[tokio::test]
+async fn a_refused_certificate_can_be_told_from_a_broken_connection() {
+    let stranger = certificate(&authority("a stranger"), &["db.example.com"], VALID);
+    let scene = scene();
+    let options = trusting(&scene.ca_file);
+    let error = handshake(server(stranger, None), &options, "db.example.com").await.unwrap_err();
+    match ErrorKind::from(error) {
+        ErrorKind::Io(error) => {
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("db.example.com"), "{error}");
+        }
+        other => panic!("unexpected {other:?}"),
+    }
+    let (near, far) = tokio::io::duplex(1024);
+    drop(far);
+    let error = TlsConnector::new(&options).unwrap().connect(near, "db.example.com").await;
+    match ErrorKind::from(error.unwrap_err()) {
+        ErrorKind::Io(error) => assert_ne!(error.kind(), io::ErrorKind::InvalidData),
+        other => panic!("unexpected {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_host_is_refused_by_name() {
+    let mut options = TlsOptions::default();
+    options.insecure = Some(true);
+    let connector = TlsConnector::new(&options).unwrap();
+    let (near, _far) = tokio::io::duplex(16);
+    let error = connector.connect(near, "not a host").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "\"not a host\" is neither a host name nor an IP address, as TLS needs"
+    );
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_speak_tls_is_an_error() {
+    let mut options = TlsOptions::default();
+    options.insecure = Some(true);
+    let connector = TlsConnector::new(&options).unwrap();
+    let (near, mut far) = tokio::io::duplex(1024);
+    far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+    let error = connector.connect(near, "db.example.com").await.unwrap_err();
+    assert!(error.to_string().starts_with("the TLS handshake with db.example.com failed"));
+}

@@ -1,0 +1,73 @@
+//! Certificates and keys from PEM files, with errors that name the file.
+
+use std::{fs, path::Path};
+
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use zeroize::Zeroizing;
+
+use super::TlsError;
+
+/// The certificate authorities in a file.
+pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path, &read(path)?)? {
+        roots.add(certificate).map_err(|error| {
+            bad(path, format!("holds a certificate that is no usable authority: {error}"))
+        })?;
+    }
+    Ok(roots)
+}
+
+/// The client's chain of certificates and its private key, from one file, in any order.
+pub(super) fn client_certificate(
+    path: &Path,
+    password: Option<&[u8]>,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    let content = read(path)?;
+    if is_encrypted(&content) {
+        let mut problem = "holds an encrypted private key, which is not supported; decrypt it \
+                           (openssl pkey -in FILE -out NEW_FILE)"
+            .to_owned();
+        if password.is_some() {
+            problem.push_str(" and leave out tlsCertificateKeyFilePassword");
+        }
+        return Err(bad(path, problem));
+    }
+    let certificates = certificates(path, &content)?;
+    match PrivateKeyDer::from_pem_slice(&content) {
+        Ok(key) => Ok((certificates, key)),
+        Err(rustls::pki_types::pem::Error::NoItemsFound) => {
+            Err(bad(path, "holds no private key".to_owned()))
+        }
+        Err(error) => Err(bad(path, format!("holds a malformed private key: {error}"))),
+    }
+}
+
+fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(content).collect();
+    match certificates {
+        Ok(none) if none.is_empty() => Err(bad(path, "holds no certificate".to_owned())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(bad(path, format!("is malformed: {error}"))),
+    }
+}
+
+/// Whether a private key is encrypted: in the form of PKCS #8, or in OpenSSL's older one.
+fn is_encrypted(content: &[u8]) -> bool {
+    let has = |text: &[u8]| content.windows(text.len()).any(|window| window == text);
+    has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
+}
+
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
+    match fs::read(path) {
+        Ok(content) => Ok(Zeroizing::new(content)),
+        Err(source) => Err(TlsError::ReadFile { path: path.to_owned(), source }),
+    }
+}
+
+fn bad(path: &Path, problem: String) -> TlsError {
+    TlsError::BadFile { path: path.to_owned(), problem }
+}

@@ -1,0 +1,354 @@
+//! The deployment as the client knows it, kept up to date, and the servers in it.
+//!
+//! The rules are [`steadfast_core::sdam`]'s and [`steadfast_core::selection`]'s. Here is what they
+//! need of the world: whoever learns something (a monitor, an operation that failed) applies it
+//! under one lock and performs the effects at once, in their order; there is no task in between.
+
+mod monitor;
+mod select;
+mod server;
+#[cfg(feature = "dns")]
+mod srv;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bson::oid::ObjectId;
+use steadfast_core::{
+    address::ServerAddress,
+    description::TopologyDescription,
+    event::{
+        cmap::{CmapEvent, ConnectionPoolOptions},
+        sdam::SdamEvent,
+    },
+    monitor::MonitorSettings,
+    pool::{Clear, Generation},
+    sdam::{
+        self, ApplicationError, CommandFailure, ConnectionPhase, Effect, ErrorCause, Input,
+        TopologySettings,
+    },
+    selection,
+};
+use tokio::sync::watch;
+
+pub(crate) use self::{select::Selected, server::Server};
+use self::monitor::Monitor;
+use crate::{
+    connection::{Connection, EstablishError, Establisher},
+    error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
+    event::{Outbox, lock},
+    pool::{Aftermath, Pool},
+};
+
+/// All that a topology is made of.
+pub(crate) struct Parts {
+    /// By which its events are told from those of others.
+    pub(crate) id: ObjectId,
+    pub(crate) settings: TopologySettings,
+    pub(crate) selection: selection::Settings,
+    pub(crate) selection_timeout: Duration,
+    pub(crate) pool: ConnectionPoolOptions,
+    pub(crate) monitor: MonitorSettings,
+    pub(crate) establisher: Arc<Establisher>,
+    pub(crate) sdam_events: Outbox<SdamEvent>,
+    pub(crate) cmap_events: Outbox<CmapEvent>,
+}
+
+/// The deployment. The last one to let go of it closes it.
+pub(crate) struct Topology {
+    id: ObjectId,
+    state: Mutex<State>,
+    view: watch::Sender<Arc<View>>,
+    closed: AtomicBool,
+    selection: selection::Settings,
+    selection_timeout: Duration,
+    pool_options: ConnectionPoolOptions,
+    monitor_settings: MonitorSettings,
+    establisher: Arc<Establisher>,
+    events: Outbox<SdamEvent>,
+    cmap_events: Arc<Outbox<CmapEvent>>,
+    me: WeakTopology,
+}
+
+struct State {
+    topology: sdam::Topology,
+    servers: BTreeMap<ServerAddress, Arc<Server>>,
+}
+
+/// What operations choose by: a description, and the servers it speaks of.
+#[derive(Default)]
+pub(crate) struct View {
+    pub(crate) description: Arc<TopologyDescription>,
+    servers: BTreeMap<ServerAddress, Arc<Server>>,
+}
+
+impl Topology {
+    /// Opens a deployment: makes its pools and begins to monitor its servers.
+    pub(crate) fn open(parts: Parts) -> Arc<Self> {
+        let (topology, effects) = sdam::Topology::new(parts.settings, Instant::now());
+        let this = Arc::new_cyclic(|me| Self {
+            id: parts.id,
+            state: Mutex::new(State { topology, servers: BTreeMap::new() }),
+            view: watch::Sender::new(Arc::default()),
+            closed: AtomicBool::new(false),
+            selection: parts.selection,
+            selection_timeout: parts.selection_timeout,
+            pool_options: parts.pool,
+            monitor_settings: parts.monitor,
+            establisher: parts.establisher,
+            events: parts.sdam_events,
+            cmap_events: Arc::new(parts.cmap_events),
+            me: WeakTopology(me.clone()),
+        });
+        this.change(None, |_| effects);
+        this
+    }
+
+    /// By which its events are told from those of others.
+    pub(crate) fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The establisher of its connections.
+    pub(crate) fn establisher(&self) -> &Arc<Establisher> {
+        &self.establisher
+    }
+
+    /// What is known now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.borrow())
+    }
+
+    /// Every server.
+    pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
+        self.view().servers.values().cloned().collect()
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Closes all pools and stops all monitors.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.apply(Input::Close, None);
+        // Whoever waits for a server learns that none will come.
+        self.view.send_modify(|_| {});
+    }
+
+    /// Takes in what happened. `cause` is the error behind it, for those whose connections it costs.
+    pub(crate) fn apply(&self, input: Input, cause: Option<&Error>) {
+        self.change(cause, |state| state.topology.apply(input, Instant::now()));
+    }
+
+    fn change(&self, cause: Option<&Error>, change: impl FnOnce(&mut State) -> Vec<Effect>) {
+        let mut state = lock(&self.state);
+        let effects = change(&mut state);
+        let mut aftermath = Vec::new();
+        for effect in effects {
+            aftermath.extend(self.perform(&mut state, effect, cause));
+        }
+        drop(state);
+        self.events.deliver();
+        for aftermath in aftermath {
+            aftermath.run();
+        }
+    }
+
+    /// Performs an effect while the lock is held; returns what is to be done after.
+    fn perform(&self, state: &mut State, effect: Effect, cause: Option<&Error>) -> Option<Aftermath> {
+        match effect {
+            Effect::Emit(event) => {
+                self.events.note(event);
+                None
+            }
+            Effect::AddServer(address) => {
+                let monitored = state.topology.is_monitored();
+                let (server, aftermath) = self.add_server(&address, monitored);
+                state.servers.insert(address, server);
+                Some(aftermath)
+            }
+            Effect::RemoveServer(address) => {
+                let server = state.servers.remove(&address)?;
+                server.stop_monitor();
+                Some(server.pool.close())
+            }
+            Effect::ReadyPool(address) => Some(state.servers.get(&address)?.pool.ready()),
+            Effect::ClearPool { address, service_id, interrupt_in_use, generation } => {
+                Some(state.servers.get(&address)?.pool.clear(Clear {
+                    service_id,
+                    generation: Some(generation),
+                    interrupt_in_use,
+                    cause: cause.cloned(),
+                }))
+            }
+            Effect::CheckNow(address) => {
+                state.servers.get(&address)?.check_now();
+                None
+            }
+            Effect::CancelCheck(address) => {
+                state.servers.get(&address)?.cancel_check();
+                None
+            }
+            Effect::Publish(description) => {
+                let servers = state.servers.clone();
+                self.view.send_replace(Arc::new(View { description, servers }));
+                None
+            }
+            other => {
+                debug_assert!(false, "an effect that nobody performs: {other:?}");
+                None
+            }
+        }
+    }
+
+    fn add_server(&self, address: &ServerAddress, monitored: bool) -> (Arc<Server>, Aftermath) {
+        let (pool, aftermath) = Pool::new(
+            address.clone(),
+            &self.pool_options,
+            !monitored,
+            Arc::clone(&self.establisher),
+            self.me.clone(),
+            Arc::clone(&self.cmap_events),
+        );
+        let monitor = monitored.then(|| {
+            Monitor::start(
+                address.clone(),
+                self.monitor_settings,
+                Arc::clone(&self.establisher),
+                self.me.clone(),
+            )
+        });
+        (Arc::new(Server::new(address.clone(), pool, monitor)), aftermath)
+    }
+
+    /// Tells of an event that is no change of state.
+    fn announce(&self, event: SdamEvent) {
+        self.events.note(event);
+        self.events.deliver();
+    }
+}
+
+impl Drop for Topology {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Topology").field(&self.view.borrow().description.topology_type).finish()
+    }
+}
+
+/// A topology seen from its own pools and monitors, which do not keep it open.
+#[derive(Clone)]
+pub(crate) struct WeakTopology(Weak<Topology>);
+
+impl WeakTopology {
+    fn apply(&self, input: Input, cause: Option<&Error>) {
+        if let Some(topology) = self.0.upgrade() {
+            topology.apply(input, cause);
+        }
+    }
+
+    fn announce(&self, event: impl FnOnce() -> SdamEvent) {
+        if let Some(topology) = self.0.upgrade()
+            && topology.events.is_listening()
+        {
+            topology.announce(event());
+        }
+    }
+
+    /// A connection could not be made.
+    pub(crate) fn connect_failed(
+        &self,
+        address: &ServerAddress,
+        failure: &EstablishError,
+        generation: Generation,
+    ) {
+        let error = ApplicationError {
+            phase: failure.phase,
+            cause: error_cause(&failure.error),
+            message: failure.error.to_string(),
+            generation,
+            service_id: None,
+            overloaded: failure.error.contains_label(SYSTEM_OVERLOADED_ERROR),
+        };
+        let input = Input::OperationError { address: address.clone(), error };
+        self.apply(input, Some(&failure.error));
+    }
+
+    /// A connection broke, or a server refused a command, while an operation used it. To be told
+    /// before the connection is given back.
+    pub(crate) fn operation_failed(
+        &self,
+        connection: &Connection,
+        generation: Generation,
+        error: &Error,
+    ) {
+        let cause = error_cause(error);
+        if cause != ErrorCause::Other {
+            self.used(connection, generation, cause, error);
+        }
+    }
+
+    /// A reply told by a write concern error that the server is no longer what it was.
+    pub(crate) fn write_concern_failed(
+        &self,
+        connection: &Connection,
+        generation: Generation,
+        failure: CommandFailure,
+    ) {
+        let message = failure.message.clone();
+        let error = Error::new(ErrorKind::ConnectionPoolCleared { message });
+        self.used(connection, generation, ErrorCause::Command(failure), &error);
+    }
+
+    fn used(
+        &self,
+        connection: &Connection,
+        generation: Generation,
+        cause: ErrorCause,
+        error: &Error,
+    ) {
+        let failure = ApplicationError {
+            phase: ConnectionPhase::Established,
+            cause,
+            message: error.to_string(),
+            generation,
+            service_id: connection.hello.service_id,
+            overloaded: error.contains_label(SYSTEM_OVERLOADED_ERROR),
+        };
+        let input = Input::OperationError { address: connection.address.clone(), error: failure };
+        self.apply(input, Some(error));
+    }
+}
+
+impl fmt::Debug for WeakTopology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakTopology")
+    }
+}
+
+/// What an error means to the topology.
+fn error_cause(error: &Error) -> ErrorCause {
+    match &*error.kind {
+        ErrorKind::Io(_) if error.is_network_timeout() => ErrorCause::NetworkTimeout,
+        ErrorKind::Io(_) => ErrorCause::Network,
+        ErrorKind::Command(refused) => ErrorCause::Command(CommandFailure {
+            code: Some(refused.code).filter(|&code| code != 0),
+            message: refused.message.clone(),
+            topology_version: refused.topology_version,
+        }),
+        _ => ErrorCause::Other,
+    }
+}

@@ -1,0 +1,221 @@
+//! Watching one server: a task that checks it, and one that measures the way to it.
+//!
+//! When to check, and how, is [`MonitorSchedule`]'s to say. A server that can, tells of its changes
+//! by itself; then the time a reply takes says nothing of the distance, and a second connection
+//! measures that.
+
+mod check;
+mod round_trip;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+
+use bson::Document;
+use steadfast_core::{
+    address::ServerAddress,
+    event::sdam::Heartbeat,
+    monitor::{Check, MonitorSchedule, MonitorSettings},
+    sdam::{CheckFailure, CheckFailureKind, Checked, Input},
+};
+use tokio::{sync::Notify, task::AbortHandle};
+
+use self::{check::Answer, round_trip::Pinger};
+use super::WeakTopology;
+use crate::{
+    connection::{Connection, Establisher},
+    error::{Error, ErrorKind},
+};
+
+/// The handle of a monitor's task.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    signals: Arc<Signals>,
+    task: AbortHandle,
+}
+
+#[derive(Debug, Default)]
+struct Signals {
+    check_now: Notify,
+    cancel: Notify,
+}
+
+impl Monitor {
+    /// Begins to watch a server.
+    pub(super) fn start(
+        address: ServerAddress,
+        settings: MonitorSettings,
+        establisher: Arc<Establisher>,
+        topology: WeakTopology,
+    ) -> Self {
+        let signals = Arc::new(Signals::default());
+        let watch = Watch {
+            schedule: MonitorSchedule::new(settings, Instant::now()),
+            settings,
+            connection: None,
+            pinger: None,
+            signals: Arc::clone(&signals),
+            address,
+            establisher: Arc::clone(&establisher),
+            topology,
+        };
+        Self { signals, task: establisher.spawn(watch.run()) }
+    }
+
+    /// Asks for a check as soon as one may be.
+    pub(super) fn check_now(&self) {
+        self.signals.check_now.notify_one();
+    }
+
+    /// Ends the check under way: an operation knows more already.
+    pub(super) fn cancel_check(&self) {
+        self.signals.cancel.notify_one();
+    }
+
+    /// Ends the watch.
+    pub(super) fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+/// What the task of a monitor holds.
+struct Watch {
+    schedule: MonitorSchedule,
+    settings: MonitorSettings,
+    connection: Option<Connection>,
+    pinger: Option<Pinger>,
+    signals: Arc<Signals>,
+    address: ServerAddress,
+    establisher: Arc<Establisher>,
+    topology: WeakTopology,
+}
+
+impl Watch {
+    async fn run(mut self) {
+        loop {
+            self.wait_until_due().await;
+            let check = self.schedule.begin();
+            let heartbeat = self.heartbeat(&check);
+            self.topology.announce(|| heartbeat.started());
+            let began = Instant::now();
+            let signals = Arc::clone(&self.signals);
+            let outcome = tokio::select! {
+                outcome = self.perform(&check) => Some(outcome),
+                () = signals.cancel.notified() => None,
+            };
+            match outcome {
+                Some(Ok(answer)) => self.succeeded(&check, &heartbeat, answer, began),
+                Some(Err(error)) => self.failed(&heartbeat, &error, began),
+                None => self.cancelled(&heartbeat, began),
+            }
+        }
+    }
+
+    async fn wait_until_due(&mut self) {
+        while let Some(due) = self.schedule.next_check() {
+            let now = Instant::now();
+            if due <= now {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(due - now) => return,
+                () = self.signals.check_now.notified() => {
+                    self.schedule.check_requested(Instant::now());
+                }
+                () = self.signals.cancel.notified() => {
+                    self.connection = None;
+                    self.schedule.cancelled(Instant::now());
+                }
+            }
+        }
+    }
+
+    async fn perform(&mut self, check: &Check) -> Result<Answer, Error> {
+        let limit = self.schedule.timeout(check);
+        let work = check::perform(check, &mut self.connection, &self.address, &self.establisher);
+        match limit {
+            None => work.await,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(Error::timed_out(format!("no reply within {limit:?}")))),
+        }
+    }
+
+    fn heartbeat(&self, check: &Check) -> Heartbeat {
+        Heartbeat {
+            server_address: self.address.clone(),
+            awaited: check.is_awaited(),
+            driver_connection_id: self.connection.as_ref().map_or(0, |connection| connection.id),
+            server_connection_id: self
+                .connection
+                .as_ref()
+                .and_then(|connection| connection.hello.connection_id),
+        }
+    }
+
+    fn succeeded(&mut self, check: &Check, heartbeat: &Heartbeat, answer: Answer, began: Instant) {
+        // A check that opened the connection knows its numbers only now.
+        let heartbeat = if *check == Check::Connect { &self.heartbeat(check) } else { heartbeat };
+        self.topology.announce(|| {
+            let reply = Document::try_from(&*answer.document).unwrap_or_default();
+            heartbeat.succeeded(began.elapsed(), reply)
+        });
+        self.schedule.succeeded(&answer.reply, answer.more_to_come, Instant::now());
+        self.ping_if_needed();
+        let round_trip = (!check.is_awaited()).then_some(answer.duration);
+        self.tell(Ok(Checked { reply: answer.reply, round_trip }), None);
+    }
+
+    fn failed(&mut self, heartbeat: &Heartbeat, error: &Error, began: Instant) {
+        let kind = failure_kind(error);
+        self.topology.announce(|| heartbeat.failed(began.elapsed(), error.to_string()));
+        self.connection = None;
+        self.schedule.failed(kind, Instant::now());
+        self.ping_if_needed();
+        self.tell(Err(CheckFailure { kind, message: error.to_string() }), Some(error));
+    }
+
+    fn cancelled(&mut self, heartbeat: &Heartbeat, began: Instant) {
+        let why = "given up: an operation found the server not to answer";
+        self.topology.announce(|| heartbeat.failed(began.elapsed(), why.to_owned()));
+        self.connection = None;
+        self.schedule.cancelled(Instant::now());
+        self.ping_if_needed();
+    }
+
+    fn ping_if_needed(&mut self) {
+        if !self.schedule.needs_round_trip_pings() {
+            self.pinger = None;
+        } else if self.pinger.is_none() {
+            self.pinger = Some(Pinger::start(
+                self.address.clone(),
+                self.settings,
+                Arc::clone(&self.establisher),
+                self.topology.clone(),
+            ));
+        }
+    }
+
+    fn tell(&self, outcome: Result<Checked, CheckFailure>, cause: Option<&Error>) {
+        let input = Input::Heartbeat { address: self.address.clone(), outcome };
+        self.topology.apply(input, cause);
+    }
+}
+
+fn failure_kind(error: &Error) -> CheckFailureKind {
+    match &*error.kind {
+        ErrorKind::Io(_) if error.is_network_timeout() => CheckFailureKind::NetworkTimeout,
+        ErrorKind::Io(_) => CheckFailureKind::Network,
+        _ => CheckFailureKind::Command,
+    }
+}
+
+/// Numbers the connections of monitors.
+fn next_monitor_connection() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

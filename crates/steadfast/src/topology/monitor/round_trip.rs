@@ -1,0 +1,89 @@
+//! Measuring the way to a server that answers its monitor only when it has something to say.
+
+use std::sync::Arc;
+
+use steadfast_core::{
+    address::ServerAddress,
+    monitor::{MIN_HEARTBEAT_FREQUENCY, MonitorSettings},
+    sdam::Input,
+};
+use tokio::task::AbortHandle;
+
+use super::{
+    super::WeakTopology,
+    check::{ask, hello},
+    next_monitor_connection,
+};
+use crate::{
+    connection::{Connection, Establisher},
+    error::{Error, Result},
+};
+
+/// A task that measures, for as long as this is held.
+pub(super) struct Pinger(AbortHandle);
+
+impl Pinger {
+    pub(super) fn start(
+        address: ServerAddress,
+        settings: MonitorSettings,
+        establisher: Arc<Establisher>,
+        topology: WeakTopology,
+    ) -> Self {
+        let task = ping(address, settings, Arc::clone(&establisher), topology);
+        Self(establisher.spawn(task))
+    }
+}
+
+impl Drop for Pinger {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Failures are the monitor's to find; here they only mean a new connection next time.
+async fn ping(
+    address: ServerAddress,
+    settings: MonitorSettings,
+    establisher: Arc<Establisher>,
+    topology: WeakTopology,
+) {
+    let mut connection = None;
+    loop {
+        let pinging = ping_once(&address, &establisher, &mut connection);
+        let sample = match settings.connect_timeout.filter(|limit| !limit.is_zero()) {
+            None => pinging.await,
+            Some(limit) => tokio::time::timeout(limit, pinging)
+                .await
+                .unwrap_or_else(|_| Err(Error::timed_out("no reply"))),
+        };
+        match sample {
+            Ok(Some(sample)) => {
+                topology.apply(Input::RoundTrip { address: address.clone(), sample }, None);
+            }
+            Ok(None) => {}
+            Err(_) => connection = None,
+        }
+        tokio::time::sleep(settings.heartbeat_frequency.max(MIN_HEARTBEAT_FREQUENCY)).await;
+    }
+}
+
+async fn ping_once(
+    address: &ServerAddress,
+    establisher: &Establisher,
+    connection: &mut Option<Connection>,
+) -> Result<Option<std::time::Duration>> {
+    match connection {
+        None => {
+            let mut new = establisher.open(address).await?;
+            new.id = next_monitor_connection();
+            new.say_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
+            // The first reply of a connection includes work that later ones do not.
+            *connection = Some(new);
+            Ok(None)
+        }
+        Some(connection) => {
+            let hello = hello(establisher, connection.hello.hello_ok, None);
+            Ok(Some(ask(connection, &hello).await?.duration))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Finding the server for an operation, and waiting for one.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_core::{
+    address::ServerAddress,
+    description::{ServerDescription, TopologyDescription},
+    sdam::Input,
+    selection::{self, Selection, SelectionError, Target},
+};
+use tokio::time::Instant;
+
+use super::{Server, Topology, View};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    random::random_u64,
+    trace,
+};
+
+/// Whoever asks to wait longer waits for ever, as far as anyone can tell; and no sum of times
+/// overflows.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The server for an operation, and what was known when it was chosen.
+#[derive(Clone)]
+pub(crate) struct Selected {
+    pub(crate) server: Arc<Server>,
+    pub(crate) view: Arc<View>,
+}
+
+impl Selected {
+    /// What was known of the server.
+    pub(crate) fn description(&self) -> Option<&ServerDescription> {
+        self.view.description.servers.get(&self.server.address)
+    }
+}
+
+impl Topology {
+    /// A server for the target, as soon as there is one.
+    pub(crate) async fn select(
+        &self,
+        target: Target<'_>,
+        deprioritised: &[ServerAddress],
+        operation: trace::Operation<'_>,
+    ) -> Result<Selected> {
+        trace::selection_started(self.id, operation, target, || self.known());
+        let selected = match self.select_now(target, deprioritised) {
+            Ok(Some(selected)) => Ok(selected),
+            Ok(None) => self.wait_for(target, deprioritised, operation).await,
+            Err(error) => Err(error),
+        };
+        match &selected {
+            Ok(Selected { server, view }) => trace::selection_succeeded(
+                self.id,
+                operation,
+                target,
+                &server.address,
+                &view.description,
+            ),
+            Err(error) => {
+                trace::selection_failed(self.id, operation, target, error, || self.known());
+            }
+        }
+        selected
+    }
+
+    async fn wait_for(
+        &self,
+        target: Target<'_>,
+        deprioritised: &[ServerAddress],
+        operation: trace::Operation<'_>,
+    ) -> Result<Selected> {
+        let mut changes = self.view.subscribe();
+        let deadline = Instant::now() + self.selection_timeout.min(LONGEST_WAIT);
+        let mut told = false;
+        loop {
+            changes.borrow_and_update();
+            if let Some(selected) = self.select_now(target, deprioritised)? {
+                return Ok(selected);
+            }
+            if !std::mem::replace(&mut told, true) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                trace::selection_waits(self.id, operation, target, left, || self.known());
+            }
+            self.apply(Input::NoSuitableServer, None);
+            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+                return Err(self.none_in_time(target, self.selection_timeout));
+            }
+        }
+    }
+
+    fn select_now(
+        &self,
+        target: Target<'_>,
+        deprioritised: &[ServerAddress],
+    ) -> Result<Option<Selected>> {
+        if self.is_closed() {
+            return Err(Error::new(ErrorKind::Shutdown));
+        }
+        let view = self.view();
+        let count = |address: &ServerAddress| {
+            view.servers.get(address).map_or(0, |server| server.operation_count())
+        };
+        let random = [random_u64(), random_u64()];
+        let selection = selection::select(
+            &view.description,
+            target,
+            deprioritised,
+            &self.selection,
+            count,
+            random,
+        );
+        let server = match selection {
+            Selection::Chosen(server) => view.servers.get(&server.address).cloned(),
+            Selection::NoneYet => None,
+            Selection::Impossible(error) => return Err(impossible(error)),
+        };
+        Ok(server.map(|server| Selected { server, view }))
+    }
+
+    fn known(&self) -> Arc<TopologyDescription> {
+        Arc::clone(&self.view.borrow().description)
+    }
+
+    fn none_in_time(&self, target: Target<'_>, limit: Duration) -> Error {
+        let why = selection::explain(&self.view().description, target, &self.selection);
+        let message = format!("none within serverSelectionTimeoutMS ({limit:?}): {why}");
+        Error::new(ErrorKind::ServerSelection { message })
+    }
+}
+
+fn impossible(error: SelectionError) -> Error {
+    let message = error.to_string();
+    match error {
+        SelectionError::Incompatible(_) => Error::new(ErrorKind::IncompatibleServer { message }),
+        SelectionError::MaxStalenessTooSmall { .. } => Error::invalid_argument(message),
+        _ => Error::new(ErrorKind::ServerSelection { message }),
+    }
+}

@@ -1,0 +1,73 @@
+//! One server of the deployment: its pool, its monitor, and how busy we keep it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use steadfast_core::address::ServerAddress;
+
+use super::monitor::Monitor;
+use crate::pool::Pool;
+
+/// A server that is, or was, part of the deployment.
+pub(crate) struct Server {
+    pub(crate) address: ServerAddress,
+    pub(crate) pool: Arc<Pool>,
+    monitor: Option<Monitor>,
+    operations: AtomicUsize,
+}
+
+impl Server {
+    pub(super) fn new(address: ServerAddress, pool: Arc<Pool>, monitor: Option<Monitor>) -> Self {
+        Self { address, pool, monitor, operations: AtomicUsize::new(0) }
+    }
+
+    /// How many operations of this client are under way on it.
+    pub(super) fn operation_count(&self) -> usize {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// Counts an operation, until what is returned is dropped.
+    pub(crate) fn begin_operation(self: Arc<Self>) -> OperationCount {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        OperationCount(self)
+    }
+
+    pub(super) fn check_now(&self) {
+        if let Some(monitor) = &self.monitor {
+            monitor.check_now();
+        }
+    }
+
+    pub(super) fn cancel_check(&self) {
+        if let Some(monitor) = &self.monitor {
+            monitor.cancel_check();
+        }
+    }
+
+    pub(super) fn stop_monitor(&self) {
+        if let Some(monitor) = &self.monitor {
+            monitor.stop();
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({})", self.address)
+    }
+}
+
+/// An operation under way on a server.
+#[derive(Debug)]
+pub(crate) struct OperationCount(Arc<Server>);
+
+impl Drop for OperationCount {
+    fn drop(&mut self) {
+        self.0.operations.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,48 @@
+//! Following the SRV records of a sharded cluster's name, so that routers may come and go.
+
+use std::time::Duration;
+
+use steadfast_core::{
+    sdam::{Input, rescan_interval},
+    srv::SrvName,
+};
+
+use super::{Topology, WeakTopology, lock};
+use crate::{dns::Resolver, random::random_below};
+
+impl Topology {
+    /// Asks DNS again and again while the topology may be a sharded cluster.
+    pub(crate) fn follow_srv_records(&self, name: SrvName, resolver: Resolver) {
+        let heartbeat = self.monitor_settings.heartbeat_frequency;
+        self.establisher.spawn(follow(self.me.clone(), name, resolver, heartbeat));
+    }
+}
+
+async fn follow(
+    topology: WeakTopology,
+    name: SrvName,
+    resolver: Resolver,
+    heartbeat: Duration,
+) {
+    let mut lowest_ttl = Some(Duration::ZERO);
+    loop {
+        tokio::time::sleep(rescan_interval(lowest_ttl, heartbeat)).await;
+        match topology.0.upgrade() {
+            Some(topology) if lock(&topology.state).topology.follows_srv_records() => {}
+            _ => return,
+        }
+        let renewal = match resolver.hosts(&name).await {
+            Ok(records) => name.renew(&records, random_below),
+            Err(error) => {
+                tracing::warn!(target: "steadfast::topology", "SRV records not renewed: {error}");
+                lowest_ttl = None;
+                continue;
+            }
+        };
+        for warning in &renewal.warnings {
+            tracing::warn!(target: "steadfast::topology", "SRV records: {warning}");
+        }
+        lowest_ttl = renewal.lowest_ttl;
+        topology.apply(Input::SrvHosts(renewal.hosts), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! The driver's events as `tracing` events, with the messages and keys of the logging
+//! specifications.
+//!
+//! One module for each target: `steadfast::command`, `steadfast::connection`,
+//! `steadfast::topology` and `steadfast::server_selection`. Every event carries `topologyId`, by
+//! which those of several clients are told apart. What is optional and not known is left out. While
+//! nobody listens, nothing is put into words.
+//!
+//! What must not be shown is no secret of this room: events of commands with secrets arrive here
+//! already empty.
+
+#[cfg(test)]
+mod capture;
+mod command;
+mod connection;
+mod extended_json;
+mod selection;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+use std::time::Duration;
+
+pub(crate) use self::{
+    command::{command, logs_commands},
+    connection::{connection, logs_connections},
+    selection::{
+        Operation, selection_failed, selection_started, selection_succeeded, selection_waits,
+    },
+    topology::{logs_topology, topology},
+};
+
+/// A time in the unit of the log messages, exact to the microsecond.
+fn as_millis(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1000.0
+}
+
+/// A limit in the unit of the log messages; limits are whole milliseconds.
+fn as_whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

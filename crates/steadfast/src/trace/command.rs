@@ -1,0 +1,73 @@
+//! Log messages about commands.
+
+use bson::oid::ObjectId;
+use tracing::Level;
+
+use super::{as_millis, extended_json};
+use crate::{error::Error, event::command::CommandEvent};
+
+const TARGET: &str = "steadfast::command";
+
+/// Whether anybody reads messages about commands.
+pub(crate) fn logs_commands() -> bool {
+    tracing::enabled!(target: TARGET, Level::DEBUG)
+}
+
+/// A message with the fields that all messages about commands have.
+macro_rules! log {
+    ($message:literal, $topology_id:expr, $event:expr, $($own:tt)*) => {
+        tracing::debug!(
+            target: TARGET,
+            topologyId = $topology_id.to_hex(),
+            commandName = $event.command_name.as_str(),
+            databaseName = $event.db.as_str(),
+            requestId = $event.request_id,
+            operationId = $event.operation_id,
+            driverConnectionId = $event.connection.id,
+            serverConnectionId = $event.connection.server_id,
+            serverHost = &*$event.connection.address.host(),
+            serverPort = $event.connection.address.port(),
+            serviceId = $event.service_id.map(|id| id.to_hex()),
+            $($own)*
+            $message
+        )
+    };
+}
+
+/// Logs what became of a command. Documents are shown up to `max_document_bytes`.
+pub(crate) fn command(
+    event: &CommandEvent,
+    topology_id: ObjectId,
+    max_document_bytes: Option<usize>,
+) {
+    if !logs_commands() {
+        return;
+    }
+    match event {
+        CommandEvent::Started(event) => log!(
+            "Command started",
+            topology_id,
+            event,
+            command = extended_json::shown(&event.command, max_document_bytes),
+        ),
+        CommandEvent::Succeeded(event) => log!(
+            "Command succeeded",
+            topology_id,
+            event,
+            durationMS = as_millis(event.duration),
+            reply = extended_json::shown(&event.reply, max_document_bytes),
+        ),
+        CommandEvent::Failed(event) => log!(
+            "Command failed",
+            topology_id,
+            event,
+            durationMS = as_millis(event.duration),
+            failure = why(&event.failure),
+        ),
+    }
+}
+
+/// An error in words. That a future was dropped is no error of a kind of its own: it is told as text.
+fn why(error: &Error) -> String {
+    error.get_custom::<String>().cloned().unwrap_or_else(|| error.to_string())
+}

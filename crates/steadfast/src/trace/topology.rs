@@ -1,0 +1,133 @@
+//! Log messages about the deployment, its servers and their heartbeats.
+
+use std::fmt;
+
+use bson::oid::ObjectId;
+use steadfast_core::{
+    description::TopologyDescription, event::sdam::SdamEvent, selection::ServerInfo,
+};
+use tracing::Level;
+
+use super::{as_millis, extended_json};
+
+const TARGET: &str = "steadfast::topology";
+
+/// Whether anybody reads messages about the deployment.
+pub(crate) fn logs_topology() -> bool {
+    tracing::enabled!(target: TARGET, Level::DEBUG)
+}
+
+/// A message about the deployment as a whole.
+macro_rules! log {
+    ($message:literal, $topology_id:expr $(, $($own:tt)*)?) => {
+        tracing::debug!(
+            target: TARGET,
+            topologyId = $topology_id.to_hex(),
+            $($($own)*)?
+            $message
+        )
+    };
+}
+
+/// A message about one server.
+macro_rules! log_server {
+    ($message:literal, $topology_id:expr, $address:expr $(, $($own:tt)*)?) => {
+        log!(
+            $message, $topology_id,
+            serverHost = &*$address.host(),
+            serverPort = $address.port(),
+            $($($own)*)?
+        )
+    };
+}
+
+/// A message about a heartbeat.
+macro_rules! log_heartbeat {
+    ($message:literal, $topology_id:expr, $event:expr $(, $($own:tt)*)?) => {
+        log_server!(
+            $message, $topology_id, $event.server_address,
+            driverConnectionId = $event.driver_connection_id,
+            serverConnectionId = $event.server_connection_id,
+            awaited = $event.awaited,
+            $($($own)*)?
+        )
+    };
+}
+
+/// Logs what became of the deployment. Replies are shown up to `max_document_bytes`.
+pub(crate) fn topology(
+    event: &SdamEvent,
+    topology_id: ObjectId,
+    max_document_bytes: Option<usize>,
+) {
+    if !logs_topology() {
+        return;
+    }
+    match event {
+        // The change of the whole says it all; the specification wants no second message.
+        SdamEvent::ServerDescriptionChanged(_) => {}
+        SdamEvent::TopologyOpening(_) => log!("Starting topology monitoring", topology_id),
+        SdamEvent::TopologyClosed(_) => log!("Stopped topology monitoring", topology_id),
+        SdamEvent::ServerOpening(event) => {
+            log_server!("Starting server monitoring", topology_id, event.address);
+        }
+        SdamEvent::ServerClosed(event) => {
+            log_server!("Stopped server monitoring", topology_id, event.address);
+        }
+        SdamEvent::TopologyDescriptionChanged(event) => log!(
+            "Topology description changed",
+            topology_id,
+            previousDescription = Shown(&event.previous_description).to_string(),
+            newDescription = Shown(&event.new_description).to_string(),
+        ),
+        SdamEvent::ServerHeartbeatStarted(event) => {
+            log_heartbeat!("Server heartbeat started", topology_id, event);
+        }
+        SdamEvent::ServerHeartbeatSucceeded(event) => log_heartbeat!(
+            "Server heartbeat succeeded",
+            topology_id,
+            event,
+            durationMS = as_millis(event.duration),
+            reply = extended_json::shown(&event.reply, max_document_bytes),
+        ),
+        SdamEvent::ServerHeartbeatFailed(event) => log_heartbeat!(
+            "Server heartbeat failed",
+            topology_id,
+            event,
+            durationMS = as_millis(event.duration),
+            failure = event.failure.as_str(),
+        ),
+        other => debug_assert!(false, "an event that nobody logs: {other:?}"),
+    }
+}
+
+/// A deployment in one line.
+pub(super) struct Shown<'a>(pub(super) &'a TopologyDescription);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(topology) = self;
+        write!(f, "{{ Type: {}", topology.topology_type)?;
+        if let Some(name) = &topology.set_name {
+            write!(f, ", Set Name: {name}")?;
+        }
+        if let Some(version) = topology.max_set_version {
+            write!(f, ", Max Set Version: {version}")?;
+        }
+        if let Some(id) = topology.max_election_id {
+            write!(f, ", Max Election ID: {id}")?;
+        }
+        if let Some(error) = &topology.compatibility_error {
+            write!(f, ", Compatibility Error: {error}")?;
+        }
+        if let Some(timeout) = topology.logical_session_timeout {
+            write!(f, ", Logical Session Timeout: {} s", timeout.as_secs())?;
+        }
+        f.write_str(", Servers: [")?;
+        for (position, server) in topology.servers.values().enumerate() {
+            f.write_str(if position == 0 { " " } else { ", " })?;
+            write!(f, "{}", ServerInfo::from(server))?;
+        }
+        f.write_str(if topology.servers.is_empty() { "] }" } else { " ] }" })
+    }
+}
