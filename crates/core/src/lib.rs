@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod address;
+pub mod cluster_time;
 pub mod concern;
 pub mod connection_string;
 pub mod credential;
@@ -22,4 +23,5 @@ pub mod round_trip;
 pub mod sdam;
 pub mod selection;
 pub mod server_api;
+pub mod session;
 pub mod srv;

@@ -48,25 +48,25 @@ pub use crate::client::{Shutdown, WarmConnectionPool};
 
 pub use self::{
     aggregate::Aggregate,
+    bulk_write::BulkWrite,
     count::{CountDocuments, EstimatedDocumentCount},
     create_collection::CreateCollection,
     create_index::CreateIndex,
+    delete::Delete,
     distinct::Distinct,
     drop::{DropCollection, DropDatabase},
     drop_index::DropIndex,
     find::{Find, FindOne},
-    bulk_write::BulkWrite,
-    delete::Delete,
     find_one_and::{FindOneAndDelete, FindOneAndReplace, FindOneAndUpdate},
     insert_many::InsertMany,
     insert_one::InsertOne,
-    replace_one::ReplaceOne,
-    update::Update,
     list_collections::ListCollections,
     list_databases::ListDatabases,
     list_indexes::ListIndexes,
+    replace_one::ReplaceOne,
     run_command::{RunCommand, RunCursorCommand},
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
+    update::Update,
 };
 
 /// Marks an action that lists things with all that is known of them.

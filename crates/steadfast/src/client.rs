@@ -147,7 +147,10 @@ impl Client {
     }
 
     /// What a write command may hold, as the server that will get it says.
-    pub(crate) async fn write_limits(&self, operation: trace::Operation<'_>) -> Result<WriteLimits> {
+    pub(crate) async fn write_limits(
+        &self,
+        operation: trace::Operation<'_>,
+    ) -> Result<WriteLimits> {
         let selected = self.topology().select(Target::Write, &[], operation).await?;
         let server = selected.description();
         let limit = |value: Option<i32>, default: usize| {

@@ -10,10 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use steadfast_core::selection::SelectionCriteria;
 
-use crate::{
-    error::Result,
-    topology::Server,
-};
+use crate::{error::Result, topology::Server};
 
 /// What to say, to whom, and what is known of the saying.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub(crate) struct Command {
     /// Which servers may run it.
     pub(crate) target: Target,
     /// What repeating it would mean.
-    #[expect(dead_code, reason = "what retrying will go by")]
+    #[allow(dead_code, reason = "what retrying will go by")]
     pub(crate) kind: Kind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,

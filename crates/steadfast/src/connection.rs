@@ -11,14 +11,11 @@ mod outgoing;
 mod stream;
 
 use std::{
-    future::poll_fn,
     io,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
     },
-    task::Poll,
     time::Duration,
 };
 
@@ -92,11 +89,7 @@ pub(crate) struct Received {
 }
 
 impl Connection {
-    fn new(
-        address: ServerAddress,
-        stream: Stream,
-        interrupt: Arc<Interrupt>,
-    ) -> Self {
+    fn new(address: ServerAddress, stream: Stream, interrupt: Arc<Interrupt>) -> Self {
         Self {
             id: 0,
             address,
@@ -204,16 +197,11 @@ impl Connection {
 
     async fn flush_outbox(&mut self) -> io::Result<()> {
         let Self { stream, outbox, interrupt, .. } = self;
-        let mut writing = pin!(async {
+        let writing = async {
             stream.write_all(outbox).await?;
             stream.flush().await
-        });
-        // Most requests go out at once; only one that must wait needs to hear of an interrupt.
-        poll_fn(|cx| match writing.as_mut().poll(cx) {
-            Poll::Ready(written) => Poll::Ready(written),
-            Poll::Pending => interrupt.poll(cx).map(Err),
-        })
-        .await
+        };
+        interrupt.or(writing).await
     }
 
     /// Waits for the reply. May be dropped and called again: what came so far is kept.
@@ -278,13 +266,7 @@ impl Connection {
     /// Waits for more bytes.
     async fn fill(&mut self) -> Result<()> {
         let Self { stream, inbox, interrupt, .. } = self;
-        // Not `tokio::select!`: an interrupt is rare, and looking for it costs next to nothing here.
-        let mut reading = pin!(stream.read_buf(inbox));
-        let read = poll_fn(|cx| match interrupt.poll(cx) {
-            Poll::Ready(error) => Poll::Ready(Err(error)),
-            Poll::Pending => reading.as_mut().poll(cx),
-        })
-        .await?;
+        let read = interrupt.or(stream.read_buf(inbox)).await?;
         if read == 0 {
             let text = if self.inbox.is_empty() {
                 "the server closed the connection"

@@ -44,7 +44,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///     }
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Error {
     /// What kind of failure it is.
@@ -53,12 +53,11 @@ pub struct Error {
     details: Option<Box<Details>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct Details {
     labels: BTreeSet<String>,
     server: Option<ServerAddress>,
     response: Option<RawDocumentBuf>,
-    max_wire_version: Option<i32>,
     source: Option<Error>,
 }
 
@@ -145,31 +144,39 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_max_wire_version(mut self, version: i32) -> Self {
-        self.details_mut().max_wire_version = Some(version);
-        self
-    }
-
     /// The server's error code, if it sent one: of the command, else of the first failed write,
-    /// else of the write concern.
+    /// else of the write concern, else of what ended a batch.
     pub fn code(&self) -> Option<i32> {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
             ErrorKind::Write(failure) => Some(failure.code()),
-            ErrorKind::InsertMany(error) => error.code(),
-            ErrorKind::BulkWrite(error) => error.code(),
+            ErrorKind::InsertMany(error) => error.code().or_else(|| self.end_of_batch()?.code()),
+            ErrorKind::BulkWrite(error) => error.code().or_else(|| self.end_of_batch()?.code()),
             _ => None,
         }
     }
 
-    /// Whether the connection failed, or a reply did not come in time.
+    /// Whether the connection failed, or a reply did not come in time; in a batch, whether that was
+    /// what ended it.
     pub fn is_network_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
+            || self.end_of_batch().is_some_and(Error::is_network_error)
     }
 
-    /// Whether a reply did not come in time.
+    /// Whether a reply did not come in time; in a batch, whether that was what ended it.
     pub fn is_network_timeout(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+            || self.end_of_batch().is_some_and(Error::is_network_timeout)
+    }
+
+    /// The error that ended a batch of writes before its time.
+    fn end_of_batch(&self) -> Option<&Error> {
+        match &*self.kind {
+            ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_) => {
+                self.details.as_ref()?.source.as_ref()
+            }
+            _ => None,
+        }
     }
 
     /// Whether no suitable server was found in time.
@@ -207,6 +214,28 @@ impl Error {
             error.message = "REDACTED".to_owned();
         }
         self
+    }
+}
+
+/// What is known, without what is not: this is what a `main` that returns an error prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Error");
+        shown.field("kind", &self.kind);
+        let Some(details) = &self.details else { return shown.finish() };
+        if let Some(server) = &details.server {
+            shown.field("server", &format_args!("{server}"));
+        }
+        if !details.labels.is_empty() {
+            shown.field("labels", &details.labels);
+        }
+        if let Some(response) = &details.response {
+            shown.field("response", &bson::Document::try_from(&**response));
+        }
+        if let Some(source) = &details.source {
+            shown.field("source", source);
+        }
+        shown.finish()
     }
 }
 
@@ -390,6 +419,13 @@ pub struct CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error {} ({}): {}", self.code, self.code_name, self.message)
+        write!(f, "error {}", self.code)?;
+        if !self.code_name.is_empty() {
+            write!(f, " ({})", self.code_name)?;
+        }
+        match self.message.as_str() {
+            "" => f.write_str(": the server gave no reason"),
+            message => write!(f, ": {message}"),
+        }
     }
 }

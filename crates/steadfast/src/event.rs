@@ -158,3 +158,40 @@ impl<T> Drop for Turn<'_, T> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc, Barrier,
+            atomic::{AtomicUsize, Ordering},
+        },
+        thread,
+    };
+
+    use super::{EventHandler, Outbox};
+
+    #[test]
+    fn no_event_is_left_behind_by_two_who_deliver_at_the_same_time() {
+        let delivered = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&delivered);
+        let handler = EventHandler::callback(move |()| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let outbox = Outbox::new(Some(handler), |()| {}, || false);
+        let meet = Barrier::new(2);
+        let work = || {
+            for round in 1..=5_000 {
+                meet.wait();
+                outbox.note(());
+                outbox.deliver();
+                meet.wait();
+                assert_eq!(delivered.load(Ordering::SeqCst), 2 * round);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(work);
+            scope.spawn(work);
+        });
+    }
+}

@@ -92,10 +92,7 @@ impl Client {
         let watch = Watch::start(self, &outgoing, &connection, request_id, operation_id);
         let received = connection.exchange(request_id, command.acknowledged).await;
         let outcome = received.and_then(|body| accept(body, command.acknowledged));
-        let outcome = outcome.map_err(|error| {
-            let version = connection.hello.max_wire_version;
-            error.with_server(&connection.address).with_max_wire_version(version)
-        });
+        let outcome = outcome.map_err(|error| error.with_server(&connection.address));
         watch.finish(outcome.as_ref().map(|body| raw(body)));
         match outcome {
             Ok(body) => Ok(self.conclude(body, selected, connection)),

@@ -1,4 +1,38 @@
-//! A MongoDB driver whose writes happen exactly once.
+//! A MongoDB driver for applications whose writes must happen exactly once.
+//!
+//! A [`Client`] finds the servers of a deployment and keeps watch over them; a [`Database`] and a
+//! [`Collection`] are names with defaults, free to make. What talks to a server is an
+//! [`action`]: call its setters, then `.await` it. Names and shapes are those of the `mongodb`
+//! crate 3.x.
+//!
+//! ```no_run
+//! # async fn run() -> steadfast::error::Result<()> {
+//! use steadfast::{Client, bson::{Document, doc}};
+//!
+//! let client = Client::with_uri_str("mongodb://localhost:27017").await?;
+//! let books = client.database("library").collection::<Document>("books");
+//! books.insert_one(doc! { "title": "1984", "year": 1949 }).await?;
+//! let mut old = books.find(doc! { "year": { "$lt": 1950 } }).limit(10).await?;
+//! while old.advance().await? {
+//!     println!("{}", old.current().get_str("title")?);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Dropping futures
+//!
+//! Every future of this crate may be dropped at any `.await`. Nothing is leaked and no connection
+//! goes back to its pool with half a message in it: a reply that nobody waits for any more is read
+//! in the background, and if that takes too long the connection is closed. Whether a write whose
+//! future was dropped was applied is not known, of course.
+//!
+//! # Seeing inside
+//!
+//! Handlers for events of commands, connections and servers are set in
+//! [`ClientOptions`](options::ClientOptions); see [`event`]. The same go to
+//! [`tracing`](https://docs.rs/tracing) under the targets `steadfast::command`,
+//! `steadfast::connection`, `steadfast::server_selection` and `steadfast::topology`. Secrets are
+//! shown in neither.
 
 pub mod action;
 mod auth;
@@ -26,6 +60,11 @@ mod topology;
 mod trace;
 
 pub use bson;
+
+/// The programs of the README, checked.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 pub use self::{
     client::Client,

@@ -50,18 +50,14 @@ pub(crate) fn add_write_concern(
 }
 
 /// Reads a reply; what is wrong with it is told with the server's name.
-pub(crate) fn reading<T>(
-    reply: &Reply,
-    read: impl FnOnce(&RawDocument) -> Result<T>,
-) -> Result<T> {
+pub(crate) fn reading<T>(reply: &Reply, read: impl FnOnce(&RawDocument) -> Result<T>) -> Result<T> {
     read(reply.body()).map_err(|error| error.with_server(&reply.server.address))
 }
 
 /// A reply's body as a value.
 pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
-    bson::deserialize_from_slice(body.as_bytes()).map_err(|error| {
-        Error::invalid_response(format!("a reply of an unexpected form: {error}"))
-    })
+    bson::deserialize_from_slice(body.as_bytes())
+        .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
 }
 
 /// The write concern error in a reply whose command otherwise succeeded.

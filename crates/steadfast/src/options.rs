@@ -44,7 +44,10 @@ pub use steadfast_core::{
 pub(crate) use self::declare::options;
 pub use self::{
     aggregate::{AggregateOptions, AggregateOptionsBuilder},
-    client::{ClientOptions, ClientOptionsBuilder, DriverInfo, ParseClientOptions},
+    bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
+    client::{
+        ClientOptions, ClientOptionsBuilder, DriverInfo, DriverInfoBuilder, ParseClientOptions,
+    },
     collation::{
         Collation, CollationAlternate, CollationBuilder, CollationCaseFirst, CollationMaxVariable,
         CollationStrength,
@@ -61,34 +64,25 @@ pub use self::{
     },
     cursor_type::CursorType,
     database::{DatabaseOptions, DatabaseOptionsBuilder},
+    delete::{DeleteOptions, DeleteOptionsBuilder},
     distinct::{DistinctOptions, DistinctOptionsBuilder},
     drop::{
         DropCollectionOptions, DropCollectionOptionsBuilder, DropDatabaseOptions,
         DropDatabaseOptionsBuilder,
     },
     find::{FindOneOptions, FindOneOptionsBuilder, FindOptions, FindOptionsBuilder},
-    hint::Hint,
-    index::{
-        CommitQuorum, CreateIndexOptions, CreateIndexOptionsBuilder, DropIndexOptions,
-        DropIndexOptionsBuilder, ListIndexesOptions, ListIndexesOptionsBuilder,
-    },
-    bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
-    delete::{DeleteOptions, DeleteOptionsBuilder},
     find_one_and::{
         FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
         FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
         ReturnDocument,
     },
+    hint::Hint,
+    index::{
+        CommitQuorum, CreateIndexOptions, CreateIndexOptionsBuilder, DropIndexOptions,
+        DropIndexOptionsBuilder, ListIndexesOptions, ListIndexesOptionsBuilder,
+    },
     insert::{
         InsertManyOptions, InsertManyOptionsBuilder, InsertOneOptions, InsertOneOptionsBuilder,
-    },
-    update::{
-        ReplaceOptions, ReplaceOptionsBuilder, UpdateModifications, UpdateOptions,
-        UpdateOptionsBuilder,
-    },
-    write_model::{
-        DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
-        UpdateOneModel, WriteModel,
     },
     list::{
         ListCollectionsOptions, ListCollectionsOptionsBuilder, ListDatabasesOptions,
@@ -102,6 +96,14 @@ pub use self::{
         CreateSearchIndexOptions, CreateSearchIndexOptionsBuilder, DropSearchIndexOptions,
         DropSearchIndexOptionsBuilder, ListSearchIndexOptions, ListSearchIndexOptionsBuilder,
         UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder,
+    },
+    update::{
+        ReplaceOptions, ReplaceOptionsBuilder, UpdateModifications, UpdateOptions,
+        UpdateOptionsBuilder,
+    },
+    write_model::{
+        DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
+        UpdateOneModel, WriteModel,
     },
 };
 pub use crate::index::{

@@ -35,6 +35,8 @@ use crate::{
 
 /// How often a pool looks after itself when nothing else makes it.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often it does so at most for the sake of connections that may not lie idle for long.
+const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 
 type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
 type Effect = core::Effect<Connection, Error>;
@@ -47,6 +49,7 @@ pub(crate) struct Pool {
     establisher: Arc<Establisher>,
     topology: WeakTopology,
     wait_queue_timeout: Option<Duration>,
+    maintenance_interval: Duration,
     maintenance: Notify,
     /// A connection was established, or could not be.
     established: Notify,
@@ -93,6 +96,7 @@ impl Pool {
             establisher,
             topology,
             wait_queue_timeout: options.wait_queue_timeout.filter(|time| !time.is_zero()),
+            maintenance_interval: maintenance_interval(options),
             maintenance: Notify::new(),
             established: Notify::new(),
             me: me.clone(),
@@ -135,8 +139,8 @@ impl Pool {
     }
 
     async fn check_out_any(self: &Arc<Self>) -> Result<PooledConnection> {
-        let answer = self.change(|state, effects| {
-            match state.pool.check_out(Instant::now(), effects) {
+        let answer =
+            self.change(|state, effects| match state.pool.check_out(Instant::now(), effects) {
                 CheckOut::Ready(conn) => Ok(Ok(conn)),
                 CheckOut::Failed(error) => Ok(Err(error)),
                 CheckOut::Wait(waiter) => {
@@ -144,8 +148,7 @@ impl Pool {
                     state.waiters.insert(waiter, sender);
                     Err((waiter, receiver))
                 }
-            }
-        });
+            });
         match answer {
             Ok(Ok(conn)) => Ok(PooledConnection::new(conn, Arc::clone(self))),
             Ok(Err(error)) => Err(self.explain(error)),
@@ -161,7 +164,11 @@ impl Pool {
     fn explain(&self, error: CheckOutError<Error>) -> Error {
         match error {
             CheckOutError::Connect(error) => error,
-            CheckOutError::Closed => Error::new(ErrorKind::Shutdown),
+            CheckOutError::Closed if self.topology.is_closed() => Error::new(ErrorKind::Shutdown),
+            CheckOutError::Closed => Error::new(ErrorKind::ConnectionPoolCleared {
+                message: format!("{} is no longer part of the deployment", self.address),
+            })
+            .with_server(&self.address),
             CheckOutError::Cleared { cause } => Error::new(ErrorKind::ConnectionPoolCleared {
                 message: match cause {
                     Some(cause) => format!(
@@ -274,9 +281,7 @@ impl Pool {
                 state.interrupts.remove(&id);
                 Some(Errand::Close(payload))
             }
-            Effect::Interrupt(id) => {
-                state.interrupts.get(&id).cloned().map(Errand::Interrupt)
-            }
+            Effect::Interrupt(id) => state.interrupts.get(&id).cloned().map(Errand::Interrupt),
             Effect::WakeMaintenance => {
                 self.maintenance.notify_one();
                 None
@@ -352,6 +357,14 @@ impl Errand {
     }
 }
 
+/// A connection that is given back right after the pool has looked is found soon after its time.
+fn maintenance_interval(options: &ConnectionPoolOptions) -> Duration {
+    let max_idle_time = options.max_idle_time.filter(|time| !time.is_zero());
+    max_idle_time
+        .unwrap_or(MAINTENANCE_INTERVAL)
+        .clamp(MIN_MAINTENANCE_INTERVAL, MAINTENANCE_INTERVAL)
+}
+
 /// Closes what lay idle for too long, and keeps as many connections as were asked for.
 async fn maintain(pool: Arc<Pool>) {
     loop {
@@ -363,8 +376,8 @@ async fn maintain(pool: Arc<Pool>) {
             state.pool.next_idle_expiry()
         };
         let pause = due
-            .map_or(MAINTENANCE_INTERVAL, |due| due.saturating_duration_since(Instant::now()))
-            .min(MAINTENANCE_INTERVAL);
+            .map_or(Duration::MAX, |due| due.saturating_duration_since(Instant::now()))
+            .min(pool.maintenance_interval);
         drop(tokio::time::timeout(pause, pool.maintenance.notified()).await);
         pool.change(|state, effects| state.pool.maintain(Instant::now(), effects));
     }

@@ -38,8 +38,8 @@ use steadfast_core::{
 };
 use tokio::sync::watch;
 
-pub(crate) use self::{select::Selected, server::Server};
 use self::monitor::Monitor;
+pub(crate) use self::{select::Selected, server::Server};
 use crate::{
     connection::{Connection, EstablishError, Establisher},
     error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
@@ -164,7 +164,12 @@ impl Topology {
     }
 
     /// Performs an effect while the lock is held; returns what is to be done after.
-    fn perform(&self, state: &mut State, effect: Effect, cause: Option<&Error>) -> Option<Aftermath> {
+    fn perform(
+        &self,
+        state: &mut State,
+        effect: Effect,
+        cause: Option<&Error>,
+    ) -> Option<Aftermath> {
         match effect {
             Effect::Emit(event) => {
                 self.events.note(event);
@@ -266,6 +271,11 @@ impl WeakTopology {
         {
             topology.announce(event());
         }
+    }
+
+    /// Whether it was closed, or nobody needs it any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.upgrade().is_none_or(|topology| topology.is_closed())
     }
 
     /// A connection could not be made.

@@ -1,5 +1,7 @@
 //! Which hosts are believed, which are chosen, and what a later answer changes.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn record(host: &str, port: u16, ttl: u64) -> SrvRecord {

@@ -49,10 +49,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn bulk_write(
-        &self,
-        models: impl IntoIterator<Item = WriteModel<T>>,
-    ) -> BulkWrite<'_> {
+    pub fn bulk_write(&self, models: impl IntoIterator<Item = WriteModel<T>>) -> BulkWrite<'_> {
         BulkWrite {
             collection: &self.handle,
             statements: Statements::of_models(models),

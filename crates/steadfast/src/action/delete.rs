@@ -4,13 +4,8 @@ use bson::Document;
 
 use super::write;
 use crate::{
-    Collection,
-    collection::Handle,
-    error::Result,
-    operation::delete,
-    options::DeleteOptions,
-    results::DeleteResult,
-    trace,
+    Collection, collection::Handle, error::Result, operation::delete, options::DeleteOptions,
+    results::DeleteResult, trace,
 };
 
 impl<T: Send + Sync> Collection<T> {

@@ -50,12 +50,7 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
 
     /// Deletes the first document that matches `filter`, and returns it.
     pub fn find_one_and_delete(&self, filter: Document) -> FindOneAndDelete<'_, T> {
-        FindOneAndDelete {
-            collection: &self.handle,
-            filter,
-            options: None,
-            returned: PhantomData,
-        }
+        FindOneAndDelete { collection: &self.handle, filter, options: None, returned: PhantomData }
     }
 }
 

@@ -65,8 +65,7 @@ impl Update<'_> {
     async fn execute(self) -> Result<UpdateResult> {
         let change = (Change::Update, &self.update);
         let options = self.options.as_ref();
-        let command =
-            update::update(self.collection, &self.query, change, self.multi, options)?;
+        let command = update::update(self.collection, &self.query, change, self.multi, options)?;
         write::run(&self.collection.client, command, update::read).await
     }
 }

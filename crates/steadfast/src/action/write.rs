@@ -34,7 +34,10 @@ pub(super) async fn run<T: Default>(
 ///
 /// The CRUD specification: an older server reports the option as an error, which an unacknowledged
 /// write would never hear.
-pub(super) async fn check_unheard_hint(client: &Client, operation: trace::Operation<'_>) -> Result<()> {
+pub(super) async fn check_unheard_hint(
+    client: &Client,
+    operation: trace::Operation<'_>,
+) -> Result<()> {
     let selected = client.topology().select(Target::Write, &[], operation).await?;
     let version = selected.description().map(|server| server.max_wire_version);
     if version.is_some_and(|version| version < HINTS_EVERYWHERE) {

@@ -2,7 +2,10 @@
 
 use std::pin::Pin;
 
-use steadfast_core::{read_preference::ReadPreference, selection::{SelectionCriteria, Target}};
+use steadfast_core::{
+    read_preference::ReadPreference,
+    selection::{SelectionCriteria, Target},
+};
 
 use super::Client;
 use crate::trace;
@@ -29,7 +32,9 @@ pub struct WarmConnectionPool<'a> {
 impl WarmConnectionPool<'_> {
     async fn execute(self) {
         let wanted = self.client.inner.options.min_pool_size.unwrap_or(0);
-        let Some(wanted) = usize::try_from(wanted).ok().filter(|&wanted| wanted > 0) else { return };
+        let Some(wanted) = usize::try_from(wanted).ok().filter(|&wanted| wanted > 0) else {
+            return;
+        };
         let topology = self.client.topology();
         let any = SelectionCriteria::ReadPreference(ReadPreference::Nearest { options: None });
         let operation = trace::Operation { name: "warmConnectionPool", id: 0 };

@@ -204,7 +204,11 @@ fn is_lookup(error: &io::Error) -> bool {
 
 impl Connection {
     /// Says hello, as the first message or as any later one, and remembers what the server said.
-    pub(crate) async fn say_hello(&mut self, hello: &RawDocumentBuf, modern: bool) -> Result<Bytes> {
+    pub(crate) async fn say_hello(
+        &mut self,
+        hello: &RawDocumentBuf,
+        modern: bool,
+    ) -> Result<Bytes> {
         let request_id = if modern {
             self.prepare(&Outgoing::new("hello", "admin", hello))?
         } else {

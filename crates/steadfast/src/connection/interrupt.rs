@@ -1,7 +1,9 @@
 //! Making whatever happens on a connection fail now, from outside.
 
 use std::{
+    future::poll_fn,
     io,
+    pin::pin,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -27,8 +29,20 @@ impl Interrupt {
         }
     }
 
+    /// What `work` comes to, or the error as soon as this trips.
+    ///
+    /// Only work that must wait looks for a trip: most of it is done at once.
+    pub(super) async fn or<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => self.poll(cx).map(Err),
+        })
+        .await
+    }
+
     /// Ready with the error once tripped; until then the caller will be woken.
-    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<io::Error> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<io::Error> {
         if !self.tripped.load(Ordering::Acquire) {
             let mut reader = lock(&self.reader);
             if !reader.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -46,7 +60,7 @@ impl Interrupt {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, sync::Arc};
+    use std::{future::pending, sync::Arc};
 
     use super::*;
 
@@ -55,10 +69,11 @@ mod tests {
         let interrupt = Arc::new(Interrupt::default());
         let reader = tokio::spawn({
             let interrupt = Arc::clone(&interrupt);
-            async move { poll_fn(|cx| interrupt.poll(cx)).await }
+            async move { interrupt.or(pending::<io::Result<()>>()).await }
         });
         tokio::task::yield_now().await;
         interrupt.trip();
-        assert_eq!(reader.await.unwrap().kind(), io::ErrorKind::ConnectionAborted);
+        let error = reader.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 }

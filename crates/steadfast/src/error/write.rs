@@ -141,7 +141,10 @@ impl BulkWriteError {
 impl fmt::Display for WriteConcernError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, code_name, message, .. } = self;
-        write!(f, "applied, but the write concern was not met: error {code} ({code_name}): {message}")
+        write!(
+            f,
+            "applied, but the write concern was not met: error {code} ({code_name}): {message}"
+        )
     }
 }
 

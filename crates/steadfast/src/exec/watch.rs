@@ -126,9 +126,9 @@ impl Outgoing<'_> {
     fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
         if let Some(sequence) = self.sequence {
-            let documents = sequence.iter().map(|document| {
-                Bson::Document(Document::try_from(document).unwrap_or_default())
-            });
+            let documents = sequence
+                .iter()
+                .map(|document| Bson::Document(Document::try_from(document).unwrap_or_default()));
             document.insert(sequence.identifier.as_str(), documents.collect::<Vec<_>>());
         }
         document.insert("$db", self.database);

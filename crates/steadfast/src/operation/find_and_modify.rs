@@ -2,24 +2,22 @@
 
 use std::time::Duration;
 
-use bson::{
-    Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf,
-    raw::cstr,
-};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
 use serde::{Serialize, de::DeserializeOwned};
 use steadfast_core::concern::WriteConcern;
 
 use super::{
-    add_write_concern, write_concern_error,
+    add_write_concern,
     write::{Change, with_reply},
+    write_concern_error,
 };
 use crate::{
     collection::Handle,
     command::{Command, Kind, Target},
     error::{Error, ErrorKind, Result, WriteFailure},
     options::{
-        Collation, FindOneAndDeleteOptions, FindOneAndReplaceOptions, FindOneAndUpdateOptions, Hint,
-        ReturnDocument, UpdateModifications,
+        Collation, FindOneAndDeleteOptions, FindOneAndReplaceOptions, FindOneAndUpdateOptions,
+        Hint, ReturnDocument, UpdateModifications,
     },
 };
 

@@ -3,9 +3,7 @@
 use bson::{Document, RawDocument};
 use serde::Serialize;
 
-use super::write::{
-    Change, Settings, Verb, WriteReply, append_whole, head, with_statements,
-};
+use super::write::{Change, Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
     collection::Handle,
     command::{Command, Kind},

@@ -145,7 +145,9 @@ impl WriteReply {
             )));
         }
         if reply.n < Some(reply.upserted.len() as u64) {
-            return Err(Error::invalid_response("the reply to a write has more upserts than writes"));
+            return Err(Error::invalid_response(
+                "the reply to a write has more upserts than writes",
+            ));
         }
         Ok(reply)
     }
@@ -221,11 +223,9 @@ impl Change {
                     "an update must consist of operators such as $set, but begins with {key:?}"
                 )))
             }
-            (Self::Replacement, Some(key)) if key.starts_with('$') => {
-                Err(Error::invalid_argument(format!(
-                    "a replacement must not consist of operators, but begins with {key:?}"
-                )))
-            }
+            (Self::Replacement, Some(key)) if key.starts_with('$') => Err(Error::invalid_argument(
+                format!("a replacement must not consist of operators, but begins with {key:?}"),
+            )),
             (Self::Update | Self::Replacement, _) => Ok(()),
         }
     }

@@ -112,9 +112,11 @@ client_options! {
     read_concern: ReadConcern,
     /// The name of the replica set. A server of another is not used.
     repl_set_name: String,
-    /// Whether reads that failed may be tried again. True by default.
+    /// Whether reads that failed may be tried again. True by default; without effect as long as
+    /// this version of the driver does not retry.
     retry_reads: bool,
-    /// Whether writes that failed may be tried again. True by default.
+    /// Whether writes that failed may be tried again. True by default; without effect as long as
+    /// this version of the driver does not retry.
     retry_writes: bool,
     /// Which servers reads go to, unless a database, a collection or an action says otherwise.
     selection_criteria: SelectionCriteria,
@@ -124,7 +126,7 @@ client_options! {
     server_monitoring_mode: ServerMonitoringMode,
     /// How long to look for a suitable server. 30 s by default.
     server_selection_timeout: Duration,
-    /// How long a reply may take once its request was sent. For ever by default.
+    /// How long sending a request and receiving its reply may take together. For ever by default.
     socket_timeout: Duration,
     /// The database that the connection string names.
     default_database: String,
@@ -160,6 +162,41 @@ impl DriverInfo {
     /// A library called `name`.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Begins to build a [`DriverInfo`].
+    pub fn builder() -> DriverInfoBuilder {
+        DriverInfoBuilder::default()
+    }
+}
+
+/// Builds [`DriverInfo`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct DriverInfoBuilder(DriverInfo);
+
+impl DriverInfoBuilder {
+    /// Its name.
+    pub fn name(mut self, value: impl Into<String>) -> Self {
+        self.0.name = value.into();
+        self
+    }
+
+    /// Its version.
+    pub fn version(mut self, value: impl Into<Option<String>>) -> Self {
+        self.0.version = value.into();
+        self
+    }
+
+    /// What it runs on.
+    pub fn platform(mut self, value: impl Into<Option<String>>) -> Self {
+        self.0.platform = value.into();
+        self
+    }
+
+    /// The library as described.
+    pub fn build(self) -> DriverInfo {
+        self.0
     }
 }
 

@@ -18,12 +18,7 @@ impl Topology {
     }
 }
 
-async fn follow(
-    topology: WeakTopology,
-    name: SrvName,
-    resolver: Resolver,
-    heartbeat: Duration,
-) {
+async fn follow(topology: WeakTopology, name: SrvName, resolver: Resolver, heartbeat: Duration) {
     let mut lowest_ttl = Some(Duration::ZERO);
     loop {
         tokio::time::sleep(rescan_interval(lowest_ttl, heartbeat)).await;

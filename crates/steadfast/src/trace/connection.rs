@@ -58,7 +58,12 @@ pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
         ),
         CmapEvent::PoolClosed(event) => log!("Connection pool closed", topology_id, event),
         CmapEvent::ConnectionCreated(event) => {
-            log!("Connection created", topology_id, event, driverConnectionId = event.connection_id,)
+            log!(
+                "Connection created",
+                topology_id,
+                event,
+                driverConnectionId = event.connection_id,
+            );
         }
         CmapEvent::ConnectionReady(event) => log!(
             "Connection ready",

@@ -171,7 +171,7 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
-    use bson::{Binary, Regex, Timestamp, doc, oid::ObjectId, spec::BinarySubtype};
+    use bson::{Binary, Regex, Timestamp, doc, oid::ObjectId, raw::cstr, spec::BinarySubtype};
 
     use super::*;
 
@@ -183,7 +183,7 @@ mod tests {
     fn every_type_is_shown_as_relaxed_extended_json() {
         let id = ObjectId::from_bytes([7; 12]);
         let binary = Binary { subtype: BinarySubtype::Uuid, bytes: vec![1, 2, 3, 4] };
-        let regex = Regex::from_strings("^a\"", "i").unwrap();
+        let regex = Regex { pattern: cstr!("^a\"").to_owned(), options: cstr!("i").to_owned() };
         for (value, text) in [
             (Bson::Int32(-1), "-1"),
             (Bson::Int64(1 << 40), "1099511627776"),

@@ -1,5 +1,7 @@
 //! Each log message against what the specifications' suites expect of it.
 
+mod client;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -272,7 +274,7 @@ fn the_life_of_a_connection_is_logged() {
     pool.ready(now, &mut effects);
     let CheckOut::Wait(_) = pool.check_out(now, &mut effects) else { panic!("none is there yet") };
     let connecting = effects.iter().find_map(|effect| match effect {
-        pool::Effect::Connect(id) => Some(*id),
+        pool::Effect::Connect { id, .. } => Some(*id),
         _ => None,
     });
     let later = now + Duration::from_millis(7);
@@ -309,7 +311,7 @@ fn a_connection_that_cannot_be_made_is_logged_with_its_error() {
     effects.clear();
     let _waits = pool.check_out(now, &mut effects);
     let connecting = effects.iter().find_map(|effect| match effect {
-        pool::Effect::Connect(id) => Some(*id),
+        pool::Effect::Connect { id, .. } => Some(*id),
         _ => None,
     });
     pool.connect_failed(connecting.unwrap(), "refused".to_owned(), now, &mut effects);

@@ -59,9 +59,8 @@ pub(crate) fn plan(
         cut(statements, &room, statements.verbs.iter().copied())
     } else {
         let verbs = Verb::ALL.into_iter();
-        let grouped = verbs.flat_map(|verb| {
-            std::iter::repeat_n(verb, statements.run(verb).entries.len())
-        });
+        let grouped =
+            verbs.flat_map(|verb| std::iter::repeat_n(verb, statements.run(verb).entries.len()));
         cut(statements, &room, grouped)
     }
 }

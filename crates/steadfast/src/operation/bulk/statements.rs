@@ -141,12 +141,18 @@ impl Statements {
             WriteModel::DeleteOne(model) => {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 self.has_delete_hint |= hint.is_some();
-                self.push_delete(&delete::Statement::new(&model.filter, false, collation, hint), false)
+                self.push_delete(
+                    &delete::Statement::new(&model.filter, false, collation, hint),
+                    false,
+                )
             }
             WriteModel::DeleteMany(model) => {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 self.has_delete_hint |= hint.is_some();
-                self.push_delete(&delete::Statement::new(&model.filter, true, collation, hint), true)
+                self.push_delete(
+                    &delete::Statement::new(&model.filter, true, collation, hint),
+                    true,
+                )
             }
         }
     }

@@ -124,7 +124,10 @@ impl Tally {
     }
 
     /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
-    pub(crate) fn conclude_insert_many(mut self, broken: Option<Error>) -> Result<InsertManyResult> {
+    pub(crate) fn conclude_insert_many(
+        mut self,
+        broken: Option<Error>,
+    ) -> Result<InsertManyResult> {
         let evidence = self.evidence(broken)?;
         let inserted_ids = self.result.inserted_ids.into_iter().collect();
         let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };

@@ -119,7 +119,8 @@ fn the_reply_is_counted() {
 
 #[test]
 fn an_upsert_matched_nothing() {
-    let reply = doc! { "ok": 1, "n": 1, "nModified": 0, "upserted": [{ "index": 0, "_id": "new" }] };
+    let reply =
+        doc! { "ok": 1, "n": 1, "nModified": 0, "upserted": [{ "index": 0, "_id": "new" }] };
     let result = read(&raw(reply)).unwrap();
     assert_eq!((result.matched_count, result.modified_count), (0, 0));
     assert_eq!(result.upserted_id, Some(Bson::from("new")));

@@ -62,8 +62,9 @@ async fn the_write_concern_is_the_nearest_one() {
 #[tokio::test]
 async fn names_and_variables_with_nul_bytes_are_refused() {
     // pitfall 41
-    let error = head(&collection_named("a", "b\0c"), Verb::Insert, &Settings::default(), Kind::Write)
-        .unwrap_err();
+    let error =
+        head(&collection_named("a", "b\0c"), Verb::Insert, &Settings::default(), Kind::Write)
+            .unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
     let variables = doc! { "a\0b": 1 };
     let settings = Settings { let_vars: Some(&variables), ..Settings::default() };
@@ -101,7 +102,8 @@ fn ok_with_write_errors_is_an_error() {
 #[test]
 fn an_unmet_write_concern_is_an_error() {
     // pitfall 11
-    let reply = raw(doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 64, "errmsg": "late" } });
+    let reply =
+        raw(doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 64, "errmsg": "late" } });
     let error = WriteReply::read_single(&reply).unwrap_err();
     match &*error.kind {
         ErrorKind::Write(WriteFailure::WriteConcernError(error)) => assert_eq!(error.code, 64),

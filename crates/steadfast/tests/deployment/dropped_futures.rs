@@ -1,8 +1,6 @@
 //! Thousands of operations whose futures are dropped at every possible point, on a real replica
 //! set: nothing is leaked, and nothing is mixed up.
 
-#![allow(missing_docs)]
-
 use std::{
     collections::BTreeMap,
     future::{Future, IntoFuture, poll_fn},
@@ -207,19 +205,17 @@ async fn every_slot_is_there(client: &Client, books: &Arc<Mutex<Books>>) {
     let before = books.lock().unwrap().checked_in;
     let sleepers = (0..MAX_POOL_SIZE).map(|_| {
         let admin = admin.clone();
-        // Blocks until all have begun: each sleeps until its connection is one of as many.
+        // Long enough for all of them to have begun before the first ends.
         let sleep = doc! { "sleep": 1, "millis": 500, "lock": "none" };
         tokio::spawn(async move { admin.run_command(sleep).await })
     });
     let sleepers: Vec<_> = sleepers.collect();
+    let out_together = || {
+        let books = books.lock().unwrap();
+        books.checked_in == before && books.checked_out == before + u64::from(MAX_POOL_SIZE)
+    };
     let all_out = async {
-        loop {
-            let books = books.lock().unwrap();
-            if books.checked_in == before && books.checked_out == before + u64::from(MAX_POOL_SIZE)
-            {
-                return;
-            }
-            drop(books);
+        while !out_together() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };

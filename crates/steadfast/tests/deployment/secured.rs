@@ -1,7 +1,5 @@
 //! Logging in and encrypting, on real servers that insist on it.
 
-#![allow(missing_docs)]
-
 use std::sync::{Arc, Mutex};
 
 use steadfast::{
@@ -74,7 +72,8 @@ async fn scram_lets_in_who_knows_the_password_and_nobody_else() {
     ] {
         let mut right = options(&server).await;
         right.credential = Some(credential(name, PASSWORD, mechanism));
-        let reply = ping(right).await.unwrap_or_else(|error| panic!("{name} {mechanism:?}: {error}"));
+        let reply =
+            ping(right).await.unwrap_or_else(|error| panic!("{name} {mechanism:?}: {error}"));
         assert_eq!(user_of(&reply), name);
 
         let mut wrong = options(&server).await;
@@ -162,8 +161,7 @@ async fn tls_is_verified_by_default_and_relaxed_only_as_told() {
 async fn a_certificate_for_another_host_is_refused_unless_the_name_is_waived() {
     let ca = TestCa::new().unwrap();
     let elsewhere = ca.certificate_for("elsewhere", &["elsewhere.example"]).unwrap();
-    let server =
-        Mongod::standalone(Options::new().tls_with_certificate(&ca, &elsewhere)).unwrap();
+    let server = Mongod::standalone(Options::new().tls_with_certificate(&ca, &elsewhere)).unwrap();
     let tls = TlsOptions::builder()
         .ca_file_path(ca.ca_file().to_owned())
         .cert_key_file_path(ca.client_file().to_owned());
@@ -181,8 +179,7 @@ async fn a_certificate_for_another_host_is_refused_unless_the_name_is_waived() {
 async fn a_client_certificate_is_a_login() {
     let ca = TestCa::new().unwrap();
     let subject = ca.client_subject();
-    let server =
-        Mongod::standalone(Options::new().tls(&ca).user(User::x509(subject))).unwrap();
+    let server = Mongod::standalone(Options::new().tls(&ca).user(User::x509(subject))).unwrap();
     let mut options = options(&server).await;
     options.tls = Some(Tls::Enabled(
         TlsOptions::builder()
@@ -190,8 +187,7 @@ async fn a_client_certificate_is_a_login() {
             .cert_key_file_path(ca.client_file().to_owned())
             .build(),
     ));
-    options.credential =
-        Some(Credential::builder().mechanism(AuthMechanism::MongoDbX509).build());
+    options.credential = Some(Credential::builder().mechanism(AuthMechanism::MongoDbX509).build());
     let reply = ping(options).await.unwrap();
     assert_eq!(user_of(&reply), subject);
 }

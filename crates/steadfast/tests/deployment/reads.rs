@@ -1,8 +1,6 @@
 //! Reading and administering a real server: every read, cursors as they end, fail and are dropped,
 //! indexes, collections, databases and commands of the application's own.
 
-#![allow(missing_docs)]
-
 use std::{
     future::poll_fn,
     pin::Pin,

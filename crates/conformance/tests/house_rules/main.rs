@@ -1,0 +1,60 @@
+//! The rules of the house that no compiler checks: which crate may know which, what `wire` and
+//! `core` may not touch, and how files look.
+#![allow(missing_docs)]
+
+mod dependencies;
+mod layout;
+mod purity;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is there while its tests run")
+}
+
+/// A file of Rust and its text, its path relative to the repository.
+struct Source {
+    path: String,
+    text: String,
+}
+
+/// Every Rust file below a folder of the repository, in the order of their paths.
+fn sources(folder: &str) -> Vec<Source> {
+    let root = root();
+    let mut paths = Vec::new();
+    collect(&root.join(folder), &mut paths);
+    paths.sort();
+    let sources: Vec<Source> = paths.into_iter().map(|path| read(&root, &path)).collect();
+    assert!(!sources.is_empty(), "{folder} holds no Rust files");
+    sources
+}
+
+fn read(root: &Path, path: &Path) -> Source {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let relative = path.strip_prefix(root).expect("it was found below the root");
+    Source { path: relative.to_string_lossy().replace('\\', "/"), text }
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                collect(&path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Fails with all that is wrong, a line each.
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}

@@ -1,0 +1,16 @@
+//! Every method of the API, on a replica set of three and on a standalone server.
+
+#[path = "../../examples/tour.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a program of its own")]
+mod example;
+
+#[tokio::test]
+async fn every_method_works_on_a_replica_set() {
+    example::tour(&testbed::shared::uri().expect("a deployment")).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_method_works_on_a_standalone_server() {
+    let server = testbed::shared::standalone().expect("a server");
+    example::tour(&server.uri()).await.unwrap();
+}
