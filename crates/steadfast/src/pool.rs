@@ -61,6 +61,8 @@ struct State {
     waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
     establishing: BTreeMap<ConnectionId, AbortHandle>,
     interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
+    /// How many connections could not be established, ever.
+    failures: u64,
 }
 
 impl std::fmt::Debug for Pool {
@@ -88,6 +90,7 @@ impl Pool {
             waiters: BTreeMap::new(),
             establishing: BTreeMap::new(),
             interrupts: BTreeMap::new(),
+            failures: 0,
         };
         let pool = Arc::new_cyclic(|me| Self {
             address,
@@ -207,14 +210,17 @@ impl Pool {
         closed.1
     }
 
-    /// Waits until so many connections are there, or the server cannot be reached.
+    /// Waits until so many connections are there, or one could not be made. (That need not mean
+    /// that the pool is cleared: the server may only be overloaded.)
     pub(crate) async fn filled(&self, wanted: usize) {
+        let failures_before = lock(&self.state).failures;
         loop {
             let established = self.established.notified();
             {
                 let state = lock(&self.state);
                 let counts = state.pool.counts();
-                let reachable = state.pool.state() == core::State::Ready;
+                let reachable =
+                    state.pool.state() == core::State::Ready && state.failures == failures_before;
                 if !reachable || counts.total - counts.pending >= wanted {
                     return;
                 }
@@ -307,6 +313,7 @@ impl Pool {
                 // In this order, whoever retries finds the server already marked.
                 self.change(|state, _| {
                     state.establishing.remove(&id);
+                    state.failures += 1;
                     state.pool.connect_failing(id);
                 });
                 self.topology.connect_failed(&self.address, &failure, generation);

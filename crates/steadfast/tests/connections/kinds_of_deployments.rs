@@ -1,0 +1,68 @@
+//! The kinds of servers, and the ways to reach them.
+
+use super::*;
+
+#[tokio::test]
+async fn every_kind_of_server_is_talked_to() {
+    for role in [Role::Standalone, Role::Primary, Role::Mongos] {
+        let server = Server::plain(role).await;
+        let client = Client::with_uri_str(server.uri("")).await.unwrap();
+        run(&client, "ping").await.unwrap_or_else(|error| panic!("{role:?}: {error}"));
+        let log = server.log();
+        let hello = &log.requests[0];
+        assert!(hello.legacy && hello.body.get_bool("helloOk").unwrap(), "{hello:?}");
+        assert!(hello.body.get_bool("backpressure").unwrap(), "{hello:?}");
+        assert!(hello.body.get_document("client").is_ok(), "{hello:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_direct_connection_takes_the_server_as_it_is() {
+    let server = Server::start(Role::Standalone, |request| {
+        let secondary = doc! {
+            "ismaster": false, "isWritablePrimary": false, "secondary": true,
+            "setName": "set", "hosts": ["elsewhere.invalid:1"], "me": "elsewhere.invalid:1",
+        };
+        request.is_hello().then(|| vec![Step::Reply(hello_with(secondary))])
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("directConnection=true")).await.unwrap();
+    run(&client, "ping").await.unwrap();
+    let log = server.log();
+    let ping = log.named("ping")[0];
+    // The read preference lets a secondary answer that was asked on purpose.
+    let preference = ping.body.get_document("$readPreference").expect("a read preference");
+    assert_eq!(preference.get_str("mode").unwrap(), "primaryPreferred");
+}
+
+#[tokio::test]
+async fn the_wrong_replica_set_is_told_with_both_names() {
+    let server = Server::plain(Role::Primary).await;
+    let uri = server.uri("replicaSet=set&directConnection=true");
+    run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap();
+
+    let uri = server.uri("replicaSet=other&directConnection=true&serverSelectionTimeoutMS=300");
+    let error = run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap_err();
+    assert_says(&error, &["\"set\"", "\"other\"", &server.address()]);
+
+    let uri = server.uri("replicaSet=other&serverSelectionTimeoutMS=300");
+    let error = run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap_err();
+    assert_says(&error, &["replica set \"other\""]);
+}
+
+#[tokio::test]
+async fn a_unix_domain_socket_is_as_good_as_any_other() {
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    let path = server.unix_socket().expect("a socket").display().to_string();
+    let uri = format!("mongodb://{}/?serverSelectionTimeoutMS=5000", path.replace('/', "%2F"));
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let people = client.database("unix").collection::<Document>("people");
+    bounded(people.insert_one(doc! { "_id": 1 })).await.unwrap();
+    let found = bounded(people.find_one(doc! {})).await.unwrap();
+    assert_eq!(found, Some(doc! { "_id": 1 }));
+
+    let error =
+        Client::with_uri_str("mongodb://%2Fno%2Fsuch%2Fmongodb.sock/?serverSelectionTimeoutMS=300");
+    let error = run(&error.await.unwrap(), "ping").await.unwrap_err();
+    assert_says(&error, &["/no/such/mongodb.sock"]);
+}

@@ -1,0 +1,125 @@
+//! How many connections there are: as many as the options allow, and as they ask for.
+
+use super::*;
+
+#[tokio::test]
+async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
+    let (server, gate) = slow_server(Role::Standalone).await;
+    let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=200");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    let began = Instant::now();
+    let error = run(&client, "ping").await.expect_err("the only connection is in use");
+    assert!(began.elapsed() >= Duration::from_millis(200));
+    assert!(error.is_network_timeout(), "{error:?}");
+    assert_says(&error, &["waitQueueTimeoutMS", "1 are in use", &server.address()]);
+    gate.open();
+    assert!(slow.await.unwrap().is_ok());
+    assert!(run(&client, "ping").await.is_ok(), "its place in the queue is gone");
+    assert_eq!(server.log().opened, 2, "one of the monitor, one of operations");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn there_are_never_more_connections_than_max_pool_size() {
+    let server = Server::plain(Role::Standalone).await;
+    let client = Client::with_uri_str(server.uri("maxPoolSize=3")).await.unwrap();
+    let tasks: Vec<_> = (0..40)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    run(&client, "ping").await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let log = server.log();
+    assert_eq!(log.named("ping").len(), 400);
+    let used: BTreeSet<_> = log.connections_of("ping").into_iter().collect();
+    assert!(used.len() <= 3, "{used:?}");
+    assert!(log.most_open <= 4, "three, and the monitor's: {}", log.most_open);
+}
+
+#[tokio::test]
+async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let held = [Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
+            request.is_handshake_for_operations().then(|| held.to_vec())
+        }
+    })
+    .await;
+    let (client, events) = client_with_cmap(&server.uri("maxConnecting=2")).await;
+    let pings: Vec<_> = (0..6).map(|_| start(&client, "ping")).collect();
+    // All six ask for a connection, and what follows from asking has happened when they do.
+    events.wait_for(6, is_checkout_started).await;
+    assert_eq!(events.seen().iter().filter(|event| is_created(event)).count(), 2);
+    gate.open();
+    for ping in pings {
+        assert!(ping.await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test]
+async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
+    let server = Server::plain(Role::Standalone).await;
+    let (client, events) = client_with_cmap(&server.uri("minPoolSize=3")).await;
+    bounded(client.warm_connection_pool()).await;
+    assert_eq!(server.log().opened, 4, "three, and the monitor's");
+    let pings = [start(&client, "ping"), start(&client, "ping"), start(&client, "ping")];
+    for ping in pings {
+        assert!(ping.await.unwrap().is_ok());
+    }
+    assert_eq!(events.seen().iter().filter(|event| is_created(event)).count(), 3);
+}
+
+#[tokio::test]
+async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
+    let server = Server::start(Role::Standalone, |request| {
+        request.is_handshake_for_operations().then(|| vec![Step::HangUp])
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("minPoolSize=2")).await.unwrap();
+    bounded(client.warm_connection_pool()).await;
+    let error = run(&client, "ping").await.expect_err("there is no connection to be had");
+    assert_says(&error, &["closed the connection", &server.address()]);
+}
+
+#[tokio::test]
+async fn warming_ends_when_the_client_does() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, move |request| {
+        request.is_handshake_for_operations().then(|| vec![Step::Wait(gate.clone())])
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("minPoolSize=1")).await.unwrap();
+    let warming = tokio::spawn({
+        let client = client.clone();
+        async move { bounded(client.warm_connection_pool()).await }
+    });
+    server.wait_for(|log| log.requests.iter().any(Request::is_handshake_for_operations)).await;
+    bounded(client.shutdown()).await;
+    warming.await.expect("it ends in time");
+}
+
+#[tokio::test]
+async fn a_connection_idle_for_longer_than_max_idle_time_is_closed() {
+    let server = Server::plain(Role::Standalone).await;
+    let (client, events) = client_with_cmap(&server.uri("maxIdleTimeMS=50")).await;
+    run(&client, "ping").await.unwrap();
+    let idle = |event: &CmapEvent| {
+        matches!(event, CmapEvent::ConnectionClosed(closed)
+            if closed.reason == ConnectionClosedReason::Idle)
+    };
+    events.wait_for(1, idle).await;
+    server.wait_for(|log| log.open == 1).await;
+    run(&client, "ping").await.unwrap();
+    let used = server.log().connections_of("ping");
+    assert_ne!(used[0], used[1]);
+}

@@ -1,0 +1,95 @@
+//! Connections as an application meets them: how many there are, how long they are waited for, what
+//! they are bound to, and what is told of them.
+
+#![allow(missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod behind_a_load_balancer;
+#[cfg(any(feature = "snappy", feature = "zlib", feature = "zstd"))]
+mod compression;
+mod dead_servers;
+mod endings;
+mod events;
+mod kinds_of_deployments;
+mod limits;
+mod monitoring;
+mod time_outs;
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use common::{Gate, Recorder, Request, Role, Server, Step, bounded, hello_with};
+use steadfast::{
+    Client,
+    bson::{Document, doc},
+    error::{Error, ErrorKind, Result},
+    event::{
+        cmap::{CmapEvent, ConnectionClosedReason},
+        command::CommandEvent,
+    },
+    options::ClientOptions,
+};
+use testbed::{Mongod, Options};
+use tokio::task::JoinHandle;
+
+async fn run(client: &Client, name: &str) -> Result<Document> {
+    bounded(client.database("db").run_command(doc! { name: 1 })).await
+}
+
+/// The same in a task of its own.
+fn start(client: &Client, name: &'static str) -> JoinHandle<Result<Document>> {
+    let client = client.clone();
+    tokio::spawn(async move { run(&client, name).await })
+}
+
+/// A server that does not answer `slow` until the gate is open.
+async fn slow_server(role: Role) -> (Server, Gate) {
+    let gate = Gate::closed();
+    let server = Server::start(role, {
+        let gate = gate.clone();
+        move |request| match request.name.as_str() {
+            "slow" => {
+                let reply = doc! { "ok": 1, "slow": true };
+                Some(vec![Step::Wait(gate.clone()), Step::Reply(reply)])
+            }
+            _ => None,
+        }
+    })
+    .await;
+    (server, gate)
+}
+
+async fn client_with_cmap(uri: &str) -> (Client, Recorder<CmapEvent>) {
+    let recorder = Recorder::new();
+    let mut options = ClientOptions::parse(uri).await.unwrap();
+    options.cmap_event_handler = Some(recorder.handler());
+    (Client::with_options(options).unwrap(), recorder)
+}
+
+async fn client_with_commands(uri: &str) -> (Client, Recorder<CommandEvent>) {
+    let recorder = Recorder::new();
+    let mut options = ClientOptions::parse(uri).await.unwrap();
+    options.command_event_handler = Some(recorder.handler());
+    (Client::with_options(options).unwrap(), recorder)
+}
+
+#[track_caller]
+fn assert_says(error: &Error, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing in: {text}");
+    }
+}
+
+fn is_checkout_started(event: &CmapEvent) -> bool {
+    matches!(event, CmapEvent::ConnectionCheckoutStarted(_))
+}
+
+fn is_created(event: &CmapEvent) -> bool {
+    matches!(event, CmapEvent::ConnectionCreated(_))
+}

@@ -1,0 +1,108 @@
+//! What monitors find out, and how soon: servers that report by themselves, that step down, that die.
+
+use steadfast::bson::oid::ObjectId;
+
+use super::*;
+
+/// What a member of the replica set says of itself, for the `counter`th time.
+fn member(request: &Request, counter: i64, primary: bool) -> Document {
+    let mut hello = common::hello(Role::Primary, request.server, request.connection);
+    let version = doc! { "processId": ObjectId::from_bytes([3; 12]), "counter": counter };
+    hello.insert("topologyVersion", version);
+    if !primary {
+        hello.extend(doc! { "ismaster": false, "isWritablePrimary": false, "secondary": true });
+        hello.remove("primary");
+        hello.remove("electionId");
+    }
+    hello
+}
+
+/// Whether the server is to answer when something changes.
+fn is_awaited(request: &Request) -> bool {
+    request.is_hello() && request.body.contains_key("topologyVersion")
+}
+
+#[tokio::test]
+async fn a_server_reports_its_election_without_being_asked_again() {
+    let election = Gate::closed();
+    let server = Server::start(Role::Primary, {
+        let election = election.clone();
+        move |request| match (request.is_hello(), is_awaited(request)) {
+            (false, _) => None,
+            (true, false) => Some(vec![Step::Reply(member(request, 1, false))]),
+            (true, true) => {
+                let elected = Step::Reply(member(request, 2, true));
+                let silence = Step::Wait(Gate::closed());
+                Some(vec![Step::Wait(election.clone()), elected, silence])
+            }
+        }
+    })
+    .await;
+    // Nobody asks again within the time of this test.
+    let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    server.wait_for(|log| log.requests.iter().any(is_awaited)).await;
+    let ping = start(&client, "ping");
+    election.open();
+    assert!(bounded(ping).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_no_longer_reports_is_found_dead() {
+    let server = Server::start(Role::Primary, |request| {
+        if request.name == "slow" || is_awaited(request) {
+            return Some(Vec::new());
+        }
+        request.is_hello().then(|| vec![Step::Reply(member(request, 1, true))])
+    })
+    .await;
+    let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=500&connectTimeoutMS=400");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let error = run(&client, "slow").await.expect_err("nothing is ever answered");
+    assert!(error.is_network_error(), "{error:?}");
+    assert_says(&error, &["interrupted", &server.address()]);
+}
+
+#[tokio::test]
+async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
+    let server = Server::start(Role::Primary, |request| {
+        let no = doc! { "ok": 0, "code": 10107, "codeName": "NotWritablePrimary", "errmsg": "no" };
+        (request.name == "insert").then(|| vec![Step::Reply(no)])
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("replicaSet=set")).await.unwrap();
+    let people = client.database("db").collection::<Document>("people");
+    let error = bounded(people.insert_one(doc! { "_id": 1 })).await.expect_err("not primary");
+    assert_eq!(error.code(), Some(10107));
+    let hellos = |log: &common::Log| log.requests.iter().filter(|it| it.is_hello()).count();
+    let before = hellos(&server.log());
+    run(&client, "ping").await.expect("it is primary after all");
+    let log = server.log();
+    assert!(hellos(&log) > before, "it was asked");
+    assert_eq!(log.connections_of("ping"), log.connections_of("insert"), "from 4.2 on, kept");
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_connection_learn_why_there_is_none() {
+    // pitfall 26
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let dies = [Step::Wait(gate.clone()), Step::HangUp];
+            (request.name == "slow").then(|| dies.to_vec())
+        }
+    })
+    .await;
+    let (client, events) = client_with_cmap(&server.uri("maxPoolSize=1")).await;
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    let waiting = start(&client, "ping");
+    events.wait_for(2, is_checkout_started).await;
+    gate.open();
+    assert_says(&slow.await.unwrap().unwrap_err(), &["closed the connection", &server.address()]);
+    let error = waiting.await.unwrap().expect_err("the pool is cleared");
+    assert!(matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. }), "{error:?}");
+    assert_says(&error, &["closed the connection", &server.address()]);
+    run(&client, "ping").await.expect("the pool is made ready again");
+}
