@@ -43,7 +43,9 @@ macro_rules! client_options {
             pub hosts: Vec<ServerAddress>,
             $( $(#[doc = $doc])+ pub $field: Option<$kind>, )*
             /// The name that was resolved by `mongodb+srv`, to be asked again while the client lives.
+            #[cfg_attr(not(feature = "dns"), allow(dead_code))]
             pub(crate) srv_host: Option<String>,
+            #[cfg_attr(not(feature = "dns"), allow(dead_code))]
             pub(crate) srv_allowed_hosts_suffix: Option<String>,
         }
 
