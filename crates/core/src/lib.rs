@@ -19,6 +19,7 @@ pub mod hello;
 pub mod monitor;
 pub mod pool;
 pub mod read_preference;
+pub mod retry;
 pub mod round_trip;
 pub mod sdam;
 pub mod selection;

@@ -1,4 +1,5 @@
-//! A tour of the whole API: every method of `Client`, `Database`, `Collection` and `Cursor` once.
+//! A tour of the whole API: every method of `Client`, `Database`, `Collection`, `Cursor`
+//! and `ClientSession` once.
 //!
 //! `cargo run -p steadfast --example tour -- mongodb://localhost:27017` works in a database called
 //! `steadfast_tour`, which it drops first and last.
@@ -50,6 +51,7 @@ pub async fn tour(uri: &str) -> Result<()> {
     write_in_bulk(&books).await?;
     index(&books).await?;
     run_commands(&database).await?;
+    use_sessions(&client, &books).await?;
     delete(&books).await?;
     books.drop().await?;
     database.drop().await?;
@@ -230,6 +232,42 @@ async fn run_commands(database: &Database) -> Result<()> {
     let numbers = [doc! { "$documents": [{ "n": 1 }, { "n": 2 }] }];
     let numbers: Vec<Document> = database.aggregate(numbers).await?.try_collect().await?;
     assert_eq!(numbers.len(), 2);
+    Ok(())
+}
+
+async fn use_sessions(client: &Client, books: &Collection<Book>) -> Result<()> {
+    let mut session = client.start_session().causal_consistency(true).await?;
+    assert_eq!(session.options().causal_consistency, Some(true));
+    assert!(session.id().contains_key("id"));
+    books.insert_one(book(20, "Why I Write", 1946)).session(&mut session).await?;
+    assert!(books.find_one(doc! { "_id": 20 }).session(&mut session).await?.is_some());
+
+    let find = books.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(2);
+    let mut cursor = find.session(&mut session).await?;
+    assert_eq!(cursor.next(&mut session).await.transpose()?, Some(book(1, "1984", 1949)));
+    assert!(cursor.advance(&mut session).await?);
+    assert_eq!(cursor.current().get_i32("_id")?, cursor.deserialize_current()?.id);
+    assert!(cursor.has_next() && cursor.try_advance(&mut session).await?);
+    let mut untyped = cursor.with_type::<Document>();
+    let rest: Vec<Document> = untyped.stream(&mut session).try_collect().await?;
+    assert_eq!(rest.len(), 2);
+    books.delete_one(doc! { "_id": 20 }).session(&mut session).await?;
+
+    // A standalone server keeps no time.
+    let (Some(clock), Some(time)) = (session.cluster_time(), session.operation_time()) else {
+        return Ok(());
+    };
+    let mut follower = session.client().start_session().await?;
+    follower.advance_cluster_time(&clock);
+    follower.advance_operation_time(time);
+    assert!(books.find_one(doc! { "_id": 20 }).session(&mut follower).await?.is_none());
+
+    let mut snapshot = client.start_session().snapshot(true).await?;
+    let before = books.count_documents(doc! {}).session(&mut snapshot).await?;
+    assert!(snapshot.snapshot_time().is_some());
+    books.insert_one(book(20, "Why I Write", 1946)).await?;
+    assert_eq!(books.count_documents(doc! {}).session(&mut snapshot).await?, before);
+    books.delete_one(doc! { "_id": 20 }).await?;
     Ok(())
 }
 

@@ -18,6 +18,41 @@ macro_rules! awaitable {
     };
 }
 
+/// Gives an action its `session` method, which says that it is to run in a session of the
+/// application's.
+///
+/// An action with a plain result has a field `session: Option<&'a mut ClientSession>`. One that
+/// gives a cursor becomes another type, whose cursor is to be read in the session: it has a field
+/// `session: S`, and its other fields are listed here.
+macro_rules! takes_session {
+    ([$($generics:tt)*] $action:ty) => {
+        impl<$($generics)*> $action {
+            /// Runs in this session, which must be of the same client.
+            pub fn session(
+                mut self,
+                value: impl Into<&'a mut $crate::ClientSession>,
+            ) -> Self {
+                self.session = Some(value.into());
+                self
+            }
+        }
+    };
+    ([$($generics:tt)*] $action:ident { $($field:ident),* }: $from:ty => $to:ty) => {
+        impl<$($generics)*> $from {
+            /// Runs in this session, which must be of the same client. If what comes of it is a
+            /// cursor, it is a [`SessionCursor`](crate::SessionCursor), to be read in the same
+            /// session.
+            pub fn session(
+                self,
+                value: impl Into<&'a mut $crate::ClientSession>,
+            ) -> $to {
+                let session = $crate::action::ExplicitSession::new(value.into());
+                $action { $($field: self.$field,)* session }
+            }
+        }
+    };
+}
+
 /// The future of an action.
 pub type ActionFuture<'a, T> =
     std::pin::Pin<Box<dyn Future<Output = crate::error::Result<T>> + Send + 'a>>;
@@ -41,10 +76,12 @@ mod list_indexes;
 mod replace_one;
 mod run_command;
 mod search_index;
+mod session;
 mod update;
 mod write;
 
 pub use crate::client::{Shutdown, WarmConnectionPool};
+pub use crate::session::StartSession;
 
 pub use self::{
     aggregate::Aggregate,
@@ -66,6 +103,7 @@ pub use self::{
     replace_one::ReplaceOne,
     run_command::{RunCommand, RunCursorCommand},
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
+    session::{ExplicitSession, ImplicitSession},
     update::Update,
 };
 

@@ -6,10 +6,11 @@ mod open;
 mod shutdown;
 mod warm;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
+    retry::RetrySettings,
     selection::{SelectionCriteria, Target},
     server_api::ServerApi,
 };
@@ -21,6 +22,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     event::command::CommandEvent,
     options::{ClientOptions, DatabaseOptions},
+    session::Sessions,
     topology::Topology,
     trace,
 };
@@ -49,6 +51,7 @@ struct Inner {
     topology: Arc<Topology>,
     options: ClientOptions,
     activity: Activity,
+    sessions: Arc<Sessions>,
 }
 
 /// How much one command may hold.
@@ -75,7 +78,8 @@ impl Client {
     /// client's background work.
     pub fn with_options(options: ClientOptions) -> Result<Self> {
         let topology = open::topology(&options)?;
-        Ok(Self { inner: Arc::new(Inner { topology, options, activity: Activity::default() }) })
+        let (activity, sessions) = (Activity::default(), Arc::default());
+        Ok(Self { inner: Arc::new(Inner { topology, options, activity, sessions }) })
     }
 
     /// The database `name`, with the client's defaults.
@@ -118,6 +122,30 @@ impl Client {
 
     pub(crate) fn topology(&self) -> &Arc<Topology> {
         &self.inner.topology
+    }
+
+    /// Whether reads and writes may be tried again.
+    pub(crate) fn retry_settings(&self) -> RetrySettings {
+        let options = &self.inner.options;
+        RetrySettings {
+            retry_writes: options.retry_writes.unwrap_or(true),
+            retry_reads: options.retry_reads.unwrap_or(true),
+        }
+    }
+
+    /// The client's sessions.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.inner.sessions
+    }
+
+    /// How long the deployment remembers an unused session, as far as that is known.
+    pub(crate) fn session_lifetime(&self) -> Option<Duration> {
+        self.topology().view().description.logical_session_timeout
+    }
+
+    /// Whether both are clones of one client.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     pub(crate) fn server_api(&self) -> Option<&ServerApi> {

@@ -8,9 +8,15 @@ use std::{borrow::Cow, sync::Arc};
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};
 use bytes::Bytes;
 use serde::Serialize;
+pub(crate) use steadfast_core::retry::Kind;
 use steadfast_core::selection::SelectionCriteria;
 
-use crate::{error::Result, topology::Server};
+use crate::{
+    Client, ClientSession,
+    error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
+    session::Session,
+    topology::Server,
+};
 
 /// What to say, to whom, and what is known of the saying.
 #[derive(Debug)]
@@ -26,10 +32,13 @@ pub(crate) struct Command {
     /// Which servers may run it.
     pub(crate) target: Target,
     /// What repeating it would mean.
-    #[allow(dead_code, reason = "what retrying will go by")]
     pub(crate) kind: Kind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,
+    /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
+    pub(crate) takes_read_concern: bool,
+    /// The session it runs in; without one it gets its own.
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -42,6 +51,13 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
+    /// Whether it is one document, found without walking over all of them.
+    pub(crate) fn is_single(&self) -> bool {
+        self.documents.first_chunk().is_some_and(|length| {
+            usize::try_from(i32::from_le_bytes(*length)) == Ok(self.documents.len())
+        })
+    }
+
     /// The documents, one by one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RawDocument> {
         let mut rest = self.documents.as_slice();
@@ -67,21 +83,6 @@ pub(crate) enum Target {
     Cursor(crate::cursor::Home),
 }
 
-/// What a command does, and so what repeating it would mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It reads.
-    Read,
-    /// It writes, and the server can recognise it when it comes twice.
-    RecognisableWrite,
-    /// It writes, and twice sent may be twice done.
-    Write,
-    /// The user's own command, of which nothing is known.
-    Generic,
-    /// It moves a cursor on.
-    GetMore,
-}
-
 impl Command {
     /// A command whose body begins `{ name: value }`.
     pub(crate) fn new(
@@ -101,7 +102,19 @@ impl Command {
             target,
             kind,
             acknowledged: true,
+            takes_read_concern: false,
+            session: None,
         }
+    }
+
+    /// The same command in the application's session, if it has one for it.
+    pub(crate) fn in_session(
+        mut self,
+        session: Option<&mut ClientSession>,
+        client: &Client,
+    ) -> Result<Self> {
+        self.session = session.map(|session| session.share(client)).transpose()?;
+        Ok(self)
     }
 
     /// Adds a field.
@@ -128,17 +141,35 @@ pub(crate) struct Reply {
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
     pub(crate) pinned: Option<crate::pool::PooledConnection>,
+    /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
+    pub(crate) session: Option<Arc<Session>>,
+    /// Whether the driver puts the label of a retryable write on what is wrong with it.
+    pub(crate) labelled_retryable: bool,
+    /// What went before, if the reply is an error after all.
+    pub(crate) history: Option<Box<History>>,
 }
 
 impl Reply {
     /// `body` is a document whose structure was checked when it was read.
     pub(crate) fn new(body: Bytes, server: Arc<Server>) -> Self {
-        Self { body, server, pinned: None }
+        Self { body, server, pinned: None, session: None, labelled_retryable: false, history: None }
     }
 
     /// The reply, as it came.
     pub(crate) fn body(&self) -> &RawDocument {
         RawDocument::from_bytes(&self.body).expect("checked when it was read")
+    }
+
+    /// An error that the reply turned out to be, with what is known of its origin.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        let mut error = error.with_server(&self.server.address);
+        if self.labelled_retryable {
+            error.add_label(RETRYABLE_WRITE_ERROR);
+        }
+        match &self.history {
+            Some(history) => error.with_history(History::clone(history)),
+            None => error,
+        }
     }
 
     /// The reply's bytes, to be kept without copying.

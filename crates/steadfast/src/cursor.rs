@@ -4,6 +4,7 @@ mod batch;
 mod home;
 mod progress;
 mod raw;
+mod session;
 
 use std::{
     fmt,
@@ -17,6 +18,7 @@ use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use self::raw::{Advance, RawCursor};
+pub use self::session::{SessionCursor, SessionCursorStream};
 pub(crate) use self::{home::Home, progress::More};
 use crate::{
     Client,

@@ -3,6 +3,7 @@
 //! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
 //! it came from, and questions (`is_*`) for what applications ask most.
 
+mod history;
 mod write;
 
 use std::{collections::BTreeSet, fmt, io, sync::Arc};
@@ -11,9 +12,12 @@ use bson::RawDocumentBuf;
 use steadfast_core::{address::ServerAddress, description::TopologyVersion};
 use steadfast_wire::WireError;
 
+pub use self::history::Attempt;
+pub(crate) use self::history::History;
 pub use self::write::{
     BulkWriteError, IndexedWriteError, InsertManyError, WriteConcernError, WriteError, WriteFailure,
 };
+pub use steadfast_core::retry::Outcome;
 
 /// On errors after which a write may be sent again with the same transaction id.
 pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
@@ -59,6 +63,7 @@ struct Details {
     server: Option<ServerAddress>,
     response: Option<RawDocumentBuf>,
     source: Option<Error>,
+    history: Option<History>,
 }
 
 impl Error {
@@ -167,6 +172,12 @@ impl Error {
     pub fn is_network_timeout(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(error) if error.kind() == io::ErrorKind::TimedOut)
             || self.end_of_batch().is_some_and(Error::is_network_timeout)
+    }
+
+    /// Whether no connection came free in time, which says nothing of the network.
+    pub(crate) fn is_wait_queue_timeout(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Io(error)
+            if error.get_ref().is_some_and(|inner| inner.is::<crate::pool::WaitQueueTimeout>()))
     }
 
     /// The error that ended a batch of writes before its time.

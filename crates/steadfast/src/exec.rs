@@ -1,8 +1,12 @@
 //! How a command is carried out: the one path from a [`Command`] to its [`Reply`].
 //!
-//! This is the room where commands are retried; nothing else in the code base does that. As yet
-//! every command is attempted once.
+//! This is the room where commands are retried; nothing else in the code base does that. Whether a
+//! command is tried again, and which error a caller gets in the end, is for
+//! [`steadfast_core::retry`] to say; [`execution`] is the loop that acts on it.
 
+mod attempts;
+mod context;
+mod execution;
 mod watch;
 
 use std::sync::{
@@ -11,26 +15,19 @@ use std::sync::{
 };
 
 use bson::RawDocument;
-use bytes::Bytes;
 use steadfast_core::{
     read_preference::ReadPreference,
     selection::{self, SelectionCriteria},
 };
 
-use self::watch::Watch;
+use self::execution::Execution;
 use crate::{
     Client,
     command::{Command, Reply, Target},
-    connection::Outgoing,
-    error::{Error, Result},
+    error::Result,
     pool::PooledConnection,
-    refusal::{refusal, write_concern_failure},
-    topology::{Selected, Server, View},
-    trace,
+    topology::{Selected, Server},
 };
-
-/// The reply that stands for the one that an unacknowledged write does not get.
-static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
 
 /// The number of the next operation.
 fn next_operation_id() -> i64 {
@@ -53,76 +50,20 @@ impl Client {
     pub(crate) async fn run_as_part_of(
         &self,
         operation_id: i64,
-        mut command: Command,
+        command: Command,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
-        if let Some((server, connection)) = pinned(&mut command.target) {
-            let view = self.topology().view();
-            let selected = Selected { server, view };
-            return self.attempt(operation_id, &command, selected, connection).await;
-        }
-        let operation = trace::Operation { name: &command.name, id: operation_id };
-        let target = command.target.for_selection();
-        let selected = self.topology().select(target, &[], operation).await?;
-        let _counted = Arc::clone(&selected.server).begin_operation();
-        let connection = selected.server.pool.check_out().await?;
-        self.attempt(operation_id, &command, selected, connection).await
+        self.carry_out(operation_id, command).await
     }
 
-    /// Sends a command once.
-    async fn attempt(
-        &self,
-        operation_id: i64,
-        command: &Command,
-        selected: Selected,
-        mut connection: PooledConnection,
-    ) -> Result<Reply> {
-        let outgoing = Outgoing {
-            name: &command.name,
-            database: &command.database,
-            body: &command.body,
-            sequence: command.sequence.as_ref(),
-            read_preference: command.target.read_preference(&selected.view, &selected),
-            server_api: self.server_api(),
-            acknowledged: command.acknowledged,
-            exhaust_allowed: false,
-        };
-        let request_id = connection.prepare(&outgoing)?;
-        connection.check_prepared_size()?;
-        let watch = Watch::start(self, &outgoing, &connection, request_id, operation_id);
-        let received = connection.exchange(request_id, command.acknowledged).await;
-        let outcome = received.and_then(|body| accept(body, command.acknowledged));
-        let outcome = outcome.map_err(|error| error.with_server(&connection.address));
-        watch.finish(outcome.as_ref().map(|body| raw(body)));
-        match outcome {
-            Ok(body) => Ok(self.conclude(body, selected, connection)),
-            Err(error) => {
-                // The topology hears of it before the connection goes back (pitfall 25).
-                let topology = connection.pool().topology();
-                topology.operation_failed(&connection, connection.generation(), &error);
-                // A server that only refused can still be told to forget the cursor.
-                if let (Target::Cursor(home), false) = (&command.target, error.is_network_error()) {
-                    home.connection.put_back(connection);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn conclude(&self, body: Bytes, selected: Selected, connection: PooledConnection) -> Reply {
-        if let Some(failure) = write_concern_failure(raw(&body)) {
-            let topology = connection.pool().topology();
-            topology.write_concern_failed(&connection, connection.generation(), failure);
-        }
-        let keeps_connection = self.is_load_balanced() && has_open_cursor(raw(&body));
-        let mut reply = Reply::new(body, selected.server);
-        reply.pinned = keeps_connection.then_some(connection);
-        reply
+    /// Carries out a command even while the client is being shut down.
+    pub(crate) async fn carry_out(&self, operation_id: i64, command: Command) -> Result<Reply> {
+        Execution::new(self, operation_id, command).run().await
     }
 }
 
 /// The server and the connection that a cursor is bound to.
-fn pinned(target: &mut Target) -> Option<(Arc<Server>, PooledConnection)> {
+fn pinned(target: &Target) -> Option<(Arc<Server>, PooledConnection)> {
     match target {
         Target::Cursor(home) => {
             let connection = home.connection.take()?;
@@ -132,23 +73,9 @@ fn pinned(target: &mut Target) -> Option<(Arc<Server>, PooledConnection)> {
     }
 }
 
-fn accept(body: Bytes, acknowledged: bool) -> Result<Bytes> {
-    if !acknowledged {
-        return Ok(Bytes::from_static(UNANSWERED));
-    }
-    match refusal(raw(&body)) {
-        None => Ok(body),
-        Some(error) => Err(error),
-    }
-}
-
+/// A reply's body, whose structure was checked when it was read.
 fn raw(body: &[u8]) -> &RawDocument {
     RawDocument::from_bytes(body).expect("checked when it was read")
-}
-
-fn has_open_cursor(reply: &RawDocument) -> bool {
-    let cursor = reply.get_document("cursor");
-    cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
 }
 
 impl Target {
@@ -163,30 +90,17 @@ impl Target {
     }
 
     /// What the chosen server is to be told of the read preference.
-    fn read_preference(&self, view: &View, selected: &Selected) -> Option<&ReadPreference> {
+    fn read_preference(&self, selected: &Selected) -> Option<&ReadPreference> {
         /// A member that a predicate chose is to answer, whatever it is.
         static ANY_MEMBER: ReadPreference = ReadPreference::PrimaryPreferred { options: None };
 
-        let preference = match self.for_selection().resolve(&view.description) {
+        let topology = &selected.view.description;
+        let preference = match self.for_selection().resolve(topology) {
             selection::Target::Read(SelectionCriteria::ReadPreference(preference)) => preference,
             selection::Target::Read(_) => &ANY_MEMBER,
             _ => return None,
         };
         let server_type = selected.description()?.server_type;
-        selection::read_preference_for(view.description.topology_type, server_type, preference)
-    }
-}
-
-impl crate::connection::Connection {
-    /// Refuses a message that the server would refuse by closing the connection.
-    fn check_prepared_size(&self) -> Result<()> {
-        let limit = self.hello.max_message_size_bytes.and_then(|limit| usize::try_from(limit).ok());
-        match limit {
-            Some(limit) if self.prepared_size() > limit => Err(Error::invalid_argument(format!(
-                "the message is {} bytes long, but the server takes {limit} at most",
-                self.prepared_size()
-            ))),
-            _ => Ok(()),
-        }
+        selection::read_preference_for(topology.topology_type, server_type, preference)
     }
 }

@@ -55,22 +55,30 @@ mod random;
 mod refusal;
 pub mod results;
 mod search_index;
+mod session;
 mod tls;
 mod topology;
 mod trace;
 
 pub use bson;
+pub use steadfast_core::cluster_time::ClusterTime;
 
-/// The programs of the README, checked.
+/// The programs of the README and of the guides, checked.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/retrying.md")]
+    struct Retrying;
+}
 
 pub use self::{
     client::Client,
     collection::{Collection, Namespace},
-    cursor::Cursor,
+    cursor::{Cursor, SessionCursor, SessionCursorStream},
     database::Database,
     index::{IndexModel, IndexModelBuilder},
     search_index::{SearchIndexModel, SearchIndexModelBuilder, SearchIndexType},
+    session::ClientSession,
 };

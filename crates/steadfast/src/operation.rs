@@ -31,6 +31,7 @@ use crate::{
 
 /// Adds `readConcern`; with none, the server's default applies and nothing is sent.
 pub(crate) fn add_read_concern(command: &mut Command, concern: Option<&ReadConcern>) -> Result<()> {
+    command.takes_read_concern = true;
     if let Some(concern) = concern {
         command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
     }
@@ -51,7 +52,7 @@ pub(crate) fn add_write_concern(
 
 /// Reads a reply; what is wrong with it is told with the server's name.
 pub(crate) fn reading<T>(reply: &Reply, read: impl FnOnce(&RawDocument) -> Result<T>) -> Result<T> {
-    read(reply.body()).map_err(|error| error.with_server(&reply.server.address))
+    read(reply.body()).map_err(|error| reply.blame(error))
 }
 
 /// A reply's body as a value.

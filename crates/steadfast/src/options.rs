@@ -109,3 +109,4 @@ pub use self::{
 pub use crate::index::{
     IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
 };
+pub use crate::session::{SessionOptions, SessionOptionsBuilder};

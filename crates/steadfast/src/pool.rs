@@ -26,6 +26,7 @@ use tokio::{
 
 pub(crate) use self::pooled::PooledConnection;
 use self::wait::Wait;
+pub(crate) use self::wait::WaitQueueTimeout;
 use crate::{
     connection::{Connection, Establisher, Interrupt},
     error::{Error, ErrorKind, Result},

@@ -1,7 +1,7 @@
 //! The driver's events as `tracing` events, with the messages and keys of the logging
 //! specifications.
 //!
-//! One module for each target: `steadfast::command`, `steadfast::connection`,
+//! One module for each target: `steadfast::command`, `steadfast::connection`, `steadfast::retry`,
 //! `steadfast::topology` and `steadfast::server_selection`. Every event carries `topologyId`, by
 //! which those of several clients are told apart. What is optional and not known is left out. While
 //! nobody listens, nothing is put into words.
@@ -14,6 +14,7 @@ mod capture;
 mod command;
 mod connection;
 mod extended_json;
+mod retry;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use std::time::Duration;
 pub(crate) use self::{
     command::{command, logs_commands},
     connection::{connection, logs_connections},
+    retry::retrying,
     selection::{
         Operation, selection_failed, selection_started, selection_succeeded, selection_waits,
     },

@@ -129,7 +129,7 @@ impl ReplicaSet {
             }
             if started.elapsed() > PATIENCE {
                 let secs = PATIENCE.as_secs();
-                return Err(TestbedError::new(format!("no {what} within {secs} seconds")));
+                return Err(TestbedError::new(format!("{secs} seconds passed without {what}")));
             }
             thread::sleep(POLL_INTERVAL);
         }

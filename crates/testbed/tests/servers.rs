@@ -6,7 +6,7 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Command, Stdio},
-    sync::mpsc,
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::Duration,
 };
@@ -45,8 +45,16 @@ fn test_commands_are_enabled() {
     shared::standalone().unwrap().run_command("admin", failpoint).unwrap();
 }
 
+/// Sets of three are started one after the other: elections of a second want a machine that is not
+/// busy with ten others.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_back() {
+    let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let first = set.wait_for_primary().unwrap();
 
@@ -60,6 +68,7 @@ fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_
 
 #[test]
 fn a_primary_that_steps_down_or_freezes_has_a_successor() {
+    let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let first = set.step_down().unwrap();
     let second = set.wait_for_primary().unwrap();
@@ -74,6 +83,7 @@ fn a_primary_that_steps_down_or_freezes_has_a_successor() {
 
 #[test]
 fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
+    let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     assert_eq!(set.step_down().unwrap(), 0);
     assert_eq!(set.wait_for_primary().unwrap(), 0);
@@ -93,6 +103,7 @@ fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() 
         .tls(&ca)
         .user(User::new("ada", "secret").mechanisms(&["SCRAM-SHA-1"]))
         .user(User::x509(ca.client_subject()));
+    let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, options).unwrap();
     let primary = set.wait_for_primary().unwrap();
     let refused = set.run_command(primary, "admin", doc! { "listDatabases": 1 });

@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 
 use bson::Document;
 
+use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
-    Collection, Cursor, Database,
+    Collection, Cursor, Database, SessionCursor,
+    command::Command,
     error::Result,
     operation::{
         self,
@@ -56,10 +58,11 @@ impl<T: Send + Sync> Collection<T> {
 /// Runs a pipeline. See [`Collection::aggregate`] and [`Database::aggregate`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct Aggregate<'a, T = Document> {
+pub struct Aggregate<'a, S = ImplicitSession, T = Document> {
     source: Source<'a>,
     pipeline: Vec<Document>,
     pub(crate) options: Option<AggregateOptions>,
+    session: S,
     documents: PhantomData<fn() -> T>,
 }
 
@@ -69,26 +72,38 @@ impl<'a> Aggregate<'a> {
             source,
             pipeline: pipeline.into_iter().collect(),
             options: None,
+            session: ImplicitSession,
             documents: PhantomData,
         }
     }
 }
 
-impl<'a, T> Aggregate<'a, T> {
+impl<'a, S, T> Aggregate<'a, S, T> {
     /// Reads what comes out as `U`.
-    pub fn with_type<U>(self) -> Aggregate<'a, U> {
-        let Self { source, pipeline, options, documents: _ } = self;
-        Aggregate { source, pipeline, options, documents: PhantomData }
-    }
-
-    async fn execute(self) -> Result<Cursor<T>> {
-        let options = self.options.as_ref();
-        let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
-        let client = self.source.client();
-        let reply = client.run(command).await?;
-        operation::reading(&reply, operation::read_nothing)?;
-        Cursor::new(client, reply, more)
+    pub fn with_type<U>(self) -> Aggregate<'a, S, U> {
+        let Self { source, pipeline, options, session, documents: _ } = self;
+        Aggregate { source, pipeline, options, session, documents: PhantomData }
     }
 }
 
-awaitable!(['a, T: 'a] Aggregate<'a, T> => Cursor<T>);
+impl<S, T> Aggregate<'_, S, T> {
+    async fn execute(self) -> Result<S::Cursor<T>>
+    where
+        S: Opens,
+    {
+        let options = self.options.as_ref();
+        let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
+        let client = self.source.client();
+        let command = Command { session: self.session.share(client)?, ..command };
+        let reply = client.run(command).await?;
+        operation::reading(&reply, operation::read_nothing)?;
+        Ok(self.session.keep(Cursor::new(client, reply, more)?))
+    }
+}
+
+awaitable!(['a, T: 'a] Aggregate<'a, ImplicitSession, T> => Cursor<T>);
+awaitable!(['a, T: 'a] Aggregate<'a, ExplicitSession<'a>, T> => SessionCursor<T>);
+takes_session!(
+    ['a, T] Aggregate { source, pipeline, options, documents }:
+    Aggregate<'a, ImplicitSession, T> => Aggregate<'a, ExplicitSession<'a>, T>
+);

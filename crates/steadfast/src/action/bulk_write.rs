@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::bulk::{self, Statements},
@@ -54,6 +54,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
             collection: &self.handle,
             statements: Statements::of_models(models),
             options: None,
+            session: None,
         }
     }
 }
@@ -65,6 +66,7 @@ pub struct BulkWrite<'a> {
     collection: &'a Handle,
     statements: Result<Statements>,
     pub(crate) options: Option<BulkWriteOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl BulkWrite<'_> {
@@ -72,15 +74,18 @@ impl BulkWrite<'_> {
         let options = self.options.unwrap_or_default();
         let settings = bulk::settings(&options);
         let statements = self.statements?;
+        let session = write::share(self.session, self.collection, &settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
             let operation = trace::Operation { name: "bulkWrite", id: client.begin_operation() };
             write::check_unheard_hint(client, operation).await?;
         }
         let (tally, broken) =
-            write::run_batches("bulkWrite", self.collection, statements, &settings).await?;
+            write::run_batches("bulkWrite", self.collection, statements, &settings, session)
+                .await?;
         tally.conclude_bulk_write(broken)
     }
 }
 
 awaitable!(['a] BulkWrite<'a> => BulkWriteResult);
+takes_session!(['a] BulkWrite<'a>);

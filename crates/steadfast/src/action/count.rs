@@ -3,7 +3,7 @@
 use bson::Document;
 
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::{collections::forgive_missing, count, reading},
@@ -14,7 +14,7 @@ impl<T: Send + Sync> Collection<T> {
     /// How many documents the collection has by its own account: fast, and after a crash or on a
     /// sharded cluster perhaps not quite right.
     pub fn estimated_document_count(&self) -> EstimatedDocumentCount<'_> {
-        EstimatedDocumentCount { collection: &self.handle, options: None }
+        EstimatedDocumentCount { collection: &self.handle, options: None, session: None }
     }
 
     /// How many documents match `filter`: exact, and they are looked at to know.
@@ -28,7 +28,7 @@ impl<T: Send + Sync> Collection<T> {
     /// # Ok(()) }
     /// ```
     pub fn count_documents(&self, filter: Document) -> CountDocuments<'_> {
-        CountDocuments { collection: &self.handle, filter, options: None }
+        CountDocuments { collection: &self.handle, filter, options: None, session: None }
     }
 }
 
@@ -38,11 +38,13 @@ impl<T: Send + Sync> Collection<T> {
 pub struct EstimatedDocumentCount<'a> {
     collection: &'a Handle,
     pub(crate) options: Option<EstimatedDocumentCountOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl EstimatedDocumentCount<'_> {
     async fn execute(self) -> Result<u64> {
         let command = count::estimated(self.collection, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.run(command).await {
             Ok(reply) => reading(&reply, count::read_estimated),
             // A collection that is not there has no documents.
@@ -52,6 +54,7 @@ impl EstimatedDocumentCount<'_> {
 }
 
 awaitable!(['a] EstimatedDocumentCount<'a> => u64);
+takes_session!(['a] EstimatedDocumentCount<'a>);
 
 /// Counts documents. See [`Collection::count_documents`].
 #[derive(Debug)]
@@ -60,14 +63,17 @@ pub struct CountDocuments<'a> {
     collection: &'a Handle,
     filter: Document,
     pub(crate) options: Option<CountOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl CountDocuments<'_> {
     async fn execute(self) -> Result<u64> {
         let command = count::documents(self.collection, &self.filter, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, count::read_documents)
     }
 }
 
 awaitable!(['a] CountDocuments<'a> => u64);
+takes_session!(['a] CountDocuments<'a>);

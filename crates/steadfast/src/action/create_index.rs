@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{Multiple, Single};
 use crate::{
-    Collection, IndexModel,
+    ClientSession, Collection, IndexModel,
     collection::Handle,
     error::Result,
     operation::{indexes, read_nothing, reading},
@@ -45,17 +45,19 @@ pub struct CreateIndex<'a, M = Single> {
     collection: &'a Handle,
     indexes: Vec<IndexModel>,
     pub(crate) options: Option<CreateIndexOptions>,
+    session: Option<&'a mut ClientSession>,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<'a, M> CreateIndex<'a, M> {
     fn new(collection: &'a Handle, indexes: Vec<IndexModel>) -> Self {
-        Self { collection, indexes, options: None, mode: PhantomData }
+        Self { collection, indexes, options: None, session: None, mode: PhantomData }
     }
 
     async fn create(self) -> Result<Vec<String>> {
         let (command, names) =
             indexes::create(self.collection, self.indexes, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, read_nothing)?;
         Ok(names)
@@ -77,3 +79,4 @@ impl CreateIndex<'_, Multiple> {
 
 awaitable!(['a] CreateIndex<'a, Single> => CreateIndexResult);
 awaitable!(['a] CreateIndex<'a, Multiple> => CreateIndexesResult);
+takes_session!(['a, M] CreateIndex<'a, M>);

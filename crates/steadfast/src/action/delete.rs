@@ -4,8 +4,8 @@ use bson::Document;
 
 use super::write;
 use crate::{
-    Collection, collection::Handle, error::Result, operation::delete, options::DeleteOptions,
-    results::DeleteResult, trace,
+    ClientSession, Collection, collection::Handle, error::Result, operation::delete,
+    options::DeleteOptions, results::DeleteResult, trace,
 };
 
 impl<T: Send + Sync> Collection<T> {
@@ -20,12 +20,12 @@ impl<T: Send + Sync> Collection<T> {
     /// # Ok(()) }
     /// ```
     pub fn delete_one(&self, query: Document) -> Delete<'_> {
-        Delete { collection: &self.handle, query, multi: false, options: None }
+        Delete { collection: &self.handle, query, multi: false, options: None, session: None }
     }
 
     /// Deletes every document that matches `query`.
     pub fn delete_many(&self, query: Document) -> Delete<'_> {
-        Delete { collection: &self.handle, query, multi: true, options: None }
+        Delete { collection: &self.handle, query, multi: true, options: None, session: None }
     }
 }
 
@@ -37,6 +37,7 @@ pub struct Delete<'a> {
     query: Document,
     multi: bool,
     pub(crate) options: Option<DeleteOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl Delete<'_> {
@@ -48,8 +49,10 @@ impl Delete<'_> {
             let operation = trace::Operation { name: "delete", id: client.begin_operation() };
             write::check_unheard_hint(client, operation).await?;
         }
+        let command = command.in_session(self.session, client)?;
         write::run(client, command, delete::read).await
     }
 }
 
 awaitable!(['a] Delete<'a> => DeleteResult);
+takes_session!(['a] Delete<'a>);

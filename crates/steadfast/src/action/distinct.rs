@@ -3,7 +3,7 @@
 use bson::{Bson, Document};
 
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::{distinct, reading},
@@ -14,7 +14,7 @@ impl<T: Send + Sync> Collection<T> {
     /// The distinct values that the field has in the documents that match `filter`.
     pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct<'_> {
         let field = field_name.as_ref().to_owned();
-        Distinct { collection: &self.handle, field, filter, options: None }
+        Distinct { collection: &self.handle, field, filter, options: None, session: None }
     }
 }
 
@@ -26,15 +26,18 @@ pub struct Distinct<'a> {
     field: String,
     filter: Document,
     pub(crate) options: Option<DistinctOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl Distinct<'_> {
     async fn execute(self) -> Result<Vec<Bson>> {
-        let Self { collection, field, filter, options } = self;
+        let Self { collection, field, filter, options, session } = self;
         let command = distinct::distinct(collection, &field, &filter, options.as_ref())?;
+        let command = command.in_session(session, &collection.client)?;
         let reply = collection.client.run(command).await?;
         reading(&reply, distinct::read)
     }
 }
 
 awaitable!(['a] Distinct<'a> => Vec<Bson>);
+takes_session!(['a] Distinct<'a>);

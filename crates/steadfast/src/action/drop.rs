@@ -1,7 +1,7 @@
 //! Dropping databases and collections.
 
 use crate::{
-    Collection, Database,
+    ClientSession, Collection, Database,
     collection::Handle,
     error::Result,
     operation::{
@@ -14,14 +14,14 @@ use crate::{
 impl Database {
     /// Drops the database with all that is in it. It is no error if it is not there.
     pub fn drop(&self) -> DropDatabase<'_> {
-        DropDatabase { database: self, options: None }
+        DropDatabase { database: self, options: None, session: None }
     }
 }
 
 impl<T: Send + Sync> Collection<T> {
     /// Drops the collection with its documents and indexes. It is no error if it is not there.
     pub fn drop(&self) -> DropCollection<'_> {
-        DropCollection { collection: &self.handle, options: None }
+        DropCollection { collection: &self.handle, options: None, session: None }
     }
 }
 
@@ -31,11 +31,13 @@ impl<T: Send + Sync> Collection<T> {
 pub struct DropDatabase<'a> {
     database: &'a Database,
     pub(crate) options: Option<DropDatabaseOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl DropDatabase<'_> {
     async fn execute(self) -> Result<()> {
         let command = databases::drop(self.database, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.database.client)?;
         match self.database.client.run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
@@ -44,6 +46,7 @@ impl DropDatabase<'_> {
 }
 
 awaitable!(['a] DropDatabase<'a> => ());
+takes_session!(['a] DropDatabase<'a>);
 
 /// Drops a collection. See [`Collection::drop`].
 #[derive(Debug)]
@@ -51,11 +54,13 @@ awaitable!(['a] DropDatabase<'a> => ());
 pub struct DropCollection<'a> {
     collection: &'a Handle,
     pub(crate) options: Option<DropCollectionOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl DropCollection<'_> {
     async fn execute(self) -> Result<()> {
         let command = collections::drop(self.collection, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
@@ -64,3 +69,4 @@ impl DropCollection<'_> {
 }
 
 awaitable!(['a] DropCollection<'a> => ());
+takes_session!(['a] DropCollection<'a>);

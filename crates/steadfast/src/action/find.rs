@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use bson::Document;
 use serde::de::DeserializeOwned;
 
+use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
-    Collection, Cursor,
+    ClientSession, Collection, Cursor, SessionCursor,
     collection::Handle,
     error::Result,
     operation::find,
@@ -31,7 +32,13 @@ impl<T: Send + Sync> Collection<T> {
     /// # Ok(()) }
     /// ```
     pub fn find(&self, filter: Document) -> Find<'_, T> {
-        Find { collection: &self.handle, filter, options: None, documents: PhantomData }
+        Find {
+            collection: &self.handle,
+            filter,
+            options: None,
+            session: ImplicitSession,
+            documents: PhantomData,
+        }
     }
 }
 
@@ -48,28 +55,43 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
     /// # Ok(()) }
     /// ```
     pub fn find_one(&self, filter: Document) -> FindOne<'_, T> {
-        FindOne { collection: &self.handle, filter, options: None, documents: PhantomData }
+        FindOne {
+            collection: &self.handle,
+            filter,
+            options: None,
+            session: None,
+            documents: PhantomData,
+        }
     }
 }
 
 /// Finds documents. See [`Collection::find`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct Find<'a, T: Send + Sync> {
+pub struct Find<'a, T: Send + Sync, S = ImplicitSession> {
     collection: &'a Handle,
     filter: Document,
     pub(crate) options: Option<FindOptions>,
+    session: S,
     documents: PhantomData<fn() -> T>,
 }
 
-impl<T: Send + Sync> Find<'_, T> {
-    async fn execute(self) -> Result<Cursor<T>> {
+impl<T: Send + Sync, S> Find<'_, T, S> {
+    async fn execute(self) -> Result<S::Cursor<T>>
+    where
+        S: Opens,
+    {
         let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
-        Cursor::open(&self.collection.client, command, more).await
+        self.session.open(&self.collection.client, command, more).await
     }
 }
 
 awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>);
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T, ExplicitSession<'a>> => SessionCursor<T>);
+takes_session!(
+    ['a, T: Send + Sync] Find { collection, filter, options, documents }:
+    Find<'a, T> => Find<'a, T, ExplicitSession<'a>>
+);
 
 /// Finds one document. See [`Collection::find_one`].
 #[derive(Debug)]
@@ -78,6 +100,7 @@ pub struct FindOne<'a, T: Send + Sync> {
     collection: &'a Handle,
     filter: Document,
     pub(crate) options: Option<FindOneOptions>,
+    session: Option<&'a mut ClientSession>,
     documents: PhantomData<fn() -> T>,
 }
 
@@ -85,9 +108,11 @@ impl<T: DeserializeOwned + Send + Sync> FindOne<'_, T> {
     async fn execute(self) -> Result<Option<T>> {
         let options = FindOptions::from(self.options.unwrap_or_default());
         let (command, more) = find::find(self.collection, &self.filter, Some(&options))?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         let mut cursor = Cursor::open(&self.collection.client, command, more).await?;
         if cursor.advance().await? { cursor.deserialize_current().map(Some) } else { Ok(None) }
     }
 }
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOne<'a, T> => Option<T>);
+takes_session!(['a, T: Send + Sync] FindOne<'a, T>);

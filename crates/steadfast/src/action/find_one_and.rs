@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     command::Command,
     error::Result,
@@ -44,13 +44,20 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
             filter,
             update: update.into(),
             options: None,
+            session: None,
             returned: PhantomData,
         }
     }
 
     /// Deletes the first document that matches `filter`, and returns it.
     pub fn find_one_and_delete(&self, filter: Document) -> FindOneAndDelete<'_, T> {
-        FindOneAndDelete { collection: &self.handle, filter, options: None, returned: PhantomData }
+        FindOneAndDelete {
+            collection: &self.handle,
+            filter,
+            options: None,
+            session: None,
+            returned: PhantomData,
+        }
     }
 }
 
@@ -70,6 +77,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Collection<T> {
             filter,
             replacement,
             options: None,
+            session: None,
             returned: PhantomData,
         }
     }
@@ -83,6 +91,7 @@ pub struct FindOneAndUpdate<'a, T: Send + Sync> {
     filter: Document,
     update: UpdateModifications,
     pub(crate) options: Option<FindOneAndUpdateOptions>,
+    session: Option<&'a mut ClientSession>,
     returned: PhantomData<fn() -> T>,
 }
 
@@ -91,6 +100,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndUpdate<'_, T> {
         let options = self.options.as_ref();
         let command =
             find_and_modify::update(self.collection, &self.filter, &self.update, options)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         run(self.collection, command, options.is_some_and(|options| options.hint.is_some())).await
     }
 }
@@ -103,6 +113,7 @@ pub struct FindOneAndReplace<'a, T: Send + Sync> {
     filter: Document,
     replacement: Result<RawDocumentBuf>,
     pub(crate) options: Option<FindOneAndReplaceOptions>,
+    session: Option<&'a mut ClientSession>,
     returned: PhantomData<fn() -> T>,
 }
 
@@ -112,6 +123,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndReplace<'_, T> {
         let replacement = self.replacement?;
         let command =
             find_and_modify::replace(self.collection, &self.filter, &replacement, options)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         run(self.collection, command, options.is_some_and(|options| options.hint.is_some())).await
     }
 }
@@ -123,6 +135,7 @@ pub struct FindOneAndDelete<'a, T: Send + Sync> {
     collection: &'a Handle,
     filter: Document,
     pub(crate) options: Option<FindOneAndDeleteOptions>,
+    session: Option<&'a mut ClientSession>,
     returned: PhantomData<fn() -> T>,
 }
 
@@ -130,6 +143,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndDelete<'_, T> {
     async fn execute(self) -> Result<Option<T>> {
         let options = self.options.as_ref();
         let command = find_and_modify::delete(self.collection, &self.filter, options)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         run(self.collection, command, options.is_some_and(|options| options.hint.is_some())).await
     }
 }
@@ -148,5 +162,8 @@ async fn run<T: DeserializeOwned>(
 }
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndUpdate<'a, T> => Option<T>);
+takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndUpdate<'a, T>);
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndReplace<'a, T> => Option<T>);
+takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndReplace<'a, T>);
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndDelete<'a, T> => Option<T>);
+takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndDelete<'a, T>);

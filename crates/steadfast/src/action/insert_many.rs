@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::{bulk::Statements, insert},
@@ -50,6 +50,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
             collection: &self.handle,
             documents: Statements::of_documents::<T>(documents),
             options: None,
+            session: None,
         }
     }
 }
@@ -61,6 +62,7 @@ pub struct InsertMany<'a> {
     collection: &'a Handle,
     documents: Result<Statements>,
     pub(crate) options: Option<InsertManyOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl InsertMany<'_> {
@@ -68,10 +70,12 @@ impl InsertMany<'_> {
         let options = self.options.unwrap_or_default();
         let settings = insert::settings_of_many(&options);
         let documents = self.documents?;
+        let session = write::share(self.session, self.collection, &settings)?;
         let (tally, broken) =
-            write::run_batches("insert", self.collection, documents, &settings).await?;
+            write::run_batches("insert", self.collection, documents, &settings, session).await?;
         tally.conclude_insert_many(broken)
     }
 }
 
 awaitable!(['a] InsertMany<'a> => InsertManyResult);
+takes_session!(['a] InsertMany<'a>);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::insert::{self, Encoded},
@@ -30,6 +30,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
             collection: &self.handle,
             document: insert::encode(document.borrow()),
             options: None,
+            session: None,
         }
     }
 }
@@ -41,15 +42,18 @@ pub struct InsertOne<'a> {
     collection: &'a Handle,
     document: Result<Encoded>,
     pub(crate) options: Option<InsertOneOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl InsertOne<'_> {
     async fn execute(self) -> Result<InsertOneResult> {
         let Encoded { bytes, id } = self.document?;
         let command = insert::one(self.collection, bytes, self.options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         write::run(&self.collection.client, command, insert::read_one).await?;
         Ok(InsertOneResult { inserted_id: id })
     }
 }
 
 awaitable!(['a] InsertOne<'a> => InsertOneResult);
+takes_session!(['a] InsertOne<'a>);

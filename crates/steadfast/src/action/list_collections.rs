@@ -4,54 +4,66 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 
-use super::{ListNames, ListSpecifications};
+use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::Opens};
 use crate::{
-    Cursor, Database, error::Result, operation::collections, options::ListCollectionsOptions,
-    results::CollectionSpecification,
+    Cursor, Database, SessionCursor, error::Result, operation::collections,
+    options::ListCollectionsOptions, results::CollectionSpecification,
 };
 
 impl Database {
     /// What collections the database has, and how they were made.
     pub fn list_collections(&self) -> ListCollections<'_> {
-        ListCollections { database: self, options: None, mode: PhantomData }
+        ListCollections {
+            database: self,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
     }
 
     /// The names of the database's collections.
     pub fn list_collection_names(&self) -> ListCollections<'_, ListNames> {
-        ListCollections { database: self, options: None, mode: PhantomData }
+        ListCollections {
+            database: self,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
     }
 }
 
 /// Lists collections. See [`Database::list_collections`] and [`Database::list_collection_names`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct ListCollections<'a, M = ListSpecifications> {
+pub struct ListCollections<'a, M = ListSpecifications, S = ImplicitSession> {
     database: &'a Database,
     pub(crate) options: Option<ListCollectionsOptions>,
+    session: S,
     mode: PhantomData<fn() -> M>,
 }
 
-impl<M> ListCollections<'_, M> {
-    async fn list<T>(self, name_only: bool) -> Result<Cursor<T>> {
-        let options = self.options.as_ref();
-        let (command, more) = collections::list(self.database, name_only, options)?;
-        Cursor::open(&self.database.client, command, more).await
+impl<S> ListCollections<'_, ListSpecifications, S> {
+    async fn execute(self) -> Result<S::Cursor<CollectionSpecification>>
+    where
+        S: Opens,
+    {
+        let (command, more) = collections::list(self.database, false, self.options.as_ref())?;
+        self.session.open(&self.database.client, command, more).await
     }
 }
 
-impl ListCollections<'_, ListSpecifications> {
-    async fn execute(self) -> Result<Cursor<CollectionSpecification>> {
-        self.list(false).await
-    }
-}
-
-impl ListCollections<'_, ListNames> {
-    async fn execute(self) -> Result<Vec<String>> {
+impl<S> ListCollections<'_, ListNames, S> {
+    async fn execute(self) -> Result<Vec<String>>
+    where
+        S: Opens,
+    {
         #[derive(Deserialize)]
         struct Named {
             name: String,
         }
-        let mut cursor = self.list::<Named>(true).await?;
+        let (command, more) = collections::list(self.database, true, self.options.as_ref())?;
+        let cursor = self.session.open_within(&self.database.client, command, more);
+        let mut cursor: Cursor<Named> = cursor.await?;
         let mut names = Vec::new();
         while cursor.advance().await? {
             names.push(cursor.deserialize_current()?.name);
@@ -61,4 +73,10 @@ impl ListCollections<'_, ListNames> {
 }
 
 awaitable!(['a] ListCollections<'a, ListSpecifications> => Cursor<CollectionSpecification>);
+awaitable!(['a] ListCollections<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<CollectionSpecification>);
 awaitable!(['a] ListCollections<'a, ListNames> => Vec<String>);
+awaitable!(['a] ListCollections<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
+takes_session!(
+    ['a, M] ListCollections { database, options, mode }:
+    ListCollections<'a, M> => ListCollections<'a, M, ExplicitSession<'a>>
+);

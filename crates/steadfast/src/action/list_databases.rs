@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{ListNames, ListSpecifications};
 use crate::{
-    Client,
+    Client, ClientSession,
     error::Result,
     operation::{databases, reading},
     options::ListDatabasesOptions,
@@ -14,12 +14,12 @@ use crate::{
 impl Client {
     /// What databases there are, and how large.
     pub fn list_databases(&self) -> ListDatabases<'_> {
-        ListDatabases { client: self, options: None, mode: PhantomData }
+        ListDatabases { client: self, options: None, session: None, mode: PhantomData }
     }
 
     /// The names of the databases.
     pub fn list_database_names(&self) -> ListDatabases<'_, ListNames> {
-        ListDatabases { client: self, options: None, mode: PhantomData }
+        ListDatabases { client: self, options: None, session: None, mode: PhantomData }
     }
 }
 
@@ -29,12 +29,14 @@ impl Client {
 pub struct ListDatabases<'a, M = ListSpecifications> {
     client: &'a Client,
     pub(crate) options: Option<ListDatabasesOptions>,
+    session: Option<&'a mut ClientSession>,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<M> ListDatabases<'_, M> {
     async fn list(self, name_only: bool) -> Result<Vec<DatabaseSpecification>> {
         let command = databases::list(name_only, self.options.as_ref())?;
+        let command = command.in_session(self.session, self.client)?;
         let reply = self.client.run(command).await?;
         reading(&reply, databases::read_list)
     }
@@ -55,3 +57,4 @@ impl ListDatabases<'_, ListNames> {
 
 awaitable!(['a] ListDatabases<'a, ListSpecifications> => Vec<DatabaseSpecification>);
 awaitable!(['a] ListDatabases<'a, ListNames> => Vec<String>);
+takes_session!(['a, M] ListDatabases<'a, M>);

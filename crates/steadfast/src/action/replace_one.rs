@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::{update, write::Change},
@@ -28,7 +28,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     pub fn replace_one(&self, query: Document, replacement: impl Borrow<T>) -> ReplaceOne<'_> {
         let replacement =
             bson::serialize_to_raw_document_buf(replacement.borrow()).map_err(Into::into);
-        ReplaceOne { collection: &self.handle, query, replacement, options: None }
+        ReplaceOne { collection: &self.handle, query, replacement, options: None, session: None }
     }
 }
 
@@ -40,6 +40,7 @@ pub struct ReplaceOne<'a> {
     query: Document,
     replacement: Result<RawDocumentBuf>,
     pub(crate) options: Option<ReplaceOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl ReplaceOne<'_> {
@@ -49,8 +50,10 @@ impl ReplaceOne<'_> {
         let options = self.options.map(UpdateOptions::from);
         let command =
             update::update(self.collection, &self.query, change, false, options.as_ref())?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         write::run(&self.collection.client, command, update::read).await
     }
 }
 
 awaitable!(['a] ReplaceOne<'a> => UpdateResult);
+takes_session!(['a] ReplaceOne<'a>);

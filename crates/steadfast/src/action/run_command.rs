@@ -2,8 +2,9 @@
 
 use bson::{Document, RawDocumentBuf};
 
+use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
-    Cursor, Database,
+    ClientSession, Cursor, Database, SessionCursor,
     error::Result,
     operation::{parse, reading, run_command},
     options::{RunCommandOptions, RunCursorCommandOptions},
@@ -25,12 +26,12 @@ impl Database {
     /// ```
     pub fn run_command(&self, command: Document) -> RunCommand<'_> {
         let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
-        RunCommand { database: self, command, options: None }
+        RunCommand { database: self, command, options: None, session: None }
     }
 
     /// Like [`run_command`](Self::run_command), for a command that is in bytes already.
     pub fn run_raw_command(&self, command: RawDocumentBuf) -> RunCommand<'_> {
-        RunCommand { database: self, command: Ok(command), options: None }
+        RunCommand { database: self, command: Ok(command), options: None, session: None }
     }
 
     /// Runs a command that answers with a cursor.
@@ -50,13 +51,18 @@ impl Database {
     /// ```
     pub fn run_cursor_command(&self, command: Document) -> RunCursorCommand<'_> {
         let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
-        RunCursorCommand { database: self, command, options: None }
+        RunCursorCommand { database: self, command, options: None, session: ImplicitSession }
     }
 
     /// Like [`run_cursor_command`](Self::run_cursor_command), for a command that is in bytes
     /// already.
     pub fn run_raw_cursor_command(&self, command: RawDocumentBuf) -> RunCursorCommand<'_> {
-        RunCursorCommand { database: self, command: Ok(command), options: None }
+        RunCursorCommand {
+            database: self,
+            command: Ok(command),
+            options: None,
+            session: ImplicitSession,
+        }
     }
 }
 
@@ -67,32 +73,44 @@ pub struct RunCommand<'a> {
     database: &'a Database,
     command: Result<RawDocumentBuf>,
     pub(crate) options: Option<RunCommandOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl RunCommand<'_> {
     async fn execute(self) -> Result<Document> {
         let command = run_command::run(self.database, self.command?, self.options)?;
+        let command = command.in_session(self.session, &self.database.client)?;
         let reply = self.database.client.run(command).await?;
         reading(&reply, |body| parse(body))
     }
 }
 
 awaitable!(['a] RunCommand<'a> => Document);
+takes_session!(['a] RunCommand<'a>);
 
 /// Runs a command that answers with a cursor. See [`Database::run_cursor_command`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct RunCursorCommand<'a> {
+pub struct RunCursorCommand<'a, S = ImplicitSession> {
     database: &'a Database,
     command: Result<RawDocumentBuf>,
     pub(crate) options: Option<RunCursorCommandOptions>,
+    session: S,
 }
 
-impl RunCursorCommand<'_> {
-    async fn execute(self) -> Result<Cursor<Document>> {
+impl<S> RunCursorCommand<'_, S> {
+    async fn execute(self) -> Result<S::Cursor<Document>>
+    where
+        S: Opens,
+    {
         let (command, more) = run_command::run_cursor(self.database, self.command?, self.options)?;
-        Cursor::open(&self.database.client, command, more).await
+        self.session.open(&self.database.client, command, more).await
     }
 }
 
 awaitable!(['a] RunCursorCommand<'a> => Cursor<Document>);
+awaitable!(['a] RunCursorCommand<'a, ExplicitSession<'a>> => SessionCursor<Document>);
+takes_session!(
+    ['a] RunCursorCommand { database, command, options }:
+    RunCursorCommand<'a> => RunCursorCommand<'a, ExplicitSession<'a>>
+);

@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use bson::Document;
 
-use super::{Multiple, Single};
+use super::{ExplicitSession, ImplicitSession, Multiple, Single, session::Opens};
 use crate::{
-    Collection, Cursor, SearchIndexModel,
+    ClientSession, Collection, Cursor, SearchIndexModel, SessionCursor,
     collection::Handle,
     error::{Error, Result},
     operation::{
@@ -42,12 +42,23 @@ impl<T: Send + Sync> Collection<T> {
         definition: Document,
     ) -> UpdateSearchIndex<'_> {
         let name = name.into();
-        UpdateSearchIndex { collection: &self.handle, name, definition, options: None }
+        UpdateSearchIndex {
+            collection: &self.handle,
+            name,
+            definition,
+            options: None,
+            session: None,
+        }
     }
 
     /// Drops the search index `name`. It is no error if the collection is not there.
     pub fn drop_search_index(&self, name: impl Into<String>) -> DropSearchIndex<'_> {
-        DropSearchIndex { collection: &self.handle, name: name.into(), options: None }
+        DropSearchIndex {
+            collection: &self.handle,
+            name: name.into(),
+            options: None,
+            session: None,
+        }
     }
 
     /// What search indexes the collection has, and how far each has come.
@@ -57,6 +68,7 @@ impl<T: Send + Sync> Collection<T> {
             name: None,
             aggregate_options: None,
             options: None,
+            session: ImplicitSession,
         }
     }
 }
@@ -68,16 +80,18 @@ pub struct CreateSearchIndex<'a, M = Single> {
     collection: &'a Handle,
     models: Vec<SearchIndexModel>,
     pub(crate) options: Option<CreateSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<'a, M> CreateSearchIndex<'a, M> {
     fn new(collection: &'a Handle, models: Vec<SearchIndexModel>) -> Self {
-        Self { collection, models, options: None, mode: PhantomData }
+        Self { collection, models, options: None, session: None, mode: PhantomData }
     }
 
     async fn create(self) -> Result<Vec<String>> {
         let command = search_indexes::create(self.collection, &self.models)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, search_indexes::read_create)
     }
@@ -100,6 +114,7 @@ impl CreateSearchIndex<'_, Multiple> {
 
 awaitable!(['a] CreateSearchIndex<'a, Single> => String);
 awaitable!(['a] CreateSearchIndex<'a, Multiple> => Vec<String>);
+takes_session!(['a, M] CreateSearchIndex<'a, M>);
 
 /// Changes a search index. See [`Collection::update_search_index`].
 #[derive(Debug)]
@@ -109,17 +124,20 @@ pub struct UpdateSearchIndex<'a> {
     name: String,
     definition: Document,
     pub(crate) options: Option<UpdateSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl UpdateSearchIndex<'_> {
     async fn execute(self) -> Result<()> {
         let command = search_indexes::update(self.collection, &self.name, &self.definition)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, read_nothing)
     }
 }
 
 awaitable!(['a] UpdateSearchIndex<'a> => ());
+takes_session!(['a] UpdateSearchIndex<'a>);
 
 /// Drops a search index. See [`Collection::drop_search_index`].
 #[derive(Debug)]
@@ -128,11 +146,13 @@ pub struct DropSearchIndex<'a> {
     collection: &'a Handle,
     name: String,
     pub(crate) options: Option<DropSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl DropSearchIndex<'_> {
     async fn execute(self) -> Result<()> {
         let command = search_indexes::drop(self.collection, &self.name)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
@@ -141,18 +161,20 @@ impl DropSearchIndex<'_> {
 }
 
 awaitable!(['a] DropSearchIndex<'a> => ());
+takes_session!(['a] DropSearchIndex<'a>);
 
 /// Lists search indexes. See [`Collection::list_search_indexes`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct ListSearchIndexes<'a> {
+pub struct ListSearchIndexes<'a, S = ImplicitSession> {
     collection: &'a Handle,
     name: Option<String>,
     aggregate_options: Option<AggregateOptions>,
     pub(crate) options: Option<ListSearchIndexOptions>,
+    session: S,
 }
 
-impl ListSearchIndexes<'_> {
+impl<S> ListSearchIndexes<'_, S> {
     /// Lists only the index of this name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -164,14 +186,24 @@ impl ListSearchIndexes<'_> {
         self.aggregate_options = Some(value);
         self
     }
+}
 
-    async fn execute(self) -> Result<Cursor<Document>> {
+impl<S> ListSearchIndexes<'_, S> {
+    async fn execute(self) -> Result<S::Cursor<Document>>
+    where
+        S: Opens,
+    {
         let pipeline = search_indexes::listing(self.name.as_deref());
         let source = Source::Unconcerned(self.collection);
         let options = self.aggregate_options.as_ref();
         let (command, more) = aggregate::aggregate(source, &pipeline, options)?;
-        Cursor::open(&self.collection.client, command, more).await
+        self.session.open(&self.collection.client, command, more).await
     }
 }
 
 awaitable!(['a] ListSearchIndexes<'a> => Cursor<Document>);
+awaitable!(['a] ListSearchIndexes<'a, ExplicitSession<'a>> => SessionCursor<Document>);
+takes_session!(
+    ['a] ListSearchIndexes { collection, name, aggregate_options, options }:
+    ListSearchIndexes<'a> => ListSearchIndexes<'a, ExplicitSession<'a>>
+);

@@ -4,7 +4,7 @@ use bson::Document;
 
 use super::write;
 use crate::{
-    Collection,
+    ClientSession, Collection,
     collection::Handle,
     error::Result,
     operation::{update, write::Change},
@@ -34,7 +34,14 @@ impl<T: Send + Sync> Collection<T> {
         update: impl Into<UpdateModifications>,
     ) -> Update<'_> {
         let update = update.into();
-        Update { collection: &self.handle, query, update, multi: false, options: None }
+        Update {
+            collection: &self.handle,
+            query,
+            update,
+            multi: false,
+            options: None,
+            session: None,
+        }
     }
 
     /// Updates every document that matches `query`.
@@ -46,7 +53,14 @@ impl<T: Send + Sync> Collection<T> {
         update: impl Into<UpdateModifications>,
     ) -> Update<'_> {
         let update = update.into();
-        Update { collection: &self.handle, query, update, multi: true, options: None }
+        Update {
+            collection: &self.handle,
+            query,
+            update,
+            multi: true,
+            options: None,
+            session: None,
+        }
     }
 }
 
@@ -59,6 +73,7 @@ pub struct Update<'a> {
     update: UpdateModifications,
     multi: bool,
     pub(crate) options: Option<UpdateOptions>,
+    session: Option<&'a mut ClientSession>,
 }
 
 impl Update<'_> {
@@ -66,8 +81,10 @@ impl Update<'_> {
         let change = (Change::Update, &self.update);
         let options = self.options.as_ref();
         let command = update::update(self.collection, &self.query, change, self.multi, options)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
         write::run(&self.collection.client, command, update::read).await
     }
 }
 
 awaitable!(['a] Update<'a> => UpdateResult);
+takes_session!(['a] Update<'a>);

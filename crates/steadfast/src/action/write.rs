@@ -1,10 +1,12 @@
 //! What several actions that write have in common.
 
+use std::sync::Arc;
+
 use bson::RawDocument;
 use steadfast_core::selection::Target;
 
 use crate::{
-    Client,
+    Client, ClientSession,
     collection::Handle,
     command::Command,
     error::{Error, ErrorKind, Result},
@@ -13,6 +15,7 @@ use crate::{
         reading,
         write::Settings,
     },
+    session::{self, Session},
     trace,
 };
 
@@ -48,16 +51,32 @@ pub(super) async fn check_unheard_hint(
     Ok(())
 }
 
+/// The session of the application for a write of several batches. It is refused here and not with
+/// the batch that is unacknowledged, which may be the last of many.
+pub(super) fn share(
+    session: Option<&mut ClientSession>,
+    collection: &Handle,
+    settings: &Settings<'_>,
+) -> Result<Option<Arc<Session>>> {
+    let Some(session) = session else { return Ok(None) };
+    if !bulk::is_acknowledged(collection, settings) {
+        return Err(session::unacknowledged());
+    }
+    session.share(&collection.client).map(Some)
+}
+
 /// How an operation of several batches ended: what was answered, and the error that kept the next
 /// batch from being.
 pub(super) type Ended = (Tally, Option<Error>);
 
-/// Carries out writes batch by batch.
+/// Carries out writes batch by batch, all in one session: the application's if there is one, else
+/// the one that the first batch began.
 pub(super) async fn run_batches(
     name: &str,
     collection: &Handle,
     mut statements: Statements,
     settings: &Settings<'_>,
+    mut session: Option<Arc<Session>>,
 ) -> Result<Ended> {
     let client = &collection.client;
     let operation_id = client.begin_operation();
@@ -67,12 +86,15 @@ pub(super) async fn run_batches(
     let mut tally = Tally::default();
     for (done, batch) in (1..).zip(&batches) {
         let followed = done < batches.len();
-        let command = bulk::command(collection, settings, &mut statements, batch, followed)?;
+        let mut command = bulk::command(collection, settings, &mut statements, batch, followed)?;
         let acknowledged = command.acknowledged;
-        let reply = match client.run_as_part_of(operation_id, command).await {
+        // pitfall 19
+        command.session = session.take().filter(|_| acknowledged);
+        let mut reply = match client.run_as_part_of(operation_id, command).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };
+        session = reply.session.take();
         if !acknowledged {
             tally.count_unanswered(&mut statements, batch);
         } else if let Err(error) = tally.count(&mut statements, batch, settings.ordered, &reply) {

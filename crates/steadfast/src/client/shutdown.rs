@@ -1,8 +1,17 @@
 //! Ending a client in good order.
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use bson::{RawArrayBuf, raw::cstr};
+use steadfast_core::read_preference::ReadPreference;
 
 use super::Client;
+use crate::command::{Command, Kind, Target};
+
+/// How long the servers may take to hear that sessions are not needed any more.
+const END_SESSIONS_LIMIT: Duration = Duration::from_secs(1);
+/// How many sessions one command may end.
+const SESSIONS_IN_A_COMMAND: usize = 10_000;
 
 impl Client {
     /// Ends the client: lets no new operation begin, waits for those under way, then closes all
@@ -39,8 +48,27 @@ impl Shutdown {
         inner.activity.close();
         if !self.immediate {
             inner.activity.idle().await;
+            // Those who cannot be told forget their sessions by themselves.
+            drop(tokio::time::timeout(END_SESSIONS_LIMIT, end_sessions(&self.client)).await);
         }
         inner.topology.close();
+    }
+}
+
+/// Tells the servers that the sessions at rest will not be used again. Errors are of no interest.
+async fn end_sessions(client: &Client) {
+    let ids = client.sessions().drain();
+    for ids in ids.chunks(SESSIONS_IN_A_COMMAND) {
+        let mut array = RawArrayBuf::new();
+        for id in ids {
+            array.push(id.clone());
+        }
+        let target = Target::Read(ReadPreference::primary_preferred(None).into());
+        let admin = Arc::from("admin");
+        let command = Command::new(cstr!("endSessions"), array, &admin, target, Kind::Generic);
+        if client.carry_out(client.begin_operation(), command).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -19,6 +19,12 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) sequence: Option<&'a Sequence>,
     /// What to tell the server of the read preference.
     pub(crate) read_preference: Option<&'a ReadPreference>,
+    /// The session it runs in.
+    pub(crate) lsid: Option<&'a RawDocument>,
+    /// The number that, with the session, names the write.
+    pub(crate) txn_number: Option<i64>,
+    /// The deployment's own time, to be passed on.
+    pub(crate) cluster_time: Option<&'a RawDocument>,
     /// The version of the interface to hold the server to.
     pub(crate) server_api: Option<&'a ServerApi>,
     /// False if the server is not to reply.
@@ -36,19 +42,22 @@ impl<'a> Outgoing<'a> {
             body,
             sequence: None,
             read_preference: None,
+            lsid: None,
+            txn_number: None,
+            cluster_time: None,
             server_api: None,
             acknowledged: true,
             exhaust_allowed: false,
         }
     }
 
-    /// Appends the message to `out`.
+    /// Appends the message to `out`, and returns how long it is before compression.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
         request_id: i32,
         compressor: Option<Compressor>,
-    ) -> Result<(), WireError> {
+    ) -> Result<usize, WireError> {
         let flags = if !self.acknowledged {
             MsgFlags::MORE_TO_COME
         } else if self.exhaust_allowed {
@@ -58,8 +67,8 @@ impl<'a> Outgoing<'a> {
         };
         if let Some(compressor) = compressor.filter(|_| may_compress(self.name)) {
             let mut plain = Vec::new();
-            self.write_plain(&mut plain, request_id, flags)?;
-            return compress(&plain, compressor, out).map(drop);
+            let length = self.write_plain(&mut plain, request_id, flags)?;
+            return compress(&plain, compressor, out).map(|_| length);
         }
         self.write_plain(out, request_id, flags)
     }
@@ -69,25 +78,33 @@ impl<'a> Outgoing<'a> {
         out: &mut Vec<u8>,
         request_id: i32,
         flags: MsgFlags,
-    ) -> Result<(), WireError> {
+    ) -> Result<usize, WireError> {
         let mut message = MessageWriter::request(out, request_id, flags);
         let mut body = message.body();
         body.append_elements_of(self.body);
         self.append_extras(&mut body)?;
         match self.sequence {
-            None => message.finish()?,
+            None => message.finish(),
             Some(sequence) => {
                 let mut documents = message.start_sequence(sequence.identifier.as_str())?;
                 documents.push_encoded(&sequence.documents)?;
-                documents.finish()?
+                documents.finish()
             }
-        };
-        Ok(())
+        }
     }
 
     /// Appends what is not the command's own.
     fn append_extras(&self, body: &mut steadfast_wire::Elements<'_>) -> Result<(), WireError> {
         body.append_str("$db", self.database)?;
+        if let Some(lsid) = self.lsid {
+            body.append_document("lsid", lsid)?;
+        }
+        if let Some(number) = self.txn_number {
+            body.append_i64("txnNumber", number)?;
+        }
+        if let Some(time) = self.cluster_time {
+            body.append_document("$clusterTime", time)?;
+        }
         if let Some(preference) = self.read_preference {
             let document = bson::RawDocumentBuf::try_from(&preference.to_document())
                 .expect("a read preference has no NUL in its keys");

@@ -6,6 +6,7 @@
 
 use std::{
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -23,6 +24,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     error::{Error, ErrorKind, Result},
+    session::Session,
 };
 
 /// How long a `killCursors` may take, and so how long at most a shutdown waits for one.
@@ -36,6 +38,9 @@ type Answer = oneshot::Receiver<Result<Reply>>;
 pub(super) struct RawCursor {
     client: Client,
     home: Home,
+    /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
+    /// (pitfall 20).
+    session: Option<Arc<Session>>,
     progress: Progress,
     current: Option<Bytes>,
     answer: Option<Answer>,
@@ -65,6 +70,7 @@ impl RawCursor {
         let mut cursor = Self {
             client: client.clone(),
             home: Home { server: reply.server, connection: Pinned::new(reply.pinned) },
+            session: reply.session,
             progress,
             current: None,
             answer: None,
@@ -142,7 +148,8 @@ impl RawCursor {
                 if self.home.connection.is_broken() {
                     return Poll::Ready(Err(lost_connection()));
                 }
-                let command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
+                let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
+                command.session.clone_from(&self.session);
                 none.insert(ask(&self.client, command))
             }
         };
@@ -165,10 +172,11 @@ impl RawCursor {
         Ok(())
     }
 
-    /// A connection is not kept longer than the server keeps the cursor.
+    /// Connection and session are not kept longer than the server keeps the cursor.
     fn release_if_exhausted(&mut self) {
         if !self.progress.is_open() {
             self.home.connection = Pinned::default();
+            self.session = None;
         }
     }
 
@@ -182,6 +190,7 @@ impl RawCursor {
         if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
             let _ = self.progress.close();
             self.home.connection = Pinned::default();
+            self.session = None;
         } else {
             self.close();
         }
@@ -193,7 +202,9 @@ impl RawCursor {
     fn close(&mut self) {
         let connection = std::mem::take(&mut self.home.connection);
         let answer = self.answer.take();
+        let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
+        let kill = move |target| Command { session, ..kill(target) };
         let home = Home { server: self.home.server.clone(), connection };
         let client = self.client.clone();
         match answer {

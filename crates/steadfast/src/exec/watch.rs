@@ -132,6 +132,14 @@ impl Outgoing<'_> {
             document.insert(sequence.identifier.as_str(), documents.collect::<Vec<_>>());
         }
         document.insert("$db", self.database);
+        for (key, value) in [("lsid", self.lsid), ("$clusterTime", self.cluster_time)] {
+            if let Some(Ok(value)) = value.map(Document::try_from) {
+                document.insert(key, value);
+            }
+        }
+        if let Some(number) = self.txn_number {
+            document.insert("txnNumber", number);
+        }
         if let Some(preference) = self.read_preference {
             document.insert("$readPreference", preference.to_document());
         }

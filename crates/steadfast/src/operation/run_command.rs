@@ -61,6 +61,8 @@ fn own(
         target: Target::Read(criteria.unwrap_or_default()),
         kind: Kind::Generic,
         acknowledged: true,
+        takes_read_concern: false,
+        session: None,
     })
 }
 

@@ -13,7 +13,7 @@ use crate::action::Aggregate;
 
 options! {
     /// How [`aggregate`](crate::Collection::aggregate) runs its pipeline.
-    pub struct AggregateOptions, AggregateOptionsBuilder, for ['a, T] Aggregate<'a, T> {
+    pub struct AggregateOptions, AggregateOptionsBuilder, for ['a, S, T] Aggregate<'a, S, T> {
         /// Whether the server may keep on disk what does not fit into its memory.
         allow_disk_use: bool,
         /// How many documents come at a time.

@@ -114,11 +114,10 @@ client_options! {
     read_concern: ReadConcern,
     /// The name of the replica set. A server of another is not used.
     repl_set_name: String,
-    /// Whether reads that failed may be tried again. True by default; without effect as long as
-    /// this version of the driver does not retry.
+    /// Whether reads that failed for a passing reason are tried once more. True by default.
     retry_reads: bool,
-    /// Whether writes that failed may be tried again. True by default; without effect as long as
-    /// this version of the driver does not retry.
+    /// Whether writes that failed for a passing reason are tried once more, under the same
+    /// transaction id, so that they are applied at most once. True by default.
     retry_writes: bool,
     /// Which servers reads go to, unless a database, a collection or an action says otherwise.
     selection_criteria: SelectionCriteria,

@@ -6,7 +6,7 @@
 /// command, so a field that is no field of the command is marked `#[serde(skip)]`. An action that
 /// takes them has a field `options: Option<TheOptions>`.
 ///
-/// ```ignore
+/// ```text
 /// options! {
 ///     /// How to sing.
 ///     pub struct SingOptions, SingOptionsBuilder, for ['a] Sing<'a> {

@@ -10,7 +10,7 @@ use crate::action::{Find, FindOne};
 
 options! {
     /// How [`find`](crate::Collection::find) finds.
-    pub struct FindOptions, FindOptionsBuilder, for ['a, T: Send + Sync] Find<'a, T> {
+    pub struct FindOptions, FindOptionsBuilder, for ['a, T: Send + Sync, S] Find<'a, T, S> {
         /// Whether the server may sort on disk what does not fit into its memory.
         allow_disk_use: bool,
         /// Whether a sharded cluster with shards down answers with what the others have.

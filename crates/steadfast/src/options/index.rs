@@ -43,7 +43,7 @@ options! {
 
 options! {
     /// How [`list_indexes`](crate::Collection::list_indexes) lists.
-    pub struct ListIndexesOptions, ListIndexesOptionsBuilder, for ['a, M] ListIndexes<'a, M> {
+    pub struct ListIndexesOptions, ListIndexesOptionsBuilder, for ['a, M, S] ListIndexes<'a, M, S> {
         /// How long the server may work on it.
         #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
         max_time: Duration,

@@ -20,7 +20,7 @@ options! {
 options! {
     /// How [`list_collections`](crate::Database::list_collections) lists.
     pub struct ListCollectionsOptions, ListCollectionsOptionsBuilder,
-        for ['a, M] ListCollections<'a, M>
+        for ['a, M, S] ListCollections<'a, M, S>
     {
         /// How many come at a time.
         #[serde(skip_serializing)]

@@ -22,7 +22,7 @@ options! {
     /// How [`run_cursor_command`](crate::Database::run_cursor_command) runs a command, and how the
     /// cursor asks for more.
     pub struct RunCursorCommandOptions, RunCursorCommandOptionsBuilder,
-        for ['a] RunCursorCommand<'a>
+        for ['a, S] RunCursorCommand<'a, S>
     {
         /// Which servers it may go to; by default the primary. The database's own setting does not
         /// count here.

@@ -18,7 +18,7 @@ options! {
 options! {
     /// How [`list_search_indexes`](crate::Collection::list_search_indexes) works.
     pub struct ListSearchIndexOptions, ListSearchIndexOptionsBuilder,
-        for ['a] ListSearchIndexes<'a> {}
+        for ['a, S] ListSearchIndexes<'a, S> {}
 }
 
 options! {

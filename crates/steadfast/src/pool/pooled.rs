@@ -91,10 +91,8 @@ impl Drop for PooledConnection {
         let Some(conn) = self.conn.take() else { return };
         if conn.payload.is_clean() {
             check_in(&self.pool, conn);
-        } else if conn.payload.awaits_reply()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(drain(Arc::clone(&self.pool), conn));
+        } else if conn.payload.awaits_reply() {
+            self.pool.establisher.spawn(drain(Arc::clone(&self.pool), conn));
         } else {
             discard(&self.pool, conn, ConnectionClosedReason::Error, None);
         }

@@ -1,12 +1,17 @@
 //! Waiting for a connection.
 
-use std::{sync::Arc, time::Instant};
+use std::{io, sync::Arc, time::Instant};
 
 use steadfast_core::pool::{Abandonment, WaiterId};
 use tokio::sync::oneshot;
 
 use super::{Answer, Pool, PooledConnection};
 use crate::error::{Error, Result};
+
+/// No connection came free in time. A kind of its own, since it says nothing of the network.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WaitQueueTimeout(String);
 
 /// A place in a pool's queue. Dropping it gives the place up.
 pub(super) struct Wait<'a> {
@@ -51,12 +56,13 @@ impl<'a> Wait<'a> {
 
     fn too_late(&self, limit: std::time::Duration) -> Error {
         let counts = self.pool.counts();
-        Error::timed_out(format!(
+        let text = format!(
             "no connection came free within waitQueueTimeoutMS ({limit:?}): of {} connections {} \
              are in use and {} being opened",
             counts.total, counts.in_use, counts.pending
-        ))
-        .with_server(&self.pool.address)
+        );
+        let error = io::Error::new(io::ErrorKind::TimedOut, WaitQueueTimeout(text));
+        Error::from(error).with_server(&self.pool.address)
     }
 
     fn leave(&mut self, why: Abandonment) {

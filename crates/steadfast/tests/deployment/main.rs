@@ -2,8 +2,12 @@
 
 #![allow(missing_docs)]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod dropped_futures;
 mod reads;
 mod secured;
+mod sessions;
 mod tour;
 mod writes;

@@ -9,8 +9,8 @@ use super::{Batch, Statements};
 use crate::{
     command::Reply,
     error::{
-        BulkWriteError, Error, ErrorKind, IndexedWriteError, InsertManyError, Result,
-        WriteConcernError, WriteError,
+        BulkWriteError, Error, ErrorKind, History, IndexedWriteError, InsertManyError,
+        RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::write::{Verb, WriteReply},
     refusal::labels,
@@ -26,6 +26,8 @@ pub(crate) struct Tally {
     labels: Vec<String>,
     /// The last reply that told of an error, and whose it was.
     told: Option<(RawDocumentBuf, ServerAddress)>,
+    /// The attempts at the batches that were answered with errors.
+    history: Option<History>,
     /// Whether a server said of any write that it carried it out.
     carried_out: bool,
 }
@@ -41,7 +43,14 @@ impl Tally {
     ) -> Result<()> {
         let server = &reply.server.address;
         self.count_body(statements, batch, ordered, reply.body(), server)
-            .map_err(|error| error.with_server(server))
+            .map_err(|error| reply.blame(error))?;
+        if reply.labelled_retryable {
+            self.labels.push(RETRYABLE_WRITE_ERROR.to_owned());
+        }
+        if let Some(history) = &reply.history {
+            self.history.get_or_insert_default().append(history);
+        }
+        Ok(())
     }
 
     pub(super) fn count_body(
@@ -149,7 +158,8 @@ impl Tally {
             None if !has_errors => Ok(None),
             broken => {
                 let (labels, told) = (std::mem::take(&mut self.labels), self.told.take());
-                Ok(Some(Evidence { labels, told, broken }))
+                let history = self.history.take();
+                Ok(Some(Evidence { labels, told, history, broken }))
             }
         }
     }
@@ -159,6 +169,7 @@ impl Tally {
 struct Evidence {
     labels: Vec<String>,
     told: Option<(RawDocumentBuf, ServerAddress)>,
+    history: Option<History>,
     broken: Option<Error>,
 }
 
@@ -167,6 +178,10 @@ impl Evidence {
         let mut error = Error::new(kind);
         for label in self.labels {
             error.add_label(label);
+        }
+        if let Some(mut history) = self.history {
+            history.attempts.extend_from_slice(self.broken.as_ref().map_or(&[], Error::attempts));
+            error = error.with_history(history);
         }
         if let Some(broken) = self.broken {
             if let Some(server) = broken.server_address() {

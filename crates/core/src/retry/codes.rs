@@ -1,0 +1,90 @@
+//! The server's error codes, by what they mean for sending again and for what was written.
+
+const HOST_UNREACHABLE: i32 = 6;
+const HOST_NOT_FOUND: i32 = 7;
+const NETWORK_TIMEOUT: i32 = 89;
+const SHUTDOWN_IN_PROGRESS: i32 = 91;
+const READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET: i32 = 134;
+const PRIMARY_STEPPED_DOWN: i32 = 189;
+const EXCEEDED_TIME_LIMIT: i32 = 262;
+const SOCKET_EXCEPTION: i32 = 9001;
+const NOT_WRITABLE_PRIMARY: i32 = 10107;
+const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
+const INTERRUPTED_DUE_TO_REPL_STATE_CHANGE: i32 = 11602;
+const NOT_PRIMARY_NO_SECONDARY_OK: i32 = 13435;
+const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
+
+/// `IllegalOperation`.
+pub(super) const ILLEGAL_OPERATION: i32 = 20;
+
+/// The codes of the retryable writes specification.
+pub(super) fn is_retryable_write(code: i32) -> bool {
+    matches!(
+        code,
+        HOST_UNREACHABLE
+            | HOST_NOT_FOUND
+            | NETWORK_TIMEOUT
+            | SHUTDOWN_IN_PROGRESS
+            | PRIMARY_STEPPED_DOWN
+            | EXCEEDED_TIME_LIMIT
+            | SOCKET_EXCEPTION
+            | NOT_WRITABLE_PRIMARY
+            | INTERRUPTED_AT_SHUTDOWN
+            | INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
+            | NOT_PRIMARY_NO_SECONDARY_OK
+            | NOT_PRIMARY_OR_SECONDARY
+    )
+}
+
+/// The codes of the retryable reads specification.
+pub(super) fn is_retryable_read(code: i32) -> bool {
+    is_retryable_write(code) || code == READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET
+}
+
+/// Codes that a server gives after it has looked into the session's record: had the write been
+/// applied before, it would have answered from the record instead.
+pub(super) fn is_after_session_record(code: i32) -> bool {
+    // DocumentValidationFailure, and the three of DuplicateKey.
+    matches!(code, 121 | 11000 | 11001 | 12582)
+}
+
+/// Codes that a server gives before it begins to carry a command out.
+pub(super) fn is_before_execution(code: i32) -> bool {
+    matches!(
+        code,
+        9 // FailedToParse
+        | 13 // Unauthorized
+        | 59 // CommandNotFound
+        | 72 // InvalidOptions
+        | 73 // InvalidNamespace
+        | 322 // APIVersionError
+        | 323 // APIStrictError
+        | 462 // IngressRequestRateLimitExceeded
+        | 40415 // an unknown field
+    )
+}
+
+/// Codes of one that carries a write out itself, by which it was interrupted or cannot tell, so
+/// that the write may have been done.
+pub(super) fn is_ambiguous(code: i32) -> bool {
+    match code {
+        // Refused at the door, or before the only document was touched.
+        NOT_WRITABLE_PRIMARY | NOT_PRIMARY_NO_SECONDARY_OK => false,
+        code if is_retryable_write(code) => true,
+        0 // no code at all
+        | 1 // InternalError
+        | 8 // UnknownError
+        | 50 // MaxTimeMSExpired
+        | 64 // WriteConcernTimeout, were it ever the whole command's
+        | 202 // NetworkInterfaceExceededTimeLimit
+        | 217 // IncompleteTransactionHistory
+        | 225 // TransactionTooOld
+        | 237 // CursorKilled
+        | 279 // ClientDisconnect
+        | 290 // TransactionExceededLifetimeLimitSeconds
+        | 11601 // Interrupted
+        | 46841 // ClientMarkedKilled
+        => true,
+        _ => false,
+    }
+}

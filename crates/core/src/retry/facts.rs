@@ -1,0 +1,253 @@
+//! The facts that retrying is decided by: the command, the server, the failure.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
+    TRANSIENT_TRANSACTION_ERROR,
+};
+use crate::{
+    address::ServerAddress,
+    description::{ServerDescription, ServerType},
+};
+
+/// The wire version of MongoDB 3.6, the first with retryable writes.
+const RETRYABLE_WRITES_WIRE_VERSION: i32 = 6;
+/// The wire version of MongoDB 4.4, the first whose servers label their errors themselves.
+const LABELLING_WIRE_VERSION: i32 = 9;
+
+/// The client's options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// The option `retryWrites`.
+    pub retry_writes: bool,
+    /// The option `retryReads`.
+    pub retry_reads: bool,
+}
+
+/// Both are on unless an application says otherwise.
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self { retry_writes: true, retry_reads: true }
+    }
+}
+
+/// What a command does, and so what sending it twice would mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It reads.
+    Read,
+    /// It writes, and the server can recognise it when it comes twice.
+    RecognisableWrite,
+    /// It writes, and twice sent may be twice done.
+    Write,
+    /// The user's own command, of which nothing is known.
+    Generic,
+    /// It moves a cursor on.
+    GetMore,
+    /// It commits or aborts a transaction, by whose number the server recognises it.
+    EndTransaction,
+}
+
+impl Kind {
+    /// Whether sending it again is safe only because the server keeps a record of the session.
+    pub(super) fn needs_session_record(self) -> bool {
+        match self {
+            Self::RecognisableWrite | Self::EndTransaction => true,
+            Self::Read | Self::Write | Self::Generic | Self::GetMore => false,
+        }
+    }
+
+    /// Whether it may change something.
+    pub(super) fn may_write(self) -> bool {
+        match self {
+            Self::RecognisableWrite | Self::Write | Self::Generic | Self::EndTransaction => true,
+            Self::Read | Self::GetMore => false,
+        }
+    }
+}
+
+/// A command, as far as retrying is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What it does.
+    pub kind: Kind,
+    /// Whether it is part of a transaction.
+    pub in_transaction: bool,
+    /// False for a write with `w: 0`.
+    pub acknowledged: bool,
+    /// Whether it has a single statement that can change one document at most, and so is done
+    /// either wholly or not at all.
+    pub one_document: bool,
+    /// When the call has to end.
+    pub deadline: Option<Instant>,
+}
+
+impl Operation {
+    /// A command outside of transactions, acknowledged, without a deadline, that may change more
+    /// than one document.
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            in_transaction: false,
+            acknowledged: true,
+            one_document: false,
+            deadline: None,
+        }
+    }
+
+    /// Whether the specification of retryable writes speaks of it, whichever server it goes to.
+    pub(super) fn is_retryable_write(&self, settings: RetrySettings) -> bool {
+        match self.kind {
+            // The transactions specification: even if `retryWrites` is off.
+            Kind::EndTransaction => true,
+            Kind::RecognisableWrite => {
+                settings.retry_writes && !self.in_transaction && self.acknowledged
+            }
+            Kind::Read | Kind::Write | Kind::Generic | Kind::GetMore => false,
+        }
+    }
+}
+
+/// A server, as far as retrying is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// Where it is.
+    pub address: ServerAddress,
+    /// What it is.
+    pub server_type: ServerType,
+    /// The highest wire version it speaks.
+    pub max_wire_version: i32,
+    /// For how long it remembers an unused session.
+    pub logical_session_timeout: Option<Duration>,
+}
+
+impl From<&ServerDescription> for ServerFacts {
+    fn from(server: &ServerDescription) -> Self {
+        Self {
+            address: server.address.clone(),
+            server_type: server.server_type,
+            max_wire_version: server.max_wire_version,
+            logical_session_timeout: server.logical_session_timeout,
+        }
+    }
+}
+
+impl ServerFacts {
+    /// Whether it recognises a write that comes twice.
+    pub fn supports_retryable_writes(&self) -> bool {
+        match self.server_type {
+            // A balancer says nothing of itself; what can stand behind one has sessions.
+            ServerType::LoadBalancer => true,
+            ServerType::Standalone => false,
+            ServerType::Mongos
+            | ServerType::RsPrimary
+            | ServerType::RsSecondary
+            | ServerType::RsArbiter
+            | ServerType::RsOther
+            | ServerType::RsGhost
+            | ServerType::Unknown => {
+                self.max_wire_version >= RETRYABLE_WRITES_WIRE_VERSION
+                    && self.logical_session_timeout.is_some()
+            }
+        }
+    }
+
+    /// Whether it passes commands on to others.
+    pub(super) fn is_router(&self) -> bool {
+        matches!(self.server_type, ServerType::Mongos | ServerType::LoadBalancer)
+    }
+
+    /// Whether it puts the labels of retryable writes on its errors itself.
+    pub(super) fn labels_its_errors(&self) -> bool {
+        self.server_type == ServerType::LoadBalancer
+            || self.max_wire_version >= LABELLING_WIRE_VERSION
+    }
+}
+
+/// An attempt that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// How far it had come.
+    pub phase: Phase,
+    /// What failed.
+    pub cause: Cause<'a>,
+    /// The labels of the error: those at the top of the reply, and those of the driver.
+    pub labels: Labels,
+}
+
+/// How far an attempt had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Not a byte of the command was sent: a connection was being checked out, made or
+    /// authenticated, or the message was being put together.
+    BeforeSending,
+    /// Some of it may have been sent.
+    Sending,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause<'a> {
+    /// The connection: while it was made, or while the command was under way.
+    Network {
+        /// Whether it was us who stopped waiting: nothing came in time, or the pool interrupted
+        /// its connections. The server may still be at it then.
+        ended_by_us: bool,
+    },
+    /// The pool was cleared while the command waited for a connection.
+    PoolCleared,
+    /// The server refused the command, or a step of the handshake, as a whole.
+    Refused {
+        /// The code at the top of the reply; 0 if there was none.
+        code: i32,
+        /// What the server said.
+        message: &'a str,
+    },
+    /// The reply lists statements that failed, perhaps beside a write concern error.
+    WriteErrors {
+        /// The code of each.
+        codes: &'a [i32],
+        /// Whether the reply tells of a statement that was carried out.
+        any_applied: bool,
+    },
+    /// The reply's only error is that of the write concern.
+    WriteConcern {
+        /// Its code.
+        code: i32,
+    },
+    /// The reply cannot be understood.
+    UnreadableReply,
+    /// Something on our side: no connection in time, a message too large, a client shut down.
+    Driver,
+}
+
+/// The labels that decisions go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Labels {
+    /// [`RETRYABLE_WRITE_ERROR`].
+    pub retryable_write: bool,
+    /// [`NO_WRITES_PERFORMED`].
+    pub no_writes_performed: bool,
+    /// [`SYSTEM_OVERLOADED_ERROR`].
+    pub system_overloaded: bool,
+    /// [`TRANSIENT_TRANSACTION_ERROR`].
+    pub transient_transaction: bool,
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Labels {
+    fn from_iter<I: IntoIterator<Item = S>>(labels: I) -> Self {
+        let mut known = Self::default();
+        for label in labels {
+            match label.as_ref() {
+                RETRYABLE_WRITE_ERROR => known.retryable_write = true,
+                NO_WRITES_PERFORMED => known.no_writes_performed = true,
+                SYSTEM_OVERLOADED_ERROR => known.system_overloaded = true,
+                TRANSIENT_TRANSACTION_ERROR => known.transient_transaction = true,
+                _ => {}
+            }
+        }
+        known
+    }
+}

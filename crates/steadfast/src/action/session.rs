@@ -1,0 +1,81 @@
+//! In whose session an action runs that gives a cursor: its own, or the application's.
+
+use std::sync::Arc;
+
+use crate::{
+    Client, ClientSession, Cursor, SessionCursor, command::Command, cursor::More, error::Result,
+    session::Session,
+};
+
+/// Marks an action that runs in a session of its own.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ImplicitSession;
+
+/// Marks an action that runs in a session of the application's.
+#[derive(Debug)]
+pub struct ExplicitSession<'a>(&'a mut ClientSession);
+
+impl<'a> ExplicitSession<'a> {
+    pub(super) fn new(session: &'a mut ClientSession) -> Self {
+        Self(session)
+    }
+}
+
+/// What opens cursors of its kind.
+pub(super) trait Opens: Sized {
+    /// The cursor that an application gets.
+    type Cursor<T>;
+
+    /// The session for the command, if it is not to have its own.
+    fn share(&self, client: &Client) -> Result<Option<Arc<Session>>>;
+
+    /// The cursor as the application gets it.
+    fn keep<T>(self, cursor: Cursor<T>) -> Self::Cursor<T>;
+
+    /// Runs the command that makes a cursor, for the application.
+    async fn open<T>(
+        self,
+        client: &Client,
+        command: Command,
+        more: More,
+    ) -> Result<Self::Cursor<T>> {
+        let cursor = self.open_within(client, command, more).await?;
+        Ok(self.keep(cursor))
+    }
+
+    /// Runs the command that makes a cursor, to be read by the action itself.
+    async fn open_within<T>(
+        &self,
+        client: &Client,
+        command: Command,
+        more: More,
+    ) -> Result<Cursor<T>> {
+        let command = Command { session: self.share(client)?, ..command };
+        Cursor::open(client, command, more).await
+    }
+}
+
+impl Opens for ImplicitSession {
+    type Cursor<T> = Cursor<T>;
+
+    fn share(&self, _client: &Client) -> Result<Option<Arc<Session>>> {
+        Ok(None)
+    }
+
+    fn keep<T>(self, cursor: Cursor<T>) -> Cursor<T> {
+        cursor
+    }
+}
+
+impl Opens for ExplicitSession<'_> {
+    type Cursor<T> = SessionCursor<T>;
+
+    fn share(&self, client: &Client) -> Result<Option<Arc<Session>>> {
+        self.0.share(client).map(Some)
+    }
+
+    fn keep<T>(self, cursor: Cursor<T>) -> SessionCursor<T> {
+        SessionCursor::new(cursor, self.0)
+    }
+}

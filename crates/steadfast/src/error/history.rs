@@ -1,0 +1,131 @@
+//! What went before an error: the attempts that were made, and what became of the write.
+
+use std::time::Duration;
+
+use steadfast_core::{address::ServerAddress, retry::Outcome};
+
+use super::{Error, ErrorKind, WriteFailure};
+
+/// One attempt at a command that failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// The server it went to.
+    pub server: ServerAddress,
+    /// The driver's number for the connection; none if there was none.
+    pub connection: Option<u32>,
+    /// The number of the request; none if nothing was sent.
+    pub request_id: Option<i32>,
+    /// The labels of its error.
+    pub labels: Vec<String>,
+    /// How long was waited before it.
+    pub backoff: Duration,
+    /// How long it took, the selection of the server included.
+    pub duration: Duration,
+}
+
+/// The attempts of a command, and what they came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) outcome: Outcome,
+    pub(crate) attempts: Vec<Attempt>,
+}
+
+impl History {
+    /// Adds the attempts of a later command of the same operation.
+    pub(crate) fn append(&mut self, later: &Self) {
+        self.outcome = self.outcome.max(later.outcome);
+        self.attempts.extend_from_slice(&later.attempts);
+    }
+}
+
+impl Error {
+    /// What became of the write: whether it was sent, and whether it was applied.
+    ///
+    /// ```
+    /// use steadfast::error::{Error, Outcome};
+    ///
+    /// fn may_repeat(error: &Error) -> bool {
+    ///     error.outcome().is_certainly_not_applied()
+    /// }
+    ///
+    /// fn explain(error: &Error) -> &'static str {
+    ///     match error.outcome() {
+    ///         Outcome::NotSent => "no server has seen it",
+    ///         Outcome::NotApplied => "it was refused, and nothing was written",
+    ///         Outcome::MaybeApplied => "it was applied, or part of it, or not at all",
+    ///         Outcome::AppliedNotDurable => "it was applied, but may yet be undone by a failover",
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The rules are written on [`Outcome`]. Of a batch (`insert_many`, `bulk_write`) it tells of
+    /// the whole: [`MaybeApplied`](Outcome::MaybeApplied) if a part was applied, or may have been;
+    /// the error's kind then holds what is known of each part.
+    pub fn outcome(&self) -> Outcome {
+        match &*self.kind {
+            ErrorKind::InsertMany(error) => self.of_batch(
+                !error.inserted_ids.is_empty(),
+                error.write_errors.is_some(),
+                error.write_concern_error.is_some(),
+            ),
+            ErrorKind::BulkWrite(error) => self.of_batch(
+                error.partial_result.is_some(),
+                !error.write_errors.is_empty(),
+                !error.write_concern_errors.is_empty(),
+            ),
+            _ => match self.history() {
+                Some(history) => history.outcome,
+                None => self.without_history(),
+            },
+        }
+    }
+
+    /// The attempts at the command that failed, or of a batch at the commands, in order. Empty if it
+    /// never came to one.
+    pub fn attempts(&self) -> &[Attempt] {
+        match self.history() {
+            Some(history) => &history.attempts,
+            None => self.end_of_batch().map_or(&[], Error::attempts),
+        }
+    }
+
+    fn of_batch(&self, any_applied: bool, any_refused: bool, not_durable: bool) -> Outcome {
+        let end = self.end_of_batch().map(Error::outcome);
+        // Of the batches that were answered with errors.
+        let answered = self.history().map(|history| history.outcome);
+        match (end, any_applied) {
+            (Some(Outcome::MaybeApplied | Outcome::AppliedNotDurable), _) | (Some(_), true) => {
+                Outcome::MaybeApplied
+            }
+            (Some(end), false) => end.max(answered.unwrap_or_default()).min(Outcome::MaybeApplied),
+            (None, true) if any_refused || !not_durable => Outcome::MaybeApplied,
+            (None, true) => Outcome::AppliedNotDurable,
+            (None, false) => answered.unwrap_or(Outcome::NotApplied),
+        }
+    }
+
+    /// Of an error that no command led to, or that was read from a reply at the first attempt.
+    fn without_history(&self) -> Outcome {
+        match &*self.kind {
+            ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::AppliedNotDurable,
+            ErrorKind::Write(WriteFailure::WriteError(_)) => Outcome::NotApplied,
+            // The reply of a command that succeeded could not be read.
+            ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_)
+                if self.server_address().is_some() =>
+            {
+                Outcome::MaybeApplied
+            }
+            _ => Outcome::NotSent,
+        }
+    }
+
+    fn history(&self) -> Option<&History> {
+        self.details.as_ref()?.history.as_ref()
+    }
+
+    pub(crate) fn with_history(mut self, history: History) -> Self {
+        self.details_mut().history = Some(history);
+        self
+    }
+}

@@ -1,0 +1,184 @@
+//! What is remembered of the attempts of a command that failed, and what a caller gets in the end.
+
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bson::{RawBsonRef, RawDocument};
+use steadfast_core::retry::{Cause, Failure, GiveUp, Labels, Phase, Raise};
+
+use crate::{
+    command::Reply,
+    error::{Attempt, Error, ErrorKind, History, Result},
+    refusal,
+    topology::Server,
+};
+
+/// The attempts of one command that failed.
+#[derive(Default)]
+pub(super) struct Attempts {
+    endings: Vec<Ending>,
+    records: Vec<Attempt>,
+}
+
+/// How an attempt ended that failed.
+enum Ending {
+    /// With an error.
+    Error(Error),
+    /// With a reply that is for the operation to read: it tells of writes that failed, or are not
+    /// durable.
+    Reply(Box<Reply>),
+}
+
+/// An attempt under way.
+pub(super) struct Current {
+    pub(super) began: Instant,
+    pub(super) server: Arc<Server>,
+    pub(super) connection: Option<u32>,
+    pub(super) request_id: Option<i32>,
+}
+
+impl Current {
+    pub(super) fn new(began: Instant, server: &Arc<Server>) -> Self {
+        Self { began, server: Arc::clone(server), connection: None, request_id: None }
+    }
+}
+
+impl Attempts {
+    pub(super) fn add_error(&mut self, current: Current, error: Error) {
+        self.records.push(record(current, error.labels().iter().cloned().collect()));
+        self.endings.push(Ending::Error(error));
+    }
+
+    pub(super) fn add_reply(&mut self, current: Current, reply: Reply) {
+        self.records.push(record(current, refusal::labels(reply.body())));
+        self.endings.push(Ending::Reply(Box::new(reply)));
+    }
+
+    /// Why the latest attempt failed, in words.
+    pub(super) fn latest(&self) -> String {
+        match self.endings.last() {
+            Some(Ending::Error(error)) => error.to_string(),
+            Some(Ending::Reply(reply)) => format!("{:?}", reply.body().get("writeConcernError")),
+            None => String::new(),
+        }
+    }
+
+    /// Hands over what the retry machine chose to raise. `selection` is the error of the selection
+    /// that failed, if one did.
+    pub(super) fn raise(mut self, give_up: GiveUp, selection: Option<Error>) -> Result<Reply> {
+        let history = History { outcome: give_up.outcome, attempts: self.records };
+        let ending = match give_up.raise {
+            Raise::Selection => None,
+            Raise::Attempt(index) => {
+                (index < self.endings.len()).then(|| self.endings.swap_remove(index))
+            }
+        };
+        match ending {
+            Some(Ending::Reply(mut reply)) => {
+                reply.history = Some(Box::new(history));
+                Ok(*reply)
+            }
+            Some(Ending::Error(error)) => {
+                Err(reworded(error, give_up.message).with_history(history))
+            }
+            None => Err(selection
+                .unwrap_or_else(|| {
+                    let message = "an attempt that failed without an error".to_owned();
+                    Error::new(ErrorKind::Internal { message })
+                })
+                .with_history(history)),
+        }
+    }
+}
+
+fn record(current: Current, labels: Vec<String>) -> Attempt {
+    Attempt {
+        server: current.server.address.clone(),
+        connection: current.connection,
+        request_id: current.request_id,
+        labels,
+        backoff: Duration::ZERO,
+        duration: current.began.elapsed(),
+    }
+}
+
+/// Puts something that can be acted on in place of the server's words.
+fn reworded(mut error: Error, message: Option<&'static str>) -> Error {
+    if let (Some(message), ErrorKind::Command(refused)) = (message, &mut *error.kind) {
+        refused.message = message.to_owned();
+    }
+    error
+}
+
+/// What an error tells the retry machine.
+pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
+    let cause = match &*error.kind {
+        ErrorKind::Io(_) if is_wait_for_connection(error, phase) => Cause::Driver,
+        ErrorKind::Io(broken) => Cause::Network { ended_by_us: is_ended_by_us(broken) },
+        ErrorKind::ConnectionPoolCleared { .. } => Cause::PoolCleared,
+        ErrorKind::Command(refused) => {
+            Cause::Refused { code: refused.code, message: &refused.message }
+        }
+        ErrorKind::InvalidResponse { .. } => Cause::UnreadableReply,
+        _ => Cause::Driver,
+    };
+    Failure { phase, cause, labels: error.labels().iter().collect() }
+}
+
+/// Whether it was the driver that stopped waiting, so that the server may still be at it.
+fn is_ended_by_us(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::ConnectionAborted)
+}
+
+/// Whether no connection came free in time, which says nothing of the network.
+fn is_wait_for_connection(error: &Error, phase: Phase) -> bool {
+    phase == Phase::BeforeSending && error.is_wait_queue_timeout()
+}
+
+/// What a reply that succeeded as a whole tells of writes that failed: the codes of the statements,
+/// and the code of the write concern.
+pub(super) struct Blemish {
+    codes: Vec<i32>,
+    any_applied: bool,
+    write_concern: Option<i32>,
+    labels: Labels,
+}
+
+impl Blemish {
+    /// None if the reply tells of no failure.
+    pub(super) fn of(reply: &RawDocument) -> Option<Self> {
+        let mut codes = Vec::new();
+        let (mut any_applied, mut write_concern) = (false, None);
+        for (key, value) in reply.iter().flatten() {
+            match (key.as_str(), value) {
+                ("writeErrors", RawBsonRef::Array(errors)) => {
+                    let errors = errors.into_iter().flatten();
+                    let code = |error: RawBsonRef<'_>| error.as_document()?.get_i32("code").ok();
+                    codes.extend(errors.map(|error| code(error).unwrap_or_default()));
+                }
+                ("writeConcernError", RawBsonRef::Document(error)) => {
+                    write_concern = Some(error.get_i32("code").unwrap_or_default());
+                }
+                ("n", RawBsonRef::Int32(count)) => any_applied = count > 0,
+                _ => {}
+            }
+        }
+        if codes.is_empty() && write_concern.is_none() {
+            return None;
+        }
+        let labels = refusal::labels(reply).iter().collect();
+        Some(Self { codes, any_applied, write_concern, labels })
+    }
+
+    /// What it tells the retry machine.
+    pub(super) fn failure(&self) -> Failure<'_> {
+        let cause = match self.write_concern {
+            Some(code) if self.codes.is_empty() => Cause::WriteConcern { code },
+            _ => Cause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
+        };
+        Failure { phase: Phase::Sending, cause, labels: self.labels }
+    }
+}

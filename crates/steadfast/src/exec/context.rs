@@ -1,0 +1,139 @@
+//! What a command says of its session and of the deployment's time, and what a reply says of them.
+
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
+use bytes::Bytes;
+use steadfast_core::cluster_time::ClusterTime;
+
+use crate::{
+    Client,
+    command::{Command, Target},
+    error::{Error, ErrorKind, Result},
+    pool::PooledConnection,
+    session::{ReadPoint, Session, Sessions},
+};
+
+/// The first wire version (of servers 5.0) with snapshot reads outside of transactions.
+const SNAPSHOT_READS: i32 = 13;
+
+/// What an attempt adds to its command on behalf of the session.
+#[derive(Default)]
+pub(super) struct Context {
+    pub(super) lsid: Option<RawDocumentBuf>,
+    pub(super) cluster_time: Option<Arc<ClusterTime>>,
+    /// The command's fields, if the session has a say in them.
+    pub(super) body: Option<RawDocumentBuf>,
+}
+
+impl Context {
+    /// What to add to a command that goes through this connection.
+    pub(super) fn of(
+        client: &Client,
+        command: &Command,
+        session: Option<&Session>,
+        connection: &PooledConnection,
+    ) -> Result<Self> {
+        let Some(session) = session else {
+            return Ok(Self { cluster_time: client.sessions().cluster_time(), ..Self::default() });
+        };
+        Ok(Self {
+            lsid: Some(session.id()),
+            cluster_time: session.cluster_time(),
+            body: read_concern(command, session, connection.hello.max_wire_version)?
+                .map(|concern| with_read_concern(&command.body, concern)),
+        })
+    }
+}
+
+/// The command's read concern as the session would have it; none to leave it as it is.
+fn read_concern(
+    command: &Command,
+    session: &Session,
+    max_wire_version: i32,
+) -> Result<Option<RawDocumentBuf>> {
+    // A cursor reads where it began.
+    if matches!(command.target, Target::Cursor(_)) {
+        return Ok(None);
+    }
+    match session.read_point() {
+        Some(ReadPoint::After(time)) if command.takes_read_concern => {
+            let own = command.body.get_document("readConcern");
+            let mut concern = own.map_or_else(|_| RawDocumentBuf::new(), ToOwned::to_owned);
+            concern.append(cstr!("afterClusterTime"), time);
+            Ok(Some(concern))
+        }
+        Some(ReadPoint::At(_)) if max_wire_version < SNAPSHOT_READS => {
+            Err(Error::new(ErrorKind::IncompatibleServer {
+                message: "Snapshot reads require MongoDB 5.0 or later".to_owned(),
+            }))
+        }
+        Some(ReadPoint::At(time)) => {
+            let mut concern = RawDocumentBuf::new();
+            concern.append(cstr!("level"), "snapshot");
+            if let Some(time) = time {
+                concern.append(cstr!("atClusterTime"), time);
+            }
+            Ok(Some(concern))
+        }
+        Some(ReadPoint::After(_)) | None => Ok(None),
+    }
+}
+
+/// The fields of a command with this read concern in place of its own.
+fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocumentBuf {
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten() {
+        if key.as_str() != "readConcern" {
+            fields.append(key, value);
+        }
+    }
+    fields.append(cstr!("readConcern"), concern);
+    fields
+}
+
+/// Takes in what a reply, also one that refuses, says of times; or that none came.
+pub(super) fn hear(received: &Result<Bytes>, sessions: &Sessions, session: Option<&Session>) {
+    let body = match received {
+        Ok(body) => RawDocument::from_bytes(body).ok(),
+        Err(_) => None,
+    };
+    let Some(body) = body else {
+        if let Some(session) = session {
+            session.lost_touch();
+        }
+        return;
+    };
+    if let Some(session) = session {
+        session.answered();
+    }
+    for (key, value) in body.iter().flatten() {
+        match (key.as_str(), value) {
+            ("$clusterTime", RawBsonRef::Document(time)) => {
+                if let Some(time) = ClusterTime::parse(time) {
+                    sessions.see_cluster_time(&time);
+                    if let Some(session) = session {
+                        session.see_cluster_time(&time);
+                    }
+                }
+            }
+            ("operationTime", RawBsonRef::Timestamp(time)) => {
+                if let Some(session) = session {
+                    session.see_operation_time(time);
+                }
+            }
+            ("atClusterTime", RawBsonRef::Timestamp(time)) => {
+                if let Some(session) = session {
+                    session.see_snapshot_time(time);
+                }
+            }
+            ("cursor", RawBsonRef::Document(cursor)) => {
+                if let (Some(session), Ok(time)) = (session, cursor.get_timestamp("atClusterTime"))
+                {
+                    session.see_snapshot_time(time);
+                }
+            }
+            _ => {}
+        }
+    }
+}

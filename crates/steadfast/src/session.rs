@@ -1,0 +1,316 @@
+//! Sessions: what ties operations together, and what lets a server recognise a write.
+//!
+//! Every acknowledged command runs in a session. Without one of the application's own
+//! ([`ClientSession`]) it gets an implicit one for as long as it takes: for a cursor, until that is
+//! exhausted. Servers know a session by an id that comes from a pool and goes back to it.
+
+mod options;
+mod start;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, Weak},
+    time::{Duration, Instant},
+};
+
+use bson::{Document, RawDocumentBuf, Timestamp, Uuid};
+use steadfast_core::{
+    cluster_time::{ClusterTime, later_timestamp},
+    session::{ServerSession, SessionPool},
+};
+
+pub use self::{
+    options::{SessionOptions, SessionOptionsBuilder},
+    start::StartSession,
+};
+use crate::{
+    Client,
+    error::{Error, Result},
+    event::lock,
+};
+
+/// A session of the application's own.
+///
+/// Operations that are given the same session see each other's effects, also when they read from
+/// secondaries ([causal consistency](SessionOptions::causal_consistency)), or all see one moment
+/// ([snapshot](SessionOptions::snapshot)). Made by [`Client::start_session`], given to an action by
+/// its `session` method.
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+/// use steadfast::bson::{Document, doc};
+///
+/// let books = client.database("library").collection::<Document>("books");
+/// let mut session = client.start_session().await?;
+/// books.insert_one(doc! { "_id": 1 }).session(&mut session).await?;
+/// assert!(books.find_one(doc! { "_id": 1 }).session(&mut session).await?.is_some());
+/// # Ok(()) }
+/// ```
+pub struct ClientSession {
+    session: Arc<Session>,
+    client: Client,
+    id: Document,
+    options: SessionOptions,
+}
+
+impl ClientSession {
+    /// The client it belongs to.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// What the servers know it by.
+    pub fn id(&self) -> &Document {
+        &self.id
+    }
+
+    /// What it was started with.
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    /// The latest cluster time that its operations have seen.
+    pub fn cluster_time(&self) -> Option<ClusterTime> {
+        lock(&self.session.state).cluster_time.clone()
+    }
+
+    /// The time of its latest operation.
+    pub fn operation_time(&self) -> Option<Timestamp> {
+        lock(&self.session.state).operation_time
+    }
+
+    /// Makes the session know a cluster time that another session has seen.
+    pub fn advance_cluster_time(&mut self, to: &ClusterTime) {
+        self.session.see_cluster_time(to);
+    }
+
+    /// Makes the session's reads see at least what was there at this time.
+    pub fn advance_operation_time(&mut self, to: Timestamp) {
+        let mut state = lock(&self.session.state);
+        state.operation_time = Some(later_timestamp(state.operation_time, to));
+    }
+
+    /// The moment that a snapshot session reads at, once its first read has chosen it.
+    pub fn snapshot_time(&self) -> Option<Timestamp> {
+        lock(&self.session.state).snapshot_time
+    }
+
+    /// For a command to run in it.
+    pub(crate) fn share(&self, client: &Client) -> Result<Arc<Session>> {
+        if !client.is_same_as(&self.client) {
+            return Err(Error::invalid_argument(
+                "the session was started by another client than the one that uses it",
+            ));
+        }
+        Ok(Arc::clone(&self.session))
+    }
+
+    /// For a cursor to know it again.
+    pub(crate) fn downgrade(&self) -> Weak<Session> {
+        Arc::downgrade(&self.session)
+    }
+}
+
+impl fmt::Debug for ClientSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSession").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The error for a write in a session of the application's that nobody will hear of.
+pub(crate) fn unacknowledged() -> Error {
+    Error::invalid_argument(
+        "an unacknowledged write cannot run in a session: nobody would hear of its time",
+    )
+}
+
+/// The sessions of a client that are not in use, and what they have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    pool: Mutex<SessionPool>,
+    /// How long servers remember an unused session.
+    lifetime: Mutex<Option<Duration>>,
+    /// The latest cluster time of the deployment.
+    cluster_time: Mutex<Option<Arc<ClusterTime>>>,
+}
+
+impl Sessions {
+    /// Begins a session, implicit or the application's own. `lifetime` is what the deployment says
+    /// now; none if that is not known just now, and what was known before then goes on to hold.
+    pub(crate) fn begin(self: &Arc<Self>, lifetime: Option<Duration>, kind: Kind) -> Session {
+        let lifetime = {
+            let mut known = lock(&self.lifetime);
+            *known = lifetime.or(*known);
+            *known
+        };
+        let server = lock(&self.pool).acquire(lifetime, Instant::now(), Uuid::new);
+        Session {
+            kind,
+            sessions: Arc::clone(self),
+            state: Mutex::new(State {
+                server: Some(server),
+                under_way: 0,
+                cluster_time: None,
+                operation_time: None,
+                snapshot_time: None,
+            }),
+        }
+    }
+
+    /// The ids of all sessions at rest, which are then nobody's: to be ended.
+    pub(crate) fn drain(&self) -> Vec<RawDocumentBuf> {
+        lock(&self.pool).drain()
+    }
+
+    /// The latest cluster time that any server of the deployment told.
+    pub(crate) fn cluster_time(&self) -> Option<Arc<ClusterTime>> {
+        lock(&self.cluster_time).clone()
+    }
+
+    /// A server told its cluster time.
+    pub(crate) fn see_cluster_time(&self, time: &ClusterTime) {
+        let mut latest = lock(&self.cluster_time);
+        if time.is_after(latest.as_deref()) {
+            *latest = Some(Arc::new(time.clone()));
+        }
+    }
+}
+
+/// What a session is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One operation.
+    Implicit,
+    /// The application's operations, which see each other's effects if that is asked for.
+    Explicit {
+        /// Whether reads see what was written before.
+        causal: bool,
+    },
+    /// The application's reads, which all see one moment.
+    Snapshot,
+}
+
+/// A session in use. Dropping it gives the server's part back, unless a command's fate is unknown.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) kind: Kind,
+    sessions: Arc<Sessions>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Always there until the session is dropped.
+    server: Option<ServerSession>,
+    /// How many commands were sent of which nothing has been heard: at the end, those whose futures
+    /// were dropped. It may be more than one before, as a cursor is killed in the background.
+    under_way: u32,
+    cluster_time: Option<ClusterTime>,
+    operation_time: Option<Timestamp>,
+    snapshot_time: Option<Timestamp>,
+}
+
+impl Session {
+    /// The `lsid` of its commands.
+    pub(crate) fn id(&self) -> RawDocumentBuf {
+        let state = lock(&self.state);
+        state.server.as_ref().map(|server| server.id().clone()).unwrap_or_default()
+    }
+
+    /// The number of the next write in it.
+    pub(crate) fn next_txn_number(&self) -> Result<i64> {
+        let mut state = lock(&self.state);
+        state.server.as_mut().and_then(ServerSession::next_txn_number).ok_or_else(|| {
+            Error::invalid_argument("the session has used up all its transaction numbers")
+        })
+    }
+
+    /// A command is about to be sent.
+    pub(crate) fn sending(&self) {
+        let mut state = lock(&self.state);
+        state.under_way += 1;
+        if let Some(server) = &mut state.server {
+            server.used(Instant::now());
+        }
+    }
+
+    /// The command was answered.
+    pub(crate) fn answered(&self) {
+        lock(&self.state).under_way -= 1;
+    }
+
+    /// The connection broke before the command was answered (pitfall 17).
+    pub(crate) fn lost_touch(&self) {
+        let mut state = lock(&self.state);
+        state.under_way -= 1;
+        if let Some(server) = &mut state.server {
+            server.mark_dirty();
+        }
+    }
+
+    /// The later of its own cluster time and the deployment's.
+    pub(crate) fn cluster_time(&self) -> Option<Arc<ClusterTime>> {
+        let deployments = self.sessions.cluster_time();
+        let state = lock(&self.state);
+        match &state.cluster_time {
+            Some(own) if own.is_after(deployments.as_deref()) => Some(Arc::new(own.clone())),
+            _ => deployments,
+        }
+    }
+
+    /// A server told its cluster time. An implicit session does not live to need it.
+    pub(crate) fn see_cluster_time(&self, time: &ClusterTime) {
+        if self.kind != Kind::Implicit {
+            let mut state = lock(&self.state);
+            if time.is_after(state.cluster_time.as_ref()) {
+                state.cluster_time = Some(time.clone());
+            }
+        }
+    }
+
+    /// An operation of the session took place at this time.
+    pub(crate) fn see_operation_time(&self, time: Timestamp) {
+        if self.kind != Kind::Implicit {
+            let mut state = lock(&self.state);
+            state.operation_time = Some(later_timestamp(state.operation_time, time));
+        }
+    }
+
+    /// The moment that a snapshot session reads at; the first to be told stays.
+    pub(crate) fn see_snapshot_time(&self, time: Timestamp) {
+        if self.kind == Kind::Snapshot {
+            lock(&self.state).snapshot_time.get_or_insert(time);
+        }
+    }
+
+    /// What the session asks of a read beyond the operation's own read concern.
+    pub(crate) fn read_point(&self) -> Option<ReadPoint> {
+        let state = lock(&self.state);
+        match self.kind {
+            Kind::Implicit | Kind::Explicit { causal: false } => None,
+            Kind::Explicit { causal: true } => state.operation_time.map(ReadPoint::After),
+            Kind::Snapshot => Some(ReadPoint::At(state.snapshot_time)),
+        }
+    }
+}
+
+/// Where in time a session's read is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ReadPoint {
+    /// Not before this time.
+    After(Timestamp),
+    /// At this moment; at one that the server chooses if none was chosen yet.
+    At(Option<Timestamp>),
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        let Some(mut server) = state.server.take() else { return };
+        if state.under_way > 0 {
+            server.mark_dirty();
+        }
+        let lifetime = *lock(&self.sessions.lifetime);
+        lock(&self.sessions.pool).release(server, lifetime, Instant::now());
+    }
+}

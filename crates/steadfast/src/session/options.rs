@@ -1,0 +1,20 @@
+//! How a session is started.
+
+use bson::Timestamp;
+
+use crate::{options::options, session::StartSession};
+
+options! {
+    /// What a session is to guarantee.
+    pub struct SessionOptions, SessionOptionsBuilder, for ['a] StartSession<'a> {
+        /// Whether reads see what was written, or read, before in the session, also on secondaries.
+        /// True by default, except in a snapshot session.
+        causal_consistency: bool,
+        /// Whether all reads see the data as they were at one moment, that of the first read.
+        snapshot: bool,
+        /// The moment that a snapshot session reads at, as another session's
+        /// [`snapshot_time`](crate::ClientSession::snapshot_time) gave it. That of the first read
+        /// by default.
+        snapshot_time: Timestamp,
+    }
+}

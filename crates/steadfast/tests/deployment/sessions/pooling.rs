@@ -1,0 +1,216 @@
+//! When sessions go back to the pool, when they are never used again, and how they end.
+
+use std::time::Duration;
+
+use steadfast::{
+    bson::{Bson, Document, doc},
+    error::ErrorKind,
+    options::{DeleteOneModel, InsertOneModel, UpdateOneModel, WriteConcern, WriteModel},
+};
+
+use super::{Talk, assert_invalid_argument, client_with, collection};
+
+fn ids_ended(talk: &Talk) -> Vec<Bson> {
+    let mut ids = talk.last("endSessions").get_array("endSessions").unwrap().clone();
+    ids.sort_by_key(ToString::to_string);
+    ids
+}
+
+/// pitfall 20: `find_one` leaks nothing, either.
+#[tokio::test]
+async fn one_operation_after_the_other_takes_one_session() {
+    let (client, numbers, talk) = collection("one_by_one", 50).await;
+    for id in 0..10 {
+        numbers.update_one(doc! { "_id": id }, doc! { "$set": { "x": 1 } }).await.unwrap();
+        numbers.find_one(doc! {}).await.unwrap();
+        numbers.find_one(doc! { "_id": -1 }).await.unwrap();
+        numbers.distinct("x", doc! {}).await.unwrap();
+        let taken = numbers.insert_one(doc! { "_id": id }).await.unwrap_err();
+        assert!(taken.is_duplicate_key_error());
+        drop(client.database("sessions").run_command(doc! { "noSuchCommand": 1 }).await);
+    }
+    assert_eq!(talk.sent().len(), 60);
+    assert_eq!(talk.sessions().len(), 1);
+}
+
+#[tokio::test]
+async fn all_commands_of_one_operation_have_one_session() {
+    let (client, numbers, talk) = collection("one_operation", 5).await;
+    let models = || -> [WriteModel<Document>; 4] {
+        [
+            InsertOneModel::new(doc! {}).into(),
+            UpdateOneModel::new(doc! {}, doc! { "$set": { "x": 1 } }).into(),
+            InsertOneModel::new(doc! {}).into(),
+            DeleteOneModel::new(doc! { "x": 1 }).into(),
+        ]
+    };
+    numbers.bulk_write(models()).await.unwrap();
+    assert_eq!(talk.sent().len(), 4);
+    assert_eq!(talk.sessions().len(), 1);
+
+    talk.clear();
+    let mut session = client.start_session().await.unwrap();
+    numbers.bulk_write(models()).session(&mut session).await.unwrap();
+    let large = "x".repeat(1 << 20);
+    let documents: Vec<_> = (0..60).map(|_| doc! { "large": &large }).collect();
+    numbers.insert_many(documents).session(&mut session).await.unwrap();
+    assert!(talk.sent().len() >= 6);
+    assert_eq!(talk.sessions(), [session.id().clone()]);
+}
+
+/// pitfall 19
+#[tokio::test]
+async fn an_unacknowledged_write_has_no_session() {
+    let (client, numbers, talk) = collection("unheard", 0).await;
+    let unheard = WriteConcern::nodes(0);
+    numbers.insert_one(doc! {}).write_concern(unheard.clone()).await.unwrap();
+    assert!(!talk.last("insert").contains_key("lsid"));
+    // All but the last of an ordered bulk write are acknowledged, and have one.
+    let models: [WriteModel<Document>; 3] = [
+        InsertOneModel::new(doc! {}).into(),
+        DeleteOneModel::new(doc! {}).into(),
+        UpdateOneModel::new(doc! {}, doc! { "$set": { "x": 1 } }).into(),
+    ];
+    numbers.bulk_write(models.clone()).write_concern(unheard.clone()).await.unwrap();
+    assert!(talk.last("insert").contains_key("lsid") && talk.last("delete").contains_key("lsid"));
+    assert!(!talk.last("update").contains_key("lsid"));
+
+    // One in a session of the application's is refused before anything is sent.
+    talk.clear();
+    let mut session = client.start_session().await.unwrap();
+    let one = numbers.insert_one(doc! {}).write_concern(unheard.clone()).session(&mut session);
+    assert_invalid_argument(&one.await.unwrap_err());
+    let many = numbers.bulk_write(models).write_concern(unheard.clone()).session(&mut session);
+    assert_invalid_argument(&many.await.unwrap_err());
+    let many = numbers.insert_many([doc! {}]).write_concern(unheard).session(&mut session);
+    assert_invalid_argument(&many.await.unwrap_err());
+    assert!(talk.sent().is_empty());
+}
+
+/// pitfall 20
+#[tokio::test]
+async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
+    let (client, numbers, talk) = collection("kept", 5).await;
+    let cursor = numbers.find(doc! {}).batch_size(2).await.unwrap();
+    let kept = talk.last("find").get("lsid").cloned().unwrap();
+    for _ in 0..3 {
+        numbers.find_one(doc! {}).await.unwrap();
+        assert_ne!(talk.last("find").get("lsid"), Some(&kept));
+    }
+    drop(cursor);
+    // A shutdown waits for the cursor to be killed, and then ends all sessions that came back.
+    talk.wait_for("killCursors", 1).await;
+    assert_eq!(talk.last("killCursors").get("lsid"), Some(&kept));
+    let used: Vec<_> = talk.sessions().into_iter().map(Bson::from).collect();
+    assert_eq!(used.len(), 2);
+    client.shutdown().await;
+    let ended = ids_ended(&talk);
+    assert!(ended.len() == 2 && used.iter().all(|id| ended.contains(id)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_all_sessions_on_the_server() {
+    let (client, talk) = client_with(|_| ()).await;
+    let mut ids = Vec::new();
+    let mut sessions = Vec::new();
+    for _ in 0..5 {
+        let mut session = client.start_session().await.unwrap();
+        client
+            .database("admin")
+            .run_command(doc! { "ping": 1 })
+            .session(&mut session)
+            .await
+            .unwrap();
+        ids.push(Bson::from(session.id().clone()));
+        sessions.push(session);
+    }
+    drop(sessions);
+    ids.sort_by_key(ToString::to_string);
+    client.shutdown().await;
+    assert_eq!(ids_ended(&talk), ids);
+    assert_eq!(talk.named("endSessions").len(), 1);
+    let said = talk.last("endSessions");
+    assert_eq!(said.get_str("$db").unwrap(), "admin");
+}
+
+/// Has the primary hang up on the next `ping` of clients of this name.
+async fn hang_up_on_ping(app_name: &str) {
+    let (client, _) = client_with(|_| ()).await;
+    let data = doc! { "failCommands": ["ping"], "closeConnection": true, "appName": app_name };
+    let fail = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
+    client.database("admin").run_command(fail).await.unwrap();
+    client.shutdown().await;
+}
+
+/// pitfall 17
+#[tokio::test]
+async fn a_session_is_not_used_again_after_a_network_error() {
+    let (client, talk) = client_with(|options| {
+        options.app_name = Some("dirty sessions".to_owned());
+    })
+    .await;
+    let admin = client.database("admin");
+    let ping = || doc! { "ping": 1 };
+
+    hang_up_on_ping("dirty sessions").await;
+    let error = admin.run_command(ping()).await.unwrap_err();
+    assert!(error.is_network_error(), "{error}");
+    let implicit = talk.last("ping").get("lsid").cloned().unwrap();
+    admin.run_command(ping()).await.unwrap();
+    assert_ne!(talk.last("ping").get("lsid"), Some(&implicit));
+
+    hang_up_on_ping("dirty sessions").await;
+    let mut session = client.start_session().await.unwrap();
+    let explicit = Bson::from(session.id().clone());
+    assert!(admin.run_command(ping()).session(&mut session).await.unwrap_err().is_network_error());
+    // It goes on to be this session's, and no success makes it clean again.
+    admin.run_command(ping()).session(&mut session).await.unwrap();
+    assert_eq!(talk.last("ping").get("lsid"), Some(&explicit));
+    drop(session);
+    admin.run_command(ping()).await.unwrap();
+    assert_ne!(talk.last("ping").get("lsid"), Some(&explicit));
+    client.shutdown().await;
+    let ended = ids_ended(&talk);
+    assert!(!ended.contains(&implicit) && !ended.contains(&explicit), "{ended:?}");
+}
+
+/// pitfall 22
+#[tokio::test]
+async fn the_session_of_a_dropped_future_is_not_used_again() {
+    let (client, talk) = client_with(|_| ()).await;
+    let admin = client.database("admin");
+    admin.run_command(doc! { "ping": 1 }).await.unwrap();
+    let sleep = doc! { "sleep": 1, "millis": 1_000, "lock": "none" };
+    let dropped = tokio::select! {
+        result = admin.run_command(sleep.clone()).into_future() => Some(result),
+        () = talk.wait_for("sleep", 1) => None,
+    };
+    assert!(dropped.is_none());
+    let implicit = talk.last("sleep").get("lsid").cloned().unwrap();
+    admin.run_command(doc! { "ping": 1 }).await.unwrap();
+    assert_ne!(talk.last("ping").get("lsid"), Some(&implicit));
+
+    let mut session = client.start_session().await.unwrap();
+    let explicit = Bson::from(session.id().clone());
+    let dropped = tokio::select! {
+        result = admin.run_command(sleep).session(&mut session).into_future() => Some(result),
+        () = talk.wait_for("sleep", 2) => None,
+    };
+    assert!(dropped.is_none());
+    admin.run_command(doc! { "ping": 1 }).session(&mut session).await.unwrap();
+    drop(session);
+    admin.run_command(doc! { "ping": 1 }).await.unwrap();
+    client.shutdown().await;
+    let ended = ids_ended(&talk);
+    assert!(!ended.contains(&implicit) && !ended.contains(&explicit), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_session_outlives_neither_a_shutdown_nor_makes_it_wait() {
+    let (client, _) = client_with(|_| ()).await;
+    let mut session = client.start_session().await.unwrap();
+    let admin = client.database("admin");
+    tokio::time::timeout(Duration::from_secs(10), client.shutdown().into_future()).await.unwrap();
+    let late = admin.run_command(doc! { "ping": 1 }).session(&mut session).await.unwrap_err();
+    assert!(matches!(&*late.kind, ErrorKind::Shutdown), "{late}");
+}

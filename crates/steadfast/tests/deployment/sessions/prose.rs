@@ -1,0 +1,298 @@
+//! The prose tests of the specification on sessions, by their numbers.
+//!
+//! Those that are not here cannot be written: 6, a session that has ended is gone, and a program
+//! that used it would not compile; 7, 16 and 17, a client has one user for all its life; 12 and 13,
+//! nothing here forks; 22 and 23, a snapshot's time can only be read, and there is none for other
+//! sessions.
+
+use std::collections::BTreeSet;
+
+use futures_util::{TryStreamExt, future::join_all};
+use steadfast::{
+    bson::{Bson, Document, Timestamp, doc},
+    error::ErrorKind,
+    event::{EventHandler, sdam::SdamEvent},
+    options::{
+        CollectionOptions, ReadPreference, SelectionCriteria, SessionOptions, UpdateOneModel,
+        WriteConcern,
+    },
+};
+use tokio::sync::watch;
+
+use super::{assert_invalid_argument, client_at, client_with, collection, every_action};
+use crate::common::{Role, Server};
+
+#[tokio::test]
+async fn prose_1_a_session_is_not_both_snapshot_and_causally_consistent() {
+    let (client, _) = client_with(|_| ()).await;
+    let started = client.start_session().snapshot(true).causal_consistency(true).await;
+    assert_invalid_argument(&started.unwrap_err());
+}
+
+#[tokio::test]
+async fn prose_2_the_pool_gives_out_first_what_came_back_last() {
+    let (client, _) = client_with(|_| ()).await;
+    let a = client.start_session().await.unwrap();
+    let b = client.start_session().await.unwrap();
+    let (id_of_a, id_of_b) = (a.id().clone(), b.id().clone());
+    drop(a);
+    drop(b);
+    let first = client.start_session().await.unwrap();
+    let second = client.start_session().await.unwrap();
+    assert_eq!((first.id(), second.id()), (&id_of_b, &id_of_a));
+}
+
+#[tokio::test]
+async fn prose_3_commands_tell_the_cluster_time_of_the_reply_before() {
+    let (client, numbers, talk) = collection("prose_3", 1).await;
+    let database = client.database("sessions");
+    database.run_command(doc! { "ping": 1 }).await.unwrap();
+    for name in ["ping", "aggregate", "find", "insert"] {
+        match name {
+            "ping" => database.run_command(doc! { "ping": 1 }).await.map(drop),
+            "aggregate" => numbers.aggregate([doc! { "$limit": 1 }]).await.map(drop),
+            "find" => numbers.find(doc! {}).await.map(drop),
+            _ => numbers.insert_one(doc! {}).await.map(drop),
+        }
+        .unwrap();
+        let heard = talk.last_reply(name).get_document("$clusterTime").unwrap().clone();
+        let said = talk.last(name);
+        assert!(said.get_document("$clusterTime").is_ok(), "{name} tells no cluster time");
+        database.run_command(doc! { "ping": 1 }).await.unwrap();
+        assert_eq!(talk.last("ping").get_document("$clusterTime").unwrap(), &heard, "after {name}");
+    }
+}
+
+#[tokio::test]
+async fn prose_4_every_action_runs_in_the_session_that_it_is_given_else_in_one_of_its_own() {
+    let (client, talk) = client_with(|_| ()).await;
+    let mut session = client.start_session().await.unwrap();
+    for (name, result) in every_action!(client, .session(&mut session)) {
+        // Search indexes are to be had in Atlas only.
+        assert!(result.is_ok() || name.contains("search"), "{name}: {result:?}");
+    }
+    let sent = talk.sent();
+    assert!(sent.len() >= 40, "{}", sent.len());
+    for command in &sent {
+        assert_eq!(command.get_document("lsid").unwrap(), session.id(), "{command}");
+    }
+
+    talk.clear();
+    for (name, result) in every_action!(client,) {
+        assert!(result.is_ok() || name.contains("search"), "{name}: {result:?}");
+    }
+    assert_eq!(talk.sent().len(), sent.len());
+    for command in talk.sent() {
+        let id = command.get_document("lsid").expect("a session of its own");
+        assert_ne!(id, session.id(), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn prose_5_a_session_of_another_client_is_refused_by_every_action() {
+    let (client, talk) = client_with(|_| ()).await;
+    let (other, _) = client_with(|_| ()).await;
+    let mut session = other.start_session().await.unwrap();
+    for (name, result) in every_action!(client, .session(&mut session)) {
+        let error = result.expect_err(name);
+        assert!(matches!(&*error.kind, ErrorKind::InvalidArgument { .. }), "{name}: {error}");
+    }
+    assert!(talk.sent().is_empty());
+}
+
+/// pitfall 20
+#[tokio::test]
+async fn prose_8_a_cursor_exhausted_by_its_first_batch_gives_its_session_back_at_once() {
+    let (client, numbers, talk) = collection("prose_8", 2).await;
+    let mut cursor = numbers.find(doc! {}).await.unwrap();
+    assert!(cursor.advance().await.unwrap());
+    client.database("sessions").run_command(doc! { "ping": 1 }).await.unwrap();
+    assert_eq!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"));
+    assert!(cursor.has_next(), "it is still being read");
+}
+
+/// pitfall 20
+#[tokio::test]
+async fn prose_9_a_cursor_exhausted_by_a_get_more_gives_its_session_back_at_once() {
+    let (client, numbers, talk) = collection("prose_9", 5).await;
+    let database = client.database("sessions");
+    let mut cursor = numbers.find(doc! {}).batch_size(3).await.unwrap();
+    for _ in 0..3 {
+        assert!(cursor.advance().await.unwrap());
+    }
+    database.run_command(doc! { "ping": 1 }).await.unwrap();
+    assert_ne!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"), "in use");
+    assert!(cursor.advance().await.unwrap());
+    assert_eq!(talk.last("getMore").get("lsid"), talk.last("find").get("lsid"));
+    database.run_command(doc! { "ping": 1 }).await.unwrap();
+    assert_eq!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"));
+    assert!(cursor.has_next(), "it is still being read");
+}
+
+#[tokio::test]
+async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_preference() {
+    let (client, _, talk) = collection("prose_11", 3).await;
+    for preference in [
+        ReadPreference::primary(),
+        ReadPreference::primary_preferred(None),
+        ReadPreference::secondary(None),
+        ReadPreference::secondary_preferred(None),
+        ReadPreference::nearest(None),
+    ] {
+        talk.clear();
+        let options = CollectionOptions::builder()
+            .selection_criteria(SelectionCriteria::from(preference))
+            .build();
+        let numbers = client.database("sessions");
+        let numbers = numbers.collection_with_options::<Document>("prose_11", options);
+        let found: Vec<_> =
+            numbers.find(doc! {}).batch_size(2).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(found.len(), 3);
+        let sent = talk.last("find");
+        let Some(Bson::Binary(id)) = sent.get_document("lsid").unwrap().get("id") else {
+            panic!("{sent}");
+        };
+        assert!(id.bytes.iter().any(|byte| *byte != 0));
+        assert_eq!(talk.last("getMore").get("lsid"), talk.last("find").get("lsid"));
+    }
+}
+
+#[tokio::test]
+async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
+    let (_, _, _) = collection("prose_14", 1).await;
+    let mut fewest = usize::MAX;
+    for _ in 0..5 {
+        let (client, talk) = client_with(|options| {
+            options.max_pool_size = Some(1);
+            options.retry_writes = Some(true);
+        })
+        .await;
+        let c = client.database("sessions").collection::<Document>("prose_14");
+        let set = || doc! { "$set": { "a": 1 } };
+        let update = UpdateOneModel::new(doc! {}, set());
+        let done = tokio::join!(
+            async { c.insert_one(doc! {}).await.map(drop) },
+            async { c.delete_one(doc! {}).await.map(drop) },
+            async { c.update_one(doc! {}, set()).await.map(drop) },
+            async { c.bulk_write([update.into()]).await.map(drop) },
+            async { c.find_one_and_delete(doc! {}).await.map(drop) },
+            async { c.find_one_and_update(doc! {}, set()).await.map(drop) },
+            async { c.find_one_and_replace(doc! {}, doc! { "a": 1 }).await.map(drop) },
+            async { c.find(doc! {}).await?.try_collect::<Vec<_>>().await.map(drop) },
+        );
+        for result in [done.0, done.1, done.2, done.3, done.4, done.5, done.6, done.7] {
+            result.unwrap();
+        }
+        let sessions = talk.sessions().len();
+        assert!(sessions < 8, "every operation held a session");
+        fewest = fewest.min(sessions);
+    }
+    assert_eq!(fewest, 1);
+}
+
+#[tokio::test]
+async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
+    let server = Server::plain(Role::Standalone).await;
+    assert!(!server.hello().contains_key("logicalSessionTimeoutMinutes"));
+    let (client, talk) = client_at(&server.uri(""), |_| ()).await;
+    let numbers = client.database("db").collection::<Document>("numbers");
+    drop(numbers.find_one(doc! {}).await);
+    drop(numbers.insert_one(doc! {}).await);
+    for name in ["find", "insert"] {
+        assert!(!talk.last(name).contains_key("lsid"));
+    }
+}
+
+#[tokio::test]
+async fn prose_19_an_explicit_session_fails_on_a_server_without_sessions_once_it_is_used() {
+    let server = Server::plain(Role::Standalone).await;
+    let (client, talk) = client_at(&server.uri(""), |_| ()).await;
+    let numbers = client.database("db").collection::<Document>("numbers");
+    let mut session = client.start_session().await.expect("nothing is known yet");
+    let read = numbers.find_one(doc! {}).session(&mut session).await.unwrap_err();
+    assert!(matches!(&*read.kind, ErrorKind::SessionsNotSupported), "{read}");
+    let write = numbers.insert_one(doc! {}).session(&mut session).await.unwrap_err();
+    assert!(matches!(&*write.kind, ErrorKind::SessionsNotSupported), "{write}");
+    assert!(talk.sent().is_empty());
+}
+
+#[tokio::test]
+async fn prose_20_cluster_time_does_not_come_from_monitors() {
+    let primary = {
+        let (client, _) = client_with(|_| ()).await;
+        let hello = client.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
+        hello.get_str("primary").unwrap().to_owned()
+    };
+    let beats = watch::Sender::new(0_u32);
+    let beating = beats.clone();
+    let uri = format!("mongodb://{primary}/?directConnection=true&heartbeatFrequencyMS=500");
+    let (client, talk) = client_at(&uri, |options| {
+        // Polls, so that there are heartbeats though nothing changes.
+        options.server_monitoring_mode = Some(steadfast::options::ServerMonitoringMode::Poll);
+        options.sdam_event_handler = Some(EventHandler::callback(move |event| {
+            if matches!(event, SdamEvent::ServerHeartbeatSucceeded(_)) {
+                beating.send_modify(|count| *count += 1);
+            }
+        }));
+    })
+    .await;
+    let admin = client.database("admin");
+    let reply = admin.run_command(doc! { "ping": 1 }).await.unwrap();
+    let heard = reply.get_document("$clusterTime").unwrap();
+
+    let (other, _) = client_with(|_| ()).await;
+    let advanced = other.database("sessions").collection::<Document>("prose_20");
+    advanced.insert_one(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
+    let mut beats = beats.subscribe();
+    let seen = *beats.borrow();
+    // The one under way may have begun before the insert.
+    beats.wait_for(|count| *count >= seen + 2).await.unwrap();
+
+    admin.run_command(doc! { "ping": 1 }).await.unwrap();
+    assert_eq!(talk.last("ping").get_document("$clusterTime").unwrap(), heard);
+}
+
+/// The other half of the same rule: monitors and handshakes do not tell it, either.
+#[tokio::test]
+async fn prose_20_monitors_do_not_tell_the_cluster_time() {
+    let time = doc! { "clusterTime": Timestamp { time: 9, increment: 1 } };
+    let server = Server::start(Role::Primary, move |request| {
+        let reply = doc! { "ok": 1, "$clusterTime": time.clone() };
+        (request.name == "ping").then(|| vec![crate::common::Step::Reply(reply)])
+    })
+    .await;
+    let (client, _) = client_at(&server.uri("heartbeatFrequencyMS=500"), |options| {
+        options.server_monitoring_mode = Some(steadfast::options::ServerMonitoringMode::Poll);
+    })
+    .await;
+    for _ in 0..2 {
+        client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
+    }
+    let hellos = |log: &crate::common::Log| log.requests.iter().filter(|it| it.is_hello()).count();
+    let before = hellos(&server.log());
+    let log = server.wait_for(|log| hellos(log) > before).await;
+    assert!(log.named("ping")[1].body.contains_key("$clusterTime"));
+    assert!(!log.requests.iter().any(|it| it.is_hello() && it.body.contains_key("$clusterTime")));
+}
+
+#[tokio::test]
+async fn prose_21_only_a_snapshot_session_takes_a_snapshot_time() {
+    let (client, _) = client_with(|_| ()).await;
+    let time = Timestamp { time: 1, increment: 0 };
+    let options = SessionOptions::builder().snapshot(false).snapshot_time(time).build();
+    assert_invalid_argument(&client.start_session().with_options(options).await.unwrap_err());
+    let session = client.start_session().snapshot(true).snapshot_time(time).await.unwrap();
+    assert_eq!(session.snapshot_time(), Some(time));
+}
+
+#[tokio::test]
+async fn concurrent_operations_have_different_sessions() {
+    let (client, talk) = client_with(|_| ()).await;
+    let admin = client.database("admin");
+    let sleep = || doc! { "sleep": 1, "millis": 300, "lock": "none" };
+    for result in join_all((0..3).map(|_| admin.run_command(sleep()).into_future())).await {
+        result.unwrap();
+    }
+    let sessions: BTreeSet<_> = talk.sessions().iter().map(ToString::to_string).collect();
+    assert_eq!(sessions.len(), 3);
+}
