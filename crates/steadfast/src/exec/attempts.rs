@@ -12,6 +12,7 @@ use steadfast_core::retry::{Cause, Failure, GiveUp, Labels, Phase, Raise};
 use crate::{
     command::Reply,
     error::{Attempt, Error, ErrorKind, History, Result},
+    operation::write_concern_error,
     refusal,
     topology::Server,
 };
@@ -61,7 +62,10 @@ impl Attempts {
     pub(super) fn latest(&self) -> String {
         match self.endings.last() {
             Some(Ending::Error(error)) => error.to_string(),
-            Some(Ending::Reply(reply)) => format!("{:?}", reply.body().get("writeConcernError")),
+            Some(Ending::Reply(reply)) => match write_concern_error(reply.body()) {
+                Ok(Some(error)) => error.to_string(),
+                _ => "some of its writes were refused".to_owned(),
+            },
             None => String::new(),
         }
     }

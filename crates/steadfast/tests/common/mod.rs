@@ -5,7 +5,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -138,6 +141,8 @@ struct Play {
     address: SocketAddr,
     role: Role,
     script: Box<Script>,
+    /// Set to have the next message that comes through a connection of operations cut short.
+    cut: Arc<AtomicBool>,
     log: watch::Sender<Log>,
     accepting: Mutex<Option<AbortHandle>>,
     serving: Mutex<Vec<AbortHandle>>,
@@ -152,11 +157,22 @@ impl Server {
         role: Role,
         script: impl Fn(&Request) -> Option<Vec<Step>> + Send + Sync + 'static,
     ) -> Self {
+        Self::start_cutting(role, Arc::default(), script).await
+    }
+
+    /// The same with a switch: while it is set, the next message after a handshake is read only in
+    /// its first bytes, and the connection is reset. That takes the switch back.
+    pub async fn start_cutting(
+        role: Role,
+        cut: Arc<AtomicBool>,
+        script: impl Fn(&Request) -> Option<Vec<Step>> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let play = Arc::new(Play {
             address: listener.local_addr().expect("an address"),
             role,
             script: Box::new(script),
+            cut,
             log: watch::Sender::default(),
             accepting: Mutex::default(),
             serving: Mutex::default(),
@@ -235,6 +251,10 @@ impl Play {
     async fn serve(&self, mut stream: TcpStream, connection: usize) {
         let mut inbox = BytesMut::new();
         for earlier in 0.. {
+            let past_handshake = connection > 1 && earlier > 0 && inbox.is_empty();
+            if past_handshake && self.cuts_short(&mut stream).await {
+                return;
+            }
             let Some(request) = read(&mut stream, &mut inbox, connection, earlier).await else {
                 return;
             };
@@ -267,6 +287,17 @@ impl Play {
                 }
             }
         }
+    }
+
+    /// Reads a part of the message that comes now, if the switch for that is set. A socket that is
+    /// closed with bytes unread is reset.
+    async fn cuts_short(&self, stream: &mut TcpStream) -> bool {
+        let comes = matches!(stream.peek(&mut [0]).await, Ok(1..));
+        if !comes || !self.cut.swap(false, Ordering::SeqCst) {
+            return false;
+        }
+        let _ = stream.read_exact(&mut [0; 20]).await;
+        true
     }
 
     fn usual(&self, request: &Request) -> Vec<Step> {

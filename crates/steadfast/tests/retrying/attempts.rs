@@ -1,0 +1,49 @@
+//! What an error tells of each attempt.
+
+use super::*;
+
+#[tokio::test]
+async fn each_attempt_is_told_with_its_server_connection_and_request() {
+    with_each(retryable_writes(), |write| async move {
+        let faults = [Fault::LostReply, Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)];
+        let (deployment, watched, result) = run_with(&write, "", &faults).await;
+        let error = result.expect_err(write.name);
+        let started = watched.started(write.command);
+        assert_eq!(error.attempts().len(), 2, "{}: {error:?}", write.name);
+        for (attempt, event) in error.attempts().iter().zip(&started) {
+            assert_eq!(attempt.server.to_string(), deployment.server().address());
+            assert_eq!(attempt.connection, Some(event.connection.id), "{}", write.name);
+            assert_eq!(attempt.request_id, Some(event.request_id), "{}", write.name);
+            assert_eq!(attempt.labels, RETRYABLE, "{}", write.name);
+            assert!(attempt.backoff.is_zero(), "{}", write.name);
+        }
+        assert_ne!(error.attempts()[0].connection, error.attempts()[1].connection);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_got_no_connection_is_told_without_one() {
+    let deployment = Deployment::primary().await;
+    deployment.cut_handshakes(1);
+    deployment.suffer(&[Fault::Refused(13, UNLABELLED)]);
+    let watched = Watched::new(&deployment, "").await;
+    let error = watched.run(&write("insert_one")).await.unwrap_err();
+    let [unsent, refused] = error.attempts() else { panic!("{error:?}") };
+    assert_eq!((unsent.connection, unsent.request_id), (None, None));
+    assert!(unsent.labels.iter().any(|label| label == RETRYABLE_WRITE_ERROR), "{unsent:?}");
+    assert!(refused.connection.is_some() && refused.request_id.is_some());
+    assert!(refused.labels.is_empty());
+    assert_eq!(error.code(), Some(13), "the attempt that was made is what is raised: {error:?}");
+    assert_eq!(error.outcome(), Outcome::NotApplied);
+}
+
+#[tokio::test]
+async fn an_error_without_an_attempt_lists_none() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let none: [Document; 0] = [];
+    let error = bounded(watched.books.insert_many(none)).await.unwrap_err();
+    assert!(error.is_invalid_argument(), "{error:?}");
+    assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
+}

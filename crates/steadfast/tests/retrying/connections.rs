@@ -1,0 +1,137 @@
+//! Retrying when it is a connection that is not to be had.
+
+use super::*;
+
+fn is_checkout_started(event: &CmapEvent) -> bool {
+    matches!(event, CmapEvent::ConnectionCheckoutStarted(_))
+}
+
+/// Runs a write that waits for the only connection when that breaks, which clears the pool.
+async fn run_waiting(write: &Operation, options: &str) -> (Deployment, Watched, Result<()>) {
+    let deployment = Deployment::primary().await;
+    let options = format!("maxPoolSize=1&waitQueueTimeoutMS=15000&{options}");
+    let watched = Watched::new(&deployment, &options).await;
+    let slow = tokio::spawn({
+        let database = watched.client.database("db");
+        async move { bounded(database.run_command(doc! { "slow": 1 })).await }
+    });
+    deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
+    let waiting = tokio::spawn(bounded((write.run)(watched.books.clone())));
+    watched.pools.wait_for(2, is_checkout_started).await;
+    deployment.gate.open();
+    assert!(slow.await.unwrap().unwrap_err().is_network_error());
+    let result = waiting.await.unwrap();
+    (deployment, watched, result)
+}
+
+#[tokio::test]
+async fn a_write_that_waits_for_a_connection_of_a_cleared_pool_is_tried_again() {
+    // pitfalls 26 and 28
+    with_each(retryable_writes(), |write| async move {
+        let (deployment, watched, result) = run_waiting(&write, "").await;
+        assert!(result.is_ok(), "{}: {result:?}", write.name);
+        assert!(deployment.applied().values().all(|&times| times == 1), "{}", write.name);
+        assert_eq!(watched.numbers(write.command), [Some(1)], "{}", write.name);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cleared_pool_is_raised_without_a_label_where_nothing_is_retried() {
+    // pitfall 28
+    let off = retryable_writes().into_iter().map(|write| (write, "retryWrites=false"));
+    let cases: Vec<_> = off.chain(other_writes().into_iter().map(|write| (write, ""))).collect();
+    for (write, options) in cases {
+        let (deployment, watched, result) = run_waiting(&write, options).await;
+        let error = result.expect_err(write.name);
+        let cleared = matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. });
+        assert!(cleared, "{}: {error:?}", write.name);
+        assert!(error.labels().is_empty(), "{}: {error:?}", write.name);
+        assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
+        assert!(watched.started(write.command).is_empty(), "{}", write.name);
+        assert!(deployment.applied().is_empty(), "{}", write.name);
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_is_tried_again() {
+    // pitfalls 18 and 28: there is no session yet when the first attempt fails.
+    with_each(retryable_writes(), |write| async move {
+        let deployment = Deployment::primary().await;
+        deployment.cut_handshakes(1);
+        let watched = Watched::new(&deployment, "maxPoolSize=1").await;
+        let result = watched.run(&write).await;
+        assert!(result.is_ok(), "{}: {result:?}", write.name);
+        assert!(deployment.applied().values().all(|&times| times == 1), "{}", write.name);
+        assert_eq!(watched.numbers(write.command), [Some(1)], "{}", write.name);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_twice_leaves_nothing_sent() {
+    with_each(retryable_writes(), |write| async move {
+        let deployment = Deployment::primary().await;
+        deployment.cut_handshakes(2);
+        let watched = Watched::new(&deployment, "").await;
+        let error = watched.run(&write).await.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
+        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{}: {error:?}", write.name);
+        assert_eq!(error.attempts().len(), 2, "{}", write.name);
+        assert!(error.attempts().iter().all(|it| it.request_id.is_none()), "{}", write.name);
+        assert!(watched.started(write.command).is_empty(), "{}", write.name);
+        assert!(deployment.applied().is_empty(), "{}", write.name);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_with_retry_writes_off_is_raised_without_a_label() {
+    // pitfall 28
+    let deployment = Deployment::primary().await;
+    deployment.cut_handshakes(1);
+    let watched = Watched::new(&deployment, "retryWrites=false").await;
+    let error = watched.run(&write("insert_one")).await.unwrap_err();
+    assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 1), "{error:?}");
+    assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
+}
+
+#[tokio::test]
+async fn retrying_through_an_only_connection_does_not_wait_for_itself() {
+    // pitfall 26
+    let deployment = Deployment::primary().await;
+    // All that wait for the connection are sent away when it breaks, and come again at once.
+    deployment.suffer(&[Fault::None, Fault::LostReply]);
+    let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
+    let tasks: Vec<_> = (0..12)
+        .map(|n| {
+            let books = watched.books.clone();
+            tokio::spawn(async move { bounded(books.insert_one(doc! { "_id": n })).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().expect("it is tried again");
+    }
+    let applied = deployment.applied();
+    assert_eq!(applied.len(), 12);
+    assert!(applied.values().all(|&times| times == 1), "{applied:?}");
+    assert_eq!(deployment.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn a_retry_tells_the_latest_cluster_time_even_if_it_heard_none_itself() {
+    // pitfall 35
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    watched.ping().await;
+    deployment.suffer(&[Fault::HeldReply]);
+    let update = tokio::spawn(bounded((write("update_one").run)(watched.books.clone())));
+    deployment.server().wait_for(|log| !log.named("update").is_empty()).await;
+    watched.ping().await;
+    deployment.gate.open();
+    update.await.unwrap().unwrap();
+    let started = watched.started("update");
+    let times: Vec<_> = started.iter().map(|event| cluster_time(&event.command)).collect();
+    assert!(times.len() == 2 && times[0].is_some() && times[1] > times[0], "{times:?}");
+    assert!(deployment.applied().values().all(|&times| times == 1));
+}

@@ -1,0 +1,342 @@
+//! Servers with a session record: they know a write that they have seen before, answer it from the
+//! record, and count how often each statement was really applied.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use steadfast::bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
+
+use super::common::{Gate, Request, Role, Server, Step, hello};
+
+/// What befalls a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing: it is carried out and answered.
+    None,
+    /// The connection is closed when the request is there, which is not carried out.
+    LostRequest,
+    /// The connection is reset when a part of the request is there.
+    PartOfRequest,
+    /// It is carried out, and the connection is closed instead of a reply.
+    LostReply,
+    /// It is carried out, and the connection is closed after a part of the reply.
+    PartOfReply,
+    /// It is carried out, and when the gate is open the connection is closed.
+    HeldReply,
+    /// It is carried out, and nothing comes.
+    Silence,
+    /// It is carried out, and the reply is to another request.
+    WrongReply,
+    /// It is refused as a whole, and not carried out.
+    Refused(i32, &'static [&'static str]),
+    /// It is carried out, and the reply says that it is not durable.
+    NotDurable(i32, &'static [&'static str]),
+    /// The first so many statements are carried out; the next is refused.
+    Failed(usize, i32, &'static [&'static str]),
+}
+
+impl Fault {
+    /// Whether the driver gets a reply that it can read.
+    pub(crate) fn is_answered(self) -> bool {
+        match self {
+            Self::None | Self::Refused(..) | Self::NotDurable(..) | Self::Failed(..) => true,
+            Self::LostRequest
+            | Self::PartOfRequest
+            | Self::LostReply
+            | Self::PartOfReply
+            | Self::HeldReply
+            | Self::Silence
+            | Self::WrongReply => false,
+        }
+    }
+}
+
+/// What the servers of a deployment share.
+#[derive(Default)]
+struct State {
+    /// What hello says in place of what its role demands; a null takes the field away.
+    hello: Document,
+    /// What befalls the next commands, one after the other.
+    faults: VecDeque<Fault>,
+    /// What hello says after the next fault.
+    hello_after: Option<Document>,
+    /// How many handshakes are to go well before some are cut, and how many are cut then.
+    good_handshakes: usize,
+    cut_handshakes: usize,
+    /// How many commands faults were chosen for so far.
+    tried: usize,
+    /// The replies to the writes that bore a transaction id.
+    record: BTreeMap<(String, i64), Document>,
+    /// How often each statement was applied.
+    applied: BTreeMap<String, u32>,
+    seconds: u32,
+    /// Whether the command just served is to be held.
+    held: bool,
+}
+
+/// Servers that share one record.
+pub(crate) struct Deployment {
+    pub(crate) servers: Vec<Server>,
+    state: Arc<Mutex<State>>,
+    cut: Arc<AtomicBool>,
+    /// What ends the command `slow`, and a reply that is held, by closing the connection.
+    pub(crate) gate: Gate,
+}
+
+impl Deployment {
+    pub(crate) async fn start(role: Role) -> Self {
+        Self::start_all(role, 1).await
+    }
+
+    /// A replica set of one member.
+    pub(crate) async fn primary() -> Self {
+        Self::start(Role::Primary).await
+    }
+
+    pub(crate) async fn start_all(role: Role, count: usize) -> Self {
+        let mut deployment = Self {
+            servers: Vec::new(),
+            state: Arc::default(),
+            cut: Arc::default(),
+            gate: Gate::closed(),
+        };
+        for _ in 0..count {
+            let server = deployment.start_server(role).await;
+            deployment.servers.push(server);
+        }
+        deployment
+    }
+
+    async fn start_server(&self, role: Role) -> Server {
+        let (state, cut) = (Arc::clone(&self.state), Arc::clone(&self.cut));
+        let gate = self.gate.clone();
+        Server::start_cutting(role, Arc::clone(&self.cut), move |request| {
+            let mut state = state.lock().unwrap();
+            let held = || vec![Step::Wait(gate.clone()), Step::HangUp];
+            if request.name == "slow" {
+                return Some(held());
+            }
+            let steps = if request.is_hello() {
+                state.greet(role, request)
+            } else {
+                state.serve(request, &cut)
+            };
+            if std::mem::take(&mut state.held) { Some(held()) } else { Some(steps) }
+        })
+        .await
+    }
+
+    /// What is to befall the next commands.
+    pub(crate) fn suffer(&self, faults: &[Fault]) {
+        let mut state = self.state.lock().unwrap();
+        state.faults.extend(faults);
+        state.tried = 0;
+        state.arm(&self.cut);
+    }
+
+    /// What hello says in place of what it usually does; a null takes a field away.
+    pub(crate) fn say(&self, fields: Document) {
+        self.state.lock().unwrap().hello.extend(fields);
+    }
+
+    /// The same from the next fault on.
+    pub(crate) fn say_after_fault(&self, fields: Document) {
+        self.state.lock().unwrap().hello_after = Some(fields);
+    }
+
+    /// Has so many connections of operations closed at their handshake.
+    pub(crate) fn cut_handshakes(&self, count: usize) {
+        self.state.lock().unwrap().cut_handshakes = count;
+    }
+
+    /// Has the next connection of operations closed at its handshake, after a network error. That
+    /// costs the monitor its connection, too, whose new one comes first.
+    pub(crate) fn cut_handshake_after_network_error(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.good_handshakes, state.cut_handshakes) = (1, 1);
+    }
+
+    /// How often each statement was applied.
+    pub(crate) fn applied(&self) -> BTreeMap<String, u32> {
+        self.state.lock().unwrap().applied.clone()
+    }
+
+    /// The faults that are yet to come.
+    pub(crate) fn faults_left(&self) -> usize {
+        self.state.lock().unwrap().faults.len()
+    }
+
+    pub(crate) fn uri(&self, options: &str) -> String {
+        let hosts: Vec<_> = self.servers.iter().map(Server::address).collect();
+        format!("mongodb://{}/?{options}", hosts.join(","))
+    }
+
+    /// The only server.
+    pub(crate) fn server(&self) -> &Server {
+        &self.servers[0]
+    }
+
+    /// The commands of this name that came in whole, each server's in order.
+    pub(crate) fn requests(&self, name: &str) -> Vec<Request> {
+        let logs = self.servers.iter().map(Server::log);
+        logs.flat_map(|log| log.named(name).into_iter().cloned().collect::<Vec<_>>()).collect()
+    }
+}
+
+impl State {
+    fn greet(&mut self, role: Role, request: &Request) -> Vec<Step> {
+        if request.is_handshake_for_operations() && self.good_handshakes > 0 {
+            self.good_handshakes -= 1;
+        } else if request.is_handshake_for_operations() && self.cut_handshakes > 0 {
+            self.cut_handshakes -= 1;
+            return vec![Step::HangUp];
+        }
+        let mut reply = hello(role, request.server, request.connection);
+        if role != Role::Standalone {
+            reply.insert("logicalSessionTimeoutMinutes", 30);
+        }
+        for (key, value) in &self.hello {
+            match value {
+                Bson::Null => drop(reply.remove(key)),
+                value => drop(reply.insert(key, value.clone())),
+            }
+        }
+        vec![Step::Reply(reply)]
+    }
+
+    /// Sets the switch if the next request is to be cut short.
+    fn arm(&self, cut: &AtomicBool) {
+        if self.faults.front() == Some(&Fault::PartOfRequest) {
+            cut.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn serve(&mut self, request: &Request, cut: &AtomicBool) -> Vec<Step> {
+        if ["ping", "endSessions", "killCursors"].contains(&request.name.as_str()) {
+            return vec![Step::Reply(self.stamped(doc! { "ok": 1 }))];
+        }
+        let mut fault = self.next_fault();
+        if fault == Fault::PartOfRequest && !cut.swap(false, Ordering::SeqCst) {
+            // That one has befallen the request before, which never came in whole.
+            fault = self.next_fault();
+        }
+        self.arm(cut);
+        self.befall(fault, request)
+    }
+
+    fn next_fault(&mut self) -> Fault {
+        self.tried += 1;
+        let fault = self.faults.pop_front().unwrap_or(Fault::None);
+        if let (true, Some(fields)) = (fault != Fault::None, self.hello_after.take()) {
+            self.hello.extend(fields);
+        }
+        fault
+    }
+
+    fn befall(&mut self, fault: Fault, request: &Request) -> Vec<Step> {
+        let message = format!("at attempt {}", self.tried);
+        let reply = match fault {
+            Fault::LostRequest | Fault::PartOfRequest => return vec![Step::HangUp],
+            Fault::Refused(code, labels) => {
+                doc! { "ok": 0, "code": code, "errmsg": message, "errorLabels": labels.to_vec() }
+            }
+            Fault::Failed(count, code, labels) => {
+                let mut reply = self.carry_out(request, count);
+                let index = i32::try_from(count).unwrap();
+                let error = doc! { "index": index, "code": code, "errmsg": message };
+                reply.extend(doc! { "writeErrors": [error], "errorLabels": labels.to_vec() });
+                reply
+            }
+            Fault::NotDurable(code, labels) => {
+                let mut reply = self.carry_out(request, usize::MAX);
+                let error = doc! { "code": code, "codeName": "Late", "errmsg": message };
+                reply.extend(doc! { "writeConcernError": error, "errorLabels": labels.to_vec() });
+                reply
+            }
+            _ => self.carry_out(request, usize::MAX),
+        };
+        let reply = self.stamped(reply);
+        match fault {
+            Fault::LostReply => vec![Step::HangUp],
+            Fault::PartOfReply => vec![Step::Part(reply, 20), Step::HangUp],
+            Fault::HeldReply => {
+                self.held = true;
+                Vec::new()
+            }
+            Fault::Silence => Vec::new(),
+            Fault::WrongReply => vec![Step::ReplyToAnother(reply)],
+            _ if !request.answered => Vec::new(),
+            _ => vec![Step::Reply(reply)],
+        }
+    }
+
+    /// Does what a command says, if it is not in the record; only the first statements of it if
+    /// not all are to be done.
+    fn carry_out(&mut self, request: &Request, at_most: usize) -> Document {
+        let key = transaction_id(request);
+        if let Some(reply) = key.as_ref().and_then(|key| self.record.get(key)) {
+            return reply.clone();
+        }
+        let statements: Vec<_> = statements(request).into_iter().take(at_most).collect();
+        for statement in &statements {
+            *self.applied.entry(statement.clone()).or_default() += 1;
+        }
+        let reply = answer(request, i32::try_from(statements.len()).unwrap());
+        if let Some(key) = key {
+            self.record.insert(key, reply.clone());
+        }
+        reply
+    }
+
+    /// A reply with the time, which goes on with each.
+    fn stamped(&mut self, mut reply: Document) -> Document {
+        self.seconds += 1;
+        let time = Timestamp { time: self.seconds, increment: 1 };
+        let hash = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] };
+        let signature = doc! { "hash": hash, "keyId": 0_i64 };
+        reply.insert("operationTime", time);
+        reply.insert("$clusterTime", doc! { "clusterTime": time, "signature": signature });
+        reply
+    }
+}
+
+/// What the server knows a write by.
+fn transaction_id(request: &Request) -> Option<(String, i64)> {
+    let number = request.body.get_i64("txnNumber").ok()?;
+    Some((request.body.get_document("lsid").ok()?.to_string(), number))
+}
+
+/// What a command writes, one by one.
+fn statements(request: &Request) -> Vec<String> {
+    let field = match request.name.as_str() {
+        "insert" => "documents",
+        "update" => "updates",
+        "delete" => "deletes",
+        "findAndModify" => return vec![format!("{:?}", request.body.get("query"))],
+        _ => return Vec::new(),
+    };
+    request.body.get_array(field).unwrap().iter().map(ToString::to_string).collect()
+}
+
+fn answer(request: &Request, n: i32) -> Document {
+    let batch = doc! { "id": 0_i64, "ns": "db.books", "firstBatch": [] };
+    match request.name.as_str() {
+        "insert" | "delete" | "count" => doc! { "ok": 1, "n": n },
+        "update" => doc! { "ok": 1, "n": n, "nModified": n },
+        "findAndModify" => {
+            let done = doc! { "n": 1, "updatedExisting": true };
+            doc! { "ok": 1, "lastErrorObject": done, "value": { "_id": 1, "x": 1 } }
+        }
+        "distinct" => doc! { "ok": 1, "values": [] },
+        "listDatabases" => doc! { "ok": 1, "databases": [], "totalSize": 0 },
+        "find" | "aggregate" | "listCollections" | "listIndexes" => {
+            doc! { "ok": 1, "cursor": batch }
+        }
+        _ => doc! { "ok": 1 },
+    }
+}

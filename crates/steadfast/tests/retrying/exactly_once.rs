@@ -1,0 +1,213 @@
+//! Every retryable write, with everything that can befall it on its way: it is applied exactly once
+//! or not at all, the error says which, and every attempt is told of.
+
+use super::*;
+
+/// How it ends.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// With success, and so applied once.
+    Well,
+    /// With the error of this attempt, counted from 0.
+    Badly { raised: usize, applied: bool, outcome: Outcome, outcome_of_many: Outcome },
+}
+
+fn badly(raised: usize, applied: bool, outcome: Outcome) -> Ends {
+    Ends::Badly { raised, applied, outcome, outcome_of_many: outcome }
+}
+
+/// Has every retryable write suffer the same.
+async fn every_write(faults: &'static [Fault], ends: Ends) {
+    with_each(retryable_writes(), move |write| async move { suffers(&write, faults, ends).await })
+        .await;
+}
+
+async fn suffers(write: &Operation, faults: &[Fault], ends: Ends) {
+    let at = format!("{} that suffers {faults:?}", write.name);
+    let (deployment, watched, result) = run_with(write, "", faults).await;
+    check_end(&at, write, faults, ends, &result);
+    check_applied(&at, write, &deployment, ends);
+    check_attempts(&at, write, &watched, faults, ends);
+}
+
+fn check_end(at: &str, write: &Operation, faults: &[Fault], ends: Ends, result: &Result<()>) {
+    let (raised, outcome) = match (ends, result) {
+        (Ends::Well, Ok(())) => return,
+        (Ends::Well, Err(error)) => panic!("{at}: it should end well, but: {error:?}"),
+        (Ends::Badly { .. }, Ok(())) => panic!("{at}: it should fail (pitfalls 1 and 2)"),
+        (Ends::Badly { raised, outcome, .. }, Err(_)) if write.statements == 1 => (raised, outcome),
+        (Ends::Badly { raised, outcome_of_many, .. }, Err(_)) => (raised, outcome_of_many),
+    };
+    let error = result.as_ref().unwrap_err();
+    assert_eq!(error.outcome(), outcome, "{at}: {error:?}");
+    assert_eq!(error.attempts().len(), faults.len(), "{at}: {:?}", error.attempts());
+    if faults[raised].is_answered() {
+        let said = format!("at attempt {}", raised + 1);
+        assert!(error.to_string().contains(&said), "{at}: not the error {said}: {error:?}");
+    } else {
+        assert!(error.is_network_error(), "{at}: {error:?}");
+    }
+    assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{at}: {error:?}");
+}
+
+/// Every statement was applied exactly once, or none was.
+fn check_applied(at: &str, write: &Operation, deployment: &Deployment, ends: Ends) {
+    let applied = deployment.applied();
+    let once = applied.values().all(|&times| times == 1);
+    assert!(once, "{at}: applied more than once: {applied:?}");
+    // A write concern error does not keep the later commands of a bulk write from being sent.
+    let goes_on = match ends {
+        Ends::Well => true,
+        Ends::Badly { outcome, .. } => outcome == Outcome::AppliedNotDurable,
+    };
+    match ends {
+        _ if goes_on && write.name == "bulk_write" => assert_eq!(applied.len(), 4, "{at}"),
+        Ends::Well | Ends::Badly { applied: true, .. } => {
+            assert_eq!(applied.len(), write.statements, "{at}: {applied:?}");
+        }
+        Ends::Badly { applied: false, .. } => assert!(applied.is_empty(), "{at}: {applied:?}"),
+    }
+    assert_eq!(deployment.faults_left(), 0, "{at}: it was not sent again");
+}
+
+/// The attempts are one operation, one write, and as many requests as there were faults, and one
+/// more if it ended well.
+fn check_attempts(at: &str, write: &Operation, watched: &Watched, faults: &[Fault], ends: Ends) {
+    let started = watched.started(write.command);
+    let expected = faults.len() + usize::from(matches!(ends, Ends::Well));
+    assert_eq!(started.len(), expected, "{at}: {started:?}");
+    for (fault, pair) in faults.iter().zip(started.windows(2)) {
+        let [before, after] = pair else { unreachable!("windows of two") };
+        assert_eq!(before.operation_id, after.operation_id, "{at}");
+        assert_ne!(before.request_id, after.request_id, "{at}");
+        for field in ["lsid", "txnNumber"] {
+            let values = (before.command.get(field), after.command.get(field));
+            assert!(values.0.is_some(), "{at}: no {field}: {before:?}");
+            assert_eq!(values.0, values.1, "{at}: another {field}");
+        }
+        // pitfall 35
+        let times = (cluster_time(&before.command), cluster_time(&after.command));
+        if fault.is_answered() {
+            assert!(times.1 > times.0, "{at}: the old $clusterTime: {times:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_fault() {
+    every_write(&[], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_not_applied_twice() {
+    // pitfall 8
+    every_write(&[Fault::LostReply], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn a_lost_request_is_applied_after_all() {
+    every_write(&[Fault::LostRequest], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_cut_short() {
+    every_write(&[Fault::PartOfRequest], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_short() {
+    every_write(&[Fault::PartOfReply], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn not_writable_primary() {
+    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE)], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn interrupted_at_shutdown() {
+    every_write(&[Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn a_write_concern_error_alone() {
+    // pitfall 15
+    every_write(&[Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE)], Ends::Well).await;
+}
+
+#[tokio::test]
+async fn two_lost_replies() {
+    let ends = badly(1, true, Outcome::MaybeApplied);
+    every_write(&[Fault::LostReply, Fault::LostReply], ends).await;
+}
+
+#[tokio::test]
+async fn two_lost_requests() {
+    let ends = badly(1, false, Outcome::MaybeApplied);
+    every_write(&[Fault::LostRequest, Fault::LostRequest], ends).await;
+}
+
+#[tokio::test]
+async fn a_part_of_a_request_then_a_part_of_a_reply() {
+    let ends = badly(1, true, Outcome::MaybeApplied);
+    every_write(&[Fault::PartOfRequest, Fault::PartOfReply], ends).await;
+}
+
+#[tokio::test]
+async fn no_writable_primary_twice() {
+    let ends = Ends::Badly {
+        raised: 1,
+        applied: false,
+        outcome: Outcome::NotApplied,
+        outcome_of_many: Outcome::MaybeApplied,
+    };
+    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE); 2], ends).await;
+}
+
+#[tokio::test]
+async fn interrupted_at_shutdown_twice() {
+    let ends = badly(1, false, Outcome::MaybeApplied);
+    every_write(&[Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE); 2], ends).await;
+}
+
+#[tokio::test]
+async fn a_write_concern_error_twice() {
+    // pitfall 11
+    let ends = badly(1, true, Outcome::AppliedNotDurable);
+    every_write(&[Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE); 2], ends).await;
+}
+
+#[tokio::test]
+async fn no_writes_performed_first() {
+    // pitfall 2
+    let ends = badly(1, true, Outcome::AppliedNotDurable);
+    let first = Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING);
+    let second = Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE);
+    with_each(retryable_writes(), |write| async move {
+        suffers(&write, &[first, second], ends).await;
+        let maybe = badly(1, true, Outcome::MaybeApplied);
+        suffers(&write, &[first, Fault::LostReply], maybe).await;
+        suffers(&write, &[first], Ends::Well).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_writes_performed_last() {
+    let last = Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING);
+    with_each(retryable_writes(), |write| async move {
+        let not_durable = Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE);
+        let ends = badly(0, true, Outcome::AppliedNotDurable);
+        suffers(&write, &[not_durable, last], ends).await;
+        let maybe = badly(0, true, Outcome::MaybeApplied);
+        suffers(&write, &[Fault::LostReply, last], maybe).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_writes_performed_always() {
+    // pitfall 1
+    let ends = badly(0, false, Outcome::NotApplied);
+    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING); 2], ends).await;
+}

@@ -1,0 +1,106 @@
+//! A retry leaves a line in the log, with its number and its reason.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+use super::*;
+
+type Fields = BTreeMap<&'static str, String>;
+
+/// Remembers what is logged about retrying.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<Fields>>>);
+
+impl Log {
+    /// The log of all tests. It is there before anything is logged, and for all threads: a place in
+    /// the code that logs when nobody listens may stay silent for good.
+    pub(crate) fn of_all() -> &'static Self {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        LOG.get_or_init(|| {
+            let log = Self::default();
+            tracing::subscriber::set_global_default(log.clone()).expect("it is the only one");
+            log
+        })
+    }
+
+    /// The lines about the operation that began with this command.
+    fn about(&self, started: &CommandStartedEvent) -> Vec<Fields> {
+        let id = started.operation_id.to_string();
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| line["operationId"] == id).cloned().collect()
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "steadfast::retry"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line(Fields);
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+#[tokio::test]
+async fn a_retry_is_logged_with_its_number_and_its_reason() {
+    let faults = [Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), Fault::LostReply];
+    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+    result.expect_err("it fails twice");
+    let lines = Log::of_all().about(&watched.started("insert")[0]);
+    assert_eq!(lines.len(), 1, "the second failure is raised: {lines:?}");
+    assert_eq!((&*lines[0]["attempt"], &*lines[0]["operation"]), ("2", "insert"));
+    assert!(lines[0]["reason"].contains("11600"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_retry_for_a_write_concern_error_is_logged_with_that() {
+    let faults = [Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE)];
+    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+    result.unwrap();
+    let lines = Log::of_all().about(&watched.started("insert")[0]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0]["reason"].contains("at attempt 1"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn what_goes_well_at_once_is_not_logged_as_a_retry() {
+    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &[]).await;
+    result.unwrap();
+    assert!(Log::of_all().about(&watched.started("insert")[0]).is_empty());
+}

@@ -1,0 +1,142 @@
+//! Retrying as an application meets it: what is sent twice and what is not, that nothing is applied
+//! twice, which error comes back, and what it says of the write.
+
+#![allow(missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attempts;
+mod batches;
+mod connections;
+mod deployment;
+mod exactly_once;
+mod log;
+mod never_again;
+mod older_servers;
+mod operations;
+mod outcomes;
+mod raised;
+mod reads;
+mod routers;
+mod sessions;
+
+use std::collections::BTreeSet;
+
+use common::{Recorder, Role, bounded};
+use deployment::{Deployment, Fault};
+use operations::{Books, Operation, other_writes, reads, retryable_writes, write};
+use steadfast::{
+    Client,
+    bson::{Document, Timestamp, doc},
+    error::{Error, ErrorKind, Outcome, RETRYABLE_WRITE_ERROR, Result},
+    event::{
+        cmap::CmapEvent,
+        command::{CommandEvent, CommandStartedEvent},
+    },
+    options::ClientOptions,
+};
+
+const RETRYABLE: &[&str] = &["RetryableWriteError"];
+const WROTE_NOTHING: &[&str] = &["RetryableWriteError", "NoWritesPerformed"];
+const UNLABELLED: &[&str] = &[];
+
+const NOT_WRITABLE_PRIMARY: i32 = 10107;
+const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
+const SHUTDOWN_IN_PROGRESS: i32 = 91;
+/// `HostUnreachable`, after which a server is still taken to be what it was.
+const HOST_UNREACHABLE: i32 = 6;
+
+/// A client whose events are written down.
+struct Watched {
+    client: Client,
+    books: Books,
+    commands: Recorder<CommandEvent>,
+    pools: Recorder<CmapEvent>,
+}
+
+impl Watched {
+    async fn new(deployment: &Deployment, options: &str) -> Self {
+        log::Log::of_all();
+        let (commands, pools) = (Recorder::new(), Recorder::new());
+        let mut parsed = ClientOptions::parse(deployment.uri(options)).await.unwrap();
+        parsed.command_event_handler = Some(commands.handler());
+        parsed.cmap_event_handler = Some(pools.handler());
+        let client = Client::with_options(parsed).unwrap();
+        let books = client.database("db").collection("books");
+        Self { client, books, commands, pools }
+    }
+
+    async fn run(&self, operation: &Operation) -> Result<()> {
+        bounded((operation.run)(self.books.clone())).await
+    }
+
+    async fn ping(&self) {
+        bounded(self.client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+    }
+
+    /// The commands of this name that were started. All that were started have ended, each once.
+    #[track_caller]
+    fn started(&self, name: &str) -> Vec<CommandStartedEvent> {
+        let (mut started, mut open) = (Vec::new(), BTreeSet::new());
+        for event in self.commands.seen() {
+            match event {
+                CommandEvent::Started(event) => {
+                    assert!(open.insert(event.request_id), "a request id is used twice: {event:?}");
+                    started.push(event);
+                }
+                CommandEvent::Succeeded(event) => {
+                    assert!(open.remove(&event.request_id), "ended without a start: {event:?}");
+                }
+                CommandEvent::Failed(event) => {
+                    assert!(open.remove(&event.request_id), "ended without a start: {event:?}");
+                }
+                other => panic!("an event of an unknown kind: {other:?}"),
+            }
+        }
+        assert!(open.is_empty(), "started, and neither succeeded nor failed: {open:?}");
+        started.retain(|event| event.command_name == name);
+        started
+    }
+
+    /// The transaction numbers of the commands of this name.
+    #[track_caller]
+    fn numbers(&self, name: &str) -> Vec<Option<i64>> {
+        self.started(name).iter().map(|event| event.command.get_i64("txnNumber").ok()).collect()
+    }
+
+    /// The sessions of the commands of this name.
+    #[track_caller]
+    fn sessions(&self, name: &str) -> Vec<Document> {
+        let id = |event: &CommandStartedEvent| event.command.get_document("lsid").unwrap().clone();
+        self.started(name).iter().map(id).collect()
+    }
+}
+
+fn cluster_time(command: &Document) -> Option<Timestamp> {
+    command.get_document("$clusterTime").ok()?.get_timestamp("clusterTime").ok()
+}
+
+/// Runs an operation on a primary with a record, on which these faults are waiting for it.
+async fn run_with(
+    operation: &Operation,
+    options: &str,
+    faults: &[Fault],
+) -> (Deployment, Watched, Result<()>) {
+    let deployment = Deployment::primary().await;
+    deployment.suffer(faults);
+    let watched = Watched::new(&deployment, options).await;
+    let result = watched.run(operation).await;
+    (deployment, watched, result)
+}
+
+/// Does something with every operation, all at the same time.
+async fn with_each<F: Future<Output = ()> + Send + 'static>(
+    operations: Vec<Operation>,
+    check: impl Fn(Operation) -> F,
+) {
+    let checks: Vec<_> = operations.into_iter().map(|it| tokio::spawn(check(it))).collect();
+    for check in checks {
+        check.await.expect("the check of an operation succeeds");
+    }
+}

@@ -1,0 +1,182 @@
+//! What is sent once, whatever befalls it.
+
+use super::*;
+
+/// It was sent once, without a transaction number, and nobody is told to send it again.
+fn check_sent_once(at: &str, write: &Operation, watched: &Watched, error: &Error) {
+    assert_eq!(watched.numbers(write.command), [None], "{at}");
+    assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{at}: {error:?}");
+    assert_eq!(error.attempts().len(), 1, "{at}: {error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied, "{at}: {error:?}");
+}
+
+#[tokio::test]
+async fn writes_that_could_be_done_twice_are_sent_once() {
+    // pitfall 12
+    with_each(other_writes(), |write| async move {
+        for fault in [Fault::LostReply, Fault::LostRequest, Fault::PartOfRequest] {
+            let at = format!("{} that suffers {fault:?}", write.name);
+            let (_deployment, watched, result) = run_with(&write, "", &[fault]).await;
+            let error = result.expect_err(&at);
+            assert!(error.is_network_error(), "{at}: {error:?}");
+            check_sent_once(&at, &write, &watched, &error);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_label_of_the_server_does_not_make_them_retryable() {
+    with_each(other_writes(), |write| async move {
+        let fault = Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE);
+        let (_deployment, watched, result) = run_with(&write, "", &[fault]).await;
+        let error = result.expect_err(write.name);
+        assert_eq!(watched.numbers(write.command), [None], "{}", write.name);
+        assert_eq!(error.code(), Some(NOT_WRITABLE_PRIMARY), "{}: {error:?}", write.name);
+        // Some of its documents may have been written before the step-down.
+        assert_eq!(error.outcome(), Outcome::MaybeApplied, "{}: {error:?}", write.name);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_check_out_that_fails_is_not_tried_again_either() {
+    with_each(other_writes(), |write| async move {
+        let deployment = Deployment::primary().await;
+        deployment.cut_handshakes(1);
+        let watched = Watched::new(&deployment, "").await;
+        let error = watched.run(&write).await.expect_err(write.name);
+        assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
+        let labelled = error.contains_label(RETRYABLE_WRITE_ERROR);
+        assert!(!labelled, "{}: {error:?}", write.name);
+        assert_eq!(error.attempts().len(), 1, "{}: {error:?}", write.name);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_retry_writes_off_nothing_is_retried_numbered_or_labelled() {
+    // pitfall 28
+    with_each(retryable_writes(), |write| async move {
+        for fault in [Fault::LostReply, Fault::LostRequest, Fault::PartOfReply] {
+            let at = format!("{} that suffers {fault:?}", write.name);
+            let (_deployment, watched, result) =
+                run_with(&write, "retryWrites=false", &[fault]).await;
+            check_sent_once(&at, &write, &watched, &result.expect_err(&at));
+        }
+        let refused = Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE);
+        let (deployment, watched, result) = run_with(&write, "retryWrites=false", &[refused]).await;
+        let error = result.expect_err(write.name);
+        assert_eq!(watched.numbers(write.command), [None], "{}", write.name);
+        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "what the server said: {error:?}");
+        assert!(deployment.applied().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_standalone_server_is_sent_no_number() {
+    // pitfall 14
+    with_each(retryable_writes(), |write| async move {
+        let deployment = Deployment::start(Role::Standalone).await;
+        deployment.suffer(&[Fault::LostReply]);
+        let watched = Watched::new(&deployment, "").await;
+        let error = watched.run(&write).await.expect_err(write.name);
+        check_sent_once(write.name, &write, &watched, &error);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_standalone_server_with_sessions_is_sent_no_number() {
+    // pitfall 14
+    let deployment = Deployment::start(Role::Standalone).await;
+    deployment.say(doc! { "logicalSessionTimeoutMinutes": 30 });
+    let watched = Watched::new(&deployment, "").await;
+    deployment.suffer(&[Fault::LostReply]);
+    let insert = write("insert_one");
+    let error = watched.run(&insert).await.unwrap_err();
+    check_sent_once(insert.name, &insert, &watched, &error);
+    assert_eq!(watched.sessions("insert").len(), 1);
+}
+
+#[tokio::test]
+async fn a_member_without_sessions_is_sent_no_number() {
+    let deployment = Deployment::primary().await;
+    deployment.say(doc! { "logicalSessionTimeoutMinutes": null });
+    let watched = Watched::new(&deployment, "").await;
+    deployment.suffer(&[Fault::LostReply]);
+    let insert = write("insert_one");
+    let error = watched.run(&insert).await.unwrap_err();
+    check_sent_once(insert.name, &insert, &watched, &error);
+    assert!(!watched.started("insert")[0].command.contains_key("lsid"));
+}
+
+#[tokio::test]
+async fn an_unacknowledged_write_has_neither_session_nor_number() {
+    // pitfall 19
+    with_each(retryable_writes(), |write| async move {
+        if write.name == "bulk_write" || write.command == "findAndModify" {
+            return; // Its commands but for the last are acknowledged; it is always answered.
+        }
+        let (deployment, watched, result) = run_with(&write, "w=0", &[Fault::LostReply]).await;
+        assert!(result.is_ok(), "{}: {result:?}", write.name);
+        deployment.server().wait_for(|log| !log.named(write.command).is_empty()).await;
+        let started = watched.started(write.command);
+        assert_eq!(started.len(), 1, "{}", write.name);
+        for field in ["lsid", "txnNumber"] {
+            assert!(!started[0].command.contains_key(field), "{}: {started:?}", write.name);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_that_the_server_does_not_call_retryable_is_raised_as_it_is() {
+    // pitfall 29
+    with_each(retryable_writes(), |write| async move {
+        let unlabelled = [
+            Fault::Refused(SHUTDOWN_IN_PROGRESS, UNLABELLED),
+            Fault::Refused(2, UNLABELLED),
+            Fault::NotDurable(SHUTDOWN_IN_PROGRESS, UNLABELLED),
+            Fault::NotDurable(64, UNLABELLED),
+        ];
+        for fault in unlabelled {
+            let at = format!("{} that suffers {fault:?}", write.name);
+            let (_deployment, watched, result) = run_with(&write, "", &[fault]).await;
+            let error = result.expect_err(&at);
+            assert_eq!(watched.numbers(write.command), [Some(1)], "{at}");
+            assert!(error.labels().is_empty(), "{at}: {error:?}");
+            assert_eq!(error.attempts().len(), 1, "{at}: {error:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bulk_write_decides_command_by_command() {
+    // pitfall 12
+    let (deployment, watched, result) = run_with(
+        &Operation {
+            name: "bulk_write of both kinds",
+            command: "insert",
+            statements: 1,
+            run: |books| {
+                Box::pin(async move {
+                    use steadfast::options::{InsertOneModel, UpdateManyModel};
+                    let many = UpdateManyModel::new(doc! {}, doc! { "$inc": { "x": 1 } });
+                    let models = [InsertOneModel::new(doc! { "_id": 1 }).into(), many.into()];
+                    books.bulk_write(models).await.map(drop)
+                })
+            },
+        },
+        "",
+        &[Fault::LostReply, Fault::None, Fault::LostReply],
+    )
+    .await;
+    let error = result.expect_err("the second command is not sent twice");
+    assert_eq!(watched.numbers("insert"), [Some(1), Some(1)]);
+    assert_eq!(watched.numbers("update"), [None]);
+    assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+    assert!(deployment.applied().values().all(|&times| times == 1));
+}

@@ -1,0 +1,129 @@
+//! What an error says became of the write: the rows of the table of `Outcome`, each as it comes
+//! about through the driver.
+
+use super::*;
+
+struct Row {
+    /// Which row of the table.
+    number: u32,
+    operation: &'static str,
+    role: Role,
+    options: &'static str,
+    faults: &'static [Fault],
+    outcome: Outcome,
+}
+
+const fn row(
+    number: u32,
+    operation: &'static str,
+    faults: &'static [Fault],
+    outcome: Outcome,
+) -> Row {
+    Row { number, operation, role: Role::Primary, options: "", faults, outcome }
+}
+
+const LOST: Fault = Fault::LostRequest;
+const TIMED_OUT: Fault = Fault::Silence;
+
+const fn refused(code: i32) -> Fault {
+    Fault::Refused(code, UNLABELLED)
+}
+
+use Outcome::{AppliedNotDurable, MaybeApplied, NotApplied};
+
+const ROWS: &[Row] = &[
+    row(3, "insert_one", &[Fault::WrongReply], MaybeApplied),
+    row(3, "update_many", &[LOST], MaybeApplied),
+    row(3, "run_command", &[LOST], MaybeApplied),
+    row(4, "insert_many", &[Fault::Failed(1, 11000, UNLABELLED)], MaybeApplied),
+    row(4, "bulk_write", &[Fault::Failed(1, 11000, UNLABELLED)], MaybeApplied),
+    row(5, "insert_one", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
+    row(5, "insert_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
+    row(5, "update_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
+    // pitfall 11
+    row(6, "insert_one", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(6, "insert_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(
+        6,
+        "bulk_write",
+        &[Fault::None, Fault::None, Fault::NotDurable(64, UNLABELLED)],
+        AppliedNotDurable,
+    ),
+    row(6, "update_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(6, "find_one_and_delete", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(6, "drop", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(9, "insert_one", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(9, "insert_many", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    // A refusal that comes after a look into the record settles what became of the first.
+    row(9, "insert_one", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(9, "insert_many", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(9, "find_one_and_update", &[LOST, refused(11000)], NotApplied),
+    // Not that of a multi-document write.
+    row(9, "update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
+    row(9, "bulk_write with update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
+    row(10, "insert_one", &[refused(13)], NotApplied),
+    row(10, "insert_many", &[refused(13)], NotApplied),
+    row(10, "update_many", &[refused(13)], NotApplied),
+    row(10, "insert_one", &[LOST, refused(13)], MaybeApplied),
+    row(10, "insert_many", &[LOST, Fault::Failed(0, 13, UNLABELLED)], MaybeApplied),
+    row(11, "insert_many", &[refused(2)], MaybeApplied),
+    row(11, "update_many", &[refused(2)], MaybeApplied),
+    row(11, "delete_many", &[refused(NOT_WRITABLE_PRIMARY)], MaybeApplied),
+    // pitfall 10
+    row(13, "insert_one", &[LOST, refused(217)], MaybeApplied),
+    row(13, "insert_one", &[LOST, refused(225)], MaybeApplied),
+    row(13, "insert_one", &[refused(217)], MaybeApplied),
+    row(13, "insert_one", &[refused(11600)], MaybeApplied),
+    row(13, "insert_one", &[refused(50)], MaybeApplied),
+    row(13, "insert_one", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
+    row(13, "insert_many", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
+    row(14, "insert_one", &[refused(NOT_WRITABLE_PRIMARY)], NotApplied),
+    row(14, "insert_one", &[refused(2)], NotApplied),
+    row(14, "insert_one", &[LOST, refused(2)], MaybeApplied),
+];
+
+async fn check(row: &Row) {
+    let Row { number, operation, role, options, faults, outcome } = row;
+    let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
+    let deployment = Deployment::start(*role).await;
+    deployment.suffer(faults);
+    let watched = Watched::new(&deployment, options).await;
+    let error = watched.run(&write(operation)).await.expect_err(&at);
+    assert_eq!(error.outcome(), *outcome, "{at}: {error:?}");
+    let failed = faults.iter().filter(|&&fault| fault != Fault::None).count();
+    assert_eq!(error.attempts().len(), failed, "{at}: {:?}", error.attempts());
+    let applied = deployment.applied();
+    assert!(applied.values().all(|&times| times == 1), "{at}: {applied:?}");
+    if outcome.is_certainly_not_applied() {
+        assert!(applied.is_empty(), "{at}: {applied:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_row_of_the_table_as_it_comes_about() {
+    let checks: Vec<_> = ROWS.iter().map(|row| tokio::spawn(check(row))).collect();
+    for check in checks {
+        check.await.expect("the row comes about");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_timed_out_may_yet_be_carried_out() {
+    // So a refusal of the second does not settle what became of the first.
+    let row = Row {
+        options: "socketTimeoutMS=200",
+        ..row(9, "update_one", &[TIMED_OUT, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)
+    };
+    check(&row).await;
+}
+
+#[tokio::test]
+async fn through_a_router_a_refusal_settles_nothing() {
+    let router = |number, faults, outcome| Row {
+        role: Role::Mongos,
+        ..row(number, "insert_one", faults, outcome)
+    };
+    check(&router(12, &[Fault::Refused(NOT_WRITABLE_PRIMARY, UNLABELLED)], MaybeApplied)).await;
+    check(&router(9, &[LOST, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)).await;
+    check(&router(10, &[Fault::Refused(13, UNLABELLED)], NotApplied)).await;
+}
