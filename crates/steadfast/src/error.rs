@@ -253,6 +253,9 @@ impl fmt::Debug for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
+        if let Some(end) = self.end_of_batch() {
+            write!(f, "; ended by: {end}")?;
+        }
         let Some(details) = &self.details else { return Ok(()) };
         if let Some(server) = &details.server {
             write!(f, " (server {server})")?;

@@ -5,6 +5,7 @@
 mod dependencies;
 mod layout;
 mod purity;
+mod requirements;
 
 use std::{
     fs,

@@ -6,6 +6,7 @@
 mod common;
 
 mod dropped_futures;
+mod prose;
 mod reads;
 mod secured;
 mod sessions;

@@ -1,0 +1,189 @@
+//! The prose tests of five specifications, by their numbers: retryable writes, retryable reads,
+//! server discovery and monitoring, connection pools, server selection. Each module says what it
+//! leaves out, and why.
+//!
+//! They have a replica set to themselves, because a server has only one `failCommand`.
+
+mod discovery;
+mod pooling;
+mod retryable_reads;
+mod retryable_writes;
+mod selection;
+
+use std::sync::OnceLock;
+
+use steadfast::{
+    Client,
+    bson::{Document, doc},
+    error::Error,
+    event::{
+        cmap::{CmapEvent, ConnectionCheckoutFailedReason},
+        command::CommandEvent,
+        sdam::SdamEvent,
+    },
+    options::{ClientOptions, ServerAddress},
+};
+use testbed::{Options, ReplicaSet};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::common::{Recorder, bounded};
+
+/// The replica set of all tests in here: three members.
+fn set() -> &'static ReplicaSet {
+    static SET: OnceLock<ReplicaSet> = OnceLock::new();
+    SET.get_or_init(|| ReplicaSet::start(3, Options::new()).expect("a replica set"))
+}
+
+/// The numbers of the primary and of the secondaries.
+fn members() -> (usize, Vec<usize>) {
+    let primary = set().wait_for_primary().expect("a primary");
+    let secondaries = (0..set().members().len()).filter(|member| *member != primary);
+    (primary, secondaries.collect())
+}
+
+fn address(member: usize) -> ServerAddress {
+    set().addresses()[member].into()
+}
+
+/// `failCommand` on some members, for clients of one name: held by one test at a time, and switched
+/// off when it is dropped.
+struct FailPoint {
+    members: Vec<usize>,
+    app_name: &'static str,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl FailPoint {
+    /// A turn with the fail point, which is off for now.
+    async fn reserve(members: Vec<usize>, app_name: &'static str) -> Self {
+        static TURNS: Mutex<()> = Mutex::const_new(());
+        Self { members, app_name, _turn: TURNS.lock().await }
+    }
+
+    /// On the primary, at once.
+    async fn on_primary(times: i32, data: Document, app_name: &'static str) -> Self {
+        let point = Self::reserve(vec![members().0], app_name).await;
+        point.set(times, data);
+        point
+    }
+
+    /// Has the next `times` commands that `data` describes fail as it says.
+    fn set(&self, times: i32, data: Document) {
+        fail(&self.members, self.app_name, times, data);
+    }
+}
+
+impl Drop for FailPoint {
+    fn drop(&mut self) {
+        let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
+        for member in &self.members {
+            // One that cannot be reached cannot disturb the others either.
+            drop(set().run_command(*member, "admin", off.clone()));
+        }
+    }
+}
+
+/// Sets the fail point on these members; to be called by who holds it, or on their behalf.
+fn fail(members: &[usize], app_name: &str, times: i32, mut data: Document) {
+    data.insert("appName", app_name);
+    let on = doc! {
+        "configureFailPoint": "failCommand", "mode": { "times": times }, "data": data,
+    };
+    for member in members {
+        set().run_command(*member, "admin", on.clone()).expect("a fail point");
+    }
+}
+
+/// A client, and all that it tells.
+struct Watched {
+    client: Client,
+    commands: Recorder<CommandEvent>,
+    pools: Recorder<CmapEvent>,
+    servers: Recorder<SdamEvent>,
+}
+
+impl Watched {
+    /// A client of the replica set.
+    ///
+    /// It hears of the members every half second: one that failed by a fail point has no change to
+    /// report, and is unknown until it reports that.
+    async fn new(app_name: &str, change: impl FnOnce(&mut ClientOptions)) -> Self {
+        let uri = format!("{}&heartbeatFrequencyMS=500", set().uri());
+        Self::at(&uri, app_name, change).await
+    }
+
+    async fn at(uri: &str, app_name: &str, change: impl FnOnce(&mut ClientOptions)) -> Self {
+        let (commands, pools, servers) = (Recorder::new(), Recorder::new(), Recorder::new());
+        let mut options = ClientOptions::parse(uri).await.unwrap();
+        options.app_name = Some(app_name.to_owned());
+        options.command_event_handler = Some(commands.handler());
+        options.cmap_event_handler = Some(pools.handler());
+        options.sdam_event_handler = Some(servers.handler());
+        change(&mut options);
+        let client = Client::with_options(options).unwrap();
+        Self { client, commands, pools, servers }
+    }
+
+    fn collection(&self, name: &str) -> steadfast::Collection<Document> {
+        self.client.database("prose").collection(name)
+    }
+
+    /// How many commands of this name were sent.
+    fn started(&self, name: &str) -> usize {
+        let is_it = |event: &&CommandEvent| matches!(event, CommandEvent::Started(it) if it.command_name == name);
+        self.commands.seen().iter().filter(is_it).count()
+    }
+
+    /// The servers that the commands of this name succeeded on, and those that they failed on.
+    fn ends(&self, name: &str) -> (Vec<ServerAddress>, Vec<ServerAddress>) {
+        let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
+        for event in self.commands.seen() {
+            match event {
+                CommandEvent::Succeeded(it) if it.command_name == name => {
+                    succeeded.push(it.connection.address);
+                }
+                CommandEvent::Failed(it) if it.command_name == name => {
+                    failed.push(it.connection.address);
+                }
+                _ => {}
+            }
+        }
+        (succeeded, failed)
+    }
+
+    /// How checking out went, and when the pool was cleared, in order.
+    fn checkouts(&self) -> Vec<Checkout> {
+        let of_interest = |event| match event {
+            CmapEvent::ConnectionCheckedOut(_) => Some(Checkout::Succeeded),
+            CmapEvent::PoolCleared(_) => Some(Checkout::PoolCleared),
+            CmapEvent::ConnectionCheckoutFailed(it) => Some(Checkout::Failed(it.reason)),
+            _ => None,
+        };
+        self.pools.seen().into_iter().filter_map(of_interest).collect()
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Checkout {
+    Succeeded,
+    PoolCleared,
+    Failed(ConnectionCheckoutFailedReason),
+}
+
+/// The test that writes and reads have in common: of two that share an only connection, the first
+/// is told that the server shuts down, and the second, which waits, loses its turn by that. Both are
+/// tried again.
+async fn check_cleared_pool<T>(
+    watched: &Watched,
+    command: &str,
+    both: impl Future<Output = [Result<T, Error>; 2]>,
+) {
+    for result in bounded(both).await {
+        assert!(result.is_ok(), "{:?}", result.err());
+    }
+    let refused = ConnectionCheckoutFailedReason::ConnectionError;
+    let seen = watched.checkouts();
+    let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(refused)];
+    assert_eq!(seen[..3], expected, "{seen:?}");
+    assert_eq!(watched.started(command), 3);
+}

@@ -1,0 +1,119 @@
+//! Streaming, round trips and heartbeats.
+
+use std::{
+    sync::{Arc, Mutex as Lock},
+    time::Instant,
+};
+
+use steadfast::{
+    event::EventHandler,
+    options::{FindOneOptions, SelectionCriteria},
+};
+use tokio::{io::AsyncReadExt, net::TcpListener};
+
+use super::*;
+
+#[tokio::test]
+async fn prose_streaming_1_servers_that_report_by_themselves_do_so_as_often_as_is_asked() {
+    let standalone = testbed::shared::standalone().expect("a server");
+    for (uri, server) in
+        [(standalone.uri(), standalone.address().into()), (set().uri(), address(members().0))]
+    {
+        let watched = Watched::at(&uri, "streaming, prose 1", |options| {
+            options.heartbeat_freq = Some(Duration::from_millis(500));
+            options.server_monitoring_mode = Some(ServerMonitoringMode::Stream);
+        })
+        .await;
+        let is_report = |event: &SdamEvent| {
+            matches!(event, SdamEvent::ServerHeartbeatSucceeded(event)
+                if event.awaited && event.server_address == server)
+        };
+        watched.servers.wait_for(1, is_report).await;
+        let began = Instant::now();
+        watched.servers.wait_for(5, is_report).await;
+        // Four pauses of half a second, of which ten seconds would be the default.
+        let took = began.elapsed().as_millis();
+        assert!((1_600..8_000).contains(&took), "{took} ms at {uri}");
+    }
+}
+
+#[tokio::test]
+async fn prose_rtt_1_the_round_trip_time_is_kept_up_to_date() {
+    let app_name = "streamingRttTest";
+    let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let primary = address(point.members[0]);
+    let watched = Watched::new(app_name, |_| ()).await;
+    watched.collection("rtt_prose_1").find_one(doc! {}).await.unwrap();
+    let is_beat = |event: &SdamEvent| {
+        matches!(event, SdamEvent::ServerHeartbeatSucceeded(event)
+            if event.server_address == primary)
+    };
+    watched.servers.wait_for(4, is_beat).await;
+    for event in watched.servers.seen() {
+        let SdamEvent::ServerDescriptionChanged(event) = event else { continue };
+        let time = event.new_description.average_round_trip_time;
+        assert!(time.is_some_and(|time| !time.is_zero()), "{:?}", event.new_description);
+    }
+
+    let slow = doc! {
+        "failCommands": ["hello", "isMaster"], "blockConnection": true, "blockTimeMS": 500,
+    };
+    point.set(1_000, slow);
+    let began = Instant::now();
+    while round_trip_time(&watched, &primary).await < Duration::from_millis(250) {
+        assert!(began.elapsed() < Duration::from_secs(10), "it does not grow");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What a client takes a server's round trip time for, as selection sees it.
+async fn round_trip_time(watched: &Watched, server: &ServerAddress) -> Duration {
+    let time = Arc::new(Lock::new(Duration::ZERO));
+    let (noted, server) = (Arc::clone(&time), server.clone());
+    let criteria = SelectionCriteria::Predicate(Arc::new(move |info| {
+        let is_it = *info.address() == server;
+        if is_it {
+            *noted.lock().unwrap() = info.average_round_trip_time().unwrap_or_default();
+        }
+        is_it
+    }));
+    let options = FindOneOptions::builder().selection_criteria(criteria).build();
+    watched.collection("rtt_prose_1").find_one(doc! {}).with_options(options).await.unwrap();
+    *time.lock().unwrap()
+}
+
+#[tokio::test]
+async fn prose_heartbeat_1_a_heartbeat_is_told_of_before_its_connection_is_made() {
+    let story = Arc::new(Lock::new(Vec::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let told_by_server = Arc::clone(&story);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            told_by_server.lock().unwrap().push("client connected");
+            if matches!(stream.read(&mut [0; 1_024]).await, Ok(1..)) {
+                told_by_server.lock().unwrap().push("client hello received");
+            }
+        }
+    });
+
+    let told_by_client = Arc::clone(&story);
+    let mut options = ClientOptions::parse(format!("mongodb://{server}")).await.unwrap();
+    options.server_selection_timeout = Some(Duration::from_millis(500));
+    options.sdam_event_handler = Some(EventHandler::callback(move |event| {
+        let name = match event {
+            SdamEvent::ServerHeartbeatStarted(_) => "heartbeat started",
+            SdamEvent::ServerHeartbeatFailed(_) => "heartbeat failed",
+            _ => return,
+        };
+        told_by_client.lock().unwrap().push(name);
+    }));
+    let client = Client::with_options(options).unwrap();
+    let admin = client.database("admin");
+    let error = bounded(admin.run_command(doc! { "ping": 1 })).await.unwrap_err();
+    assert!(error.is_server_selection_error(), "{error:?}");
+    let story = story.lock().unwrap();
+    let expected =
+        ["heartbeat started", "client connected", "client hello received", "heartbeat failed"];
+    assert_eq!(story[..4], expected);
+}

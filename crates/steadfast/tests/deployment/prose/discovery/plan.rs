@@ -1,0 +1,237 @@
+//! The scenarios of the test plan.
+
+use std::{net::TcpListener, time::Instant};
+
+use steadfast::options::{ReadPreference, SelectionCriteria};
+
+use super::*;
+use crate::common::{Role, Server, Step};
+
+#[tokio::test]
+async fn prose_1_a_client_can_be_made_while_no_server_is_there() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut options = ClientOptions::parse(format!("mongodb://{nobody}")).await.unwrap();
+    options.server_selection_timeout = Some(Duration::from_millis(100));
+    let client = Client::with_options(options).expect("a client");
+    let admin = client.database("admin");
+    let error = bounded(admin.run_command(doc! { "ping": 1 })).await.unwrap_err();
+    assert!(error.is_server_selection_error(), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_2_a_primary_that_hangs_up_is_unknown_and_not_checked_at_once() {
+    let app_name = "discovery, prose 2";
+    let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let primary = address(point.members[0]);
+    let heartbeat = Duration::from_millis(1_500);
+    let watched = Watched::new(app_name, |options| {
+        options.retry_writes = Some(false);
+        options.heartbeat_freq = Some(heartbeat);
+    })
+    .await;
+    point.set(1, doc! { "failCommands": ["insert"], "closeConnection": true });
+    let is_check = |event: &SdamEvent| matches!(event, SdamEvent::ServerHeartbeatStarted(event) if event.server_address == primary);
+    all_known(&watched, 3).await;
+    let checks = watched.servers.seen().iter().filter(|event| is_check(event)).count();
+    // One that has just begun, and waits for a change: the next is far off.
+    watched.servers.wait_for(checks + 1, is_check).await;
+    let began = Instant::now();
+    let numbers = watched.collection("discovery_prose_2");
+    let (before, after, topology) = suffer(&watched, numbers.insert_one(doc! {})).await;
+    assert_eq!(before.server_type, ServerType::RsPrimary);
+    assert_eq!(after.server_type, ServerType::Unknown);
+    assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
+    watched.servers.wait_for(checks + 2, is_check).await;
+    // A check that is asked for comes after half a second at the latest.
+    assert!(began.elapsed() > heartbeat * 3 / 4, "{:?}", began.elapsed());
+}
+
+/// Not by a fail point: its errors bear the version of the topology that the client knows already,
+/// and are out of date by that.
+#[tokio::test]
+async fn prose_3_a_primary_that_says_it_is_none_when_read_from_is_unknown() {
+    let set = ReplicaSet::start(1, Options::new()).expect("a replica set");
+    let watched = Watched::at(&set.uri(), "discovery, prose 3", |options| {
+        options.retry_reads = Some(false);
+        options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+        options.heartbeat_freq = Some(NEVER);
+    })
+    .await;
+    all_known(&watched, 1).await;
+    set.step_down().expect("a primary to step down");
+    let numbers = watched.collection("numbers");
+    let (before, after, topology) = suffer(&watched, numbers.find_one(doc! {})).await;
+    assert_eq!(before.server_type, ServerType::RsPrimary);
+    assert_eq!(after.server_type, ServerType::Unknown);
+    assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
+}
+
+#[tokio::test]
+async fn prose_4_a_secondary_that_says_it_recovers_is_unknown_and_checked_at_once() {
+    let set = ReplicaSet::start(2, Options::new()).expect("a replica set");
+    let watched = Watched::at(&set.uri(), "discovery, prose 4", |options| {
+        let preference = ReadPreference::secondary(None);
+        options.selection_criteria = Some(SelectionCriteria::from(preference));
+        options.retry_reads = Some(false);
+        options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+        options.heartbeat_freq = Some(NEVER);
+    })
+    .await;
+    all_known(&watched, 2).await;
+    let secondary = 1 - set.wait_for_primary().expect("a primary");
+    set.run_command(secondary, "admin", doc! { "replSetMaintenance": true }).expect("recovering");
+    let numbers = watched.collection("numbers");
+    let (before, after, topology) = suffer(&watched, numbers.find_one(doc! {})).await;
+    assert_eq!(before.server_type, ServerType::RsSecondary);
+    assert_eq!(after.server_type, ServerType::Unknown);
+    assert_eq!(topology, TopologyType::ReplicaSetWithPrimary);
+    watched.servers.wait_for(1, |event| found(event, &after.address, ServerType::RsOther)).await;
+}
+
+#[tokio::test]
+async fn prose_5_a_primary_that_recovers_by_its_write_concern_error_is_unknown_and_checked_at_once()
+{
+    let app_name = "discovery, prose 5";
+    let shutdown = doc! { "code": 91, "errmsg": "Replication is being shut down" };
+    let data = doc! { "failCommands": ["insert"], "writeConcernError": shutdown };
+    let point = FailPoint::on_primary(1, data, app_name).await;
+    let watched = Watched::new(app_name, |options| {
+        options.retry_writes = Some(false);
+        options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+        options.heartbeat_freq = Some(NEVER);
+    })
+    .await;
+    all_known(&watched, 3).await;
+    let numbers = watched.collection("discovery_prose_5");
+    let (before, after, topology) = suffer(&watched, numbers.insert_one(doc! {})).await;
+    let primary = address(point.members[0]);
+    assert_eq!((&before.address, before.server_type), (&primary, ServerType::RsPrimary));
+    assert_eq!(after.server_type, ServerType::Unknown);
+    assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
+    watched.servers.wait_for(2, |event| found(event, &primary, ServerType::RsPrimary)).await;
+}
+
+/// Without a code it is the words that count, and servers of the versions that send none say
+/// "master" where the plan has "writable primary".
+#[tokio::test]
+async fn prose_6_what_a_server_says_without_a_code_is_understood_and_kept() {
+    for (command, refusal) in [
+        ("insert", doc! { "ok": 0, "errmsg": "not master" }),
+        ("insert", doc! { "errmsg": "not master", "ok": 0 }),
+        ("count", doc! { "ok": 0, "errmsg": "node is recovering" }),
+        ("count", doc! { "errmsg": "not master or secondary; cannot currently read", "ok": 0 }),
+    ] {
+        let reply = refusal.clone();
+        let server = Server::start(Role::Primary, move |request| {
+            (request.name == command).then(|| vec![Step::Reply(reply.clone())])
+        })
+        .await;
+        let uri = server.uri("replicaSet=set&retryReads=false&retryWrites=false");
+        let watched = Watched::at(&uri, "discovery, prose 6", |_| ()).await;
+        let numbers = watched.collection("numbers");
+        let refused = match command {
+            "insert" => bounded(numbers.insert_one(doc! {})).await.map(drop),
+            _ => bounded(numbers.estimated_document_count()).await.map(drop),
+        };
+        assert!(refused.is_err(), "{refusal}");
+        let is_kept = |event: &SdamEvent| {
+            let SdamEvent::ServerDescriptionChanged(event) = event else { return false };
+            let described = &event.new_description;
+            let said = refusal.get_str("errmsg").unwrap();
+            described.server_type == ServerType::Unknown
+                && described.error.as_ref().is_some_and(|error| error.contains(said))
+        };
+        watched.servers.wait_for(1, is_kept).await;
+    }
+}
+
+/// Writes through a client that is told of a secondary only.
+async fn write_by_secondary(options: &str) -> Result<(), Error> {
+    let uri = format!("mongodb://{}/{options}", address(members().1[0]));
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let numbers = client.database("prose").collection::<Document>("discovery_prose_7");
+    bounded(numbers.insert_one(doc! {})).await.map(drop)
+}
+
+#[tokio::test]
+async fn prose_7_1_a_secondary_leads_to_the_primary() {
+    write_by_secondary("?directConnection=false").await.unwrap();
+}
+
+#[tokio::test]
+async fn prose_7_2_a_secondary_that_is_connected_to_directly_refuses_writes() {
+    let error = write_by_secondary("?directConnection=true").await.unwrap_err();
+    assert_eq!(error.code(), Some(10107), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_7_3_a_secondary_leads_to_the_primary_unless_told_otherwise() {
+    write_by_secondary("").await.unwrap();
+}
+
+#[tokio::test]
+async fn prose_8_a_server_that_fails_its_checks_is_checked_twice_a_second() {
+    let app_name = "SDAMMinHeartbeatFrequencyTest";
+    let data = doc! { "failCommands": ["hello", "isMaster"], "errorCode": 1234 };
+    let point = FailPoint::on_primary(5, data, app_name).await;
+    let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));
+    let began = Instant::now();
+    let watched = Watched::at(&uri, app_name, |options| {
+        options.server_selection_timeout = Some(Duration::from_secs(5));
+    })
+    .await;
+    let admin = watched.client.database("admin");
+    bounded(admin.run_command(doc! { "ping": 1 })).await.unwrap();
+    let took = began.elapsed();
+    assert!((2_000..3_500).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test]
+async fn prose_9_a_pool_is_ready_once_its_server_answers_and_cleared_once_it_does_not() {
+    let app_name = "SDAMPoolManagementTest";
+    let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));
+    let told = Recorder::new();
+    let (of_pools, of_servers) = (told.handler(), told.handler());
+    let _watched = Watched::at(&uri, app_name, |options| {
+        options.heartbeat_freq = Some(Duration::from_millis(500));
+        options.cmap_event_handler = Some(translated(of_pools, |event| match event {
+            CmapEvent::PoolReady(_) => Some("ready"),
+            CmapEvent::PoolCleared(_) => Some("cleared"),
+            _ => None,
+        }));
+        options.sdam_event_handler = Some(translated(of_servers, |event| match event {
+            SdamEvent::ServerHeartbeatSucceeded(_) => Some("answered"),
+            SdamEvent::ServerHeartbeatFailed(_) => Some("failed"),
+            _ => None,
+        }));
+    })
+    .await;
+    told.wait_for(1, |event| *event == "ready").await;
+    assert_eq!(told.seen()[..2], ["answered", "ready"]);
+
+    let before = told.seen().len();
+    point.set(2, doc! { "failCommands": ["hello", "isMaster"], "errorCode": 1234 });
+    told.wait_until(|seen| follow(&seen[before..], &["failed", "cleared"])).await;
+    let all = ["failed", "cleared", "answered", "ready"];
+    told.wait_until(|seen| follow(&seen[before..], &all)).await;
+}
+
+/// A handler that passes on what it makes of events.
+fn translated<T: 'static>(
+    to: steadfast::event::EventHandler<&'static str>,
+    translate: impl Fn(T) -> Option<&'static str> + Send + Sync + 'static,
+) -> steadfast::event::EventHandler<T> {
+    let steadfast::event::EventHandler::Callback(to) = to else { unreachable!("a recorder's") };
+    steadfast::event::EventHandler::callback(move |event| {
+        if let Some(word) = translate(event) {
+            to(word);
+        }
+    })
+}
+
+/// Whether these came in this order, whatever came between.
+fn follow(seen: &[&str], expected: &[&str]) -> bool {
+    let mut seen = seen.iter();
+    expected.iter().all(|expected| seen.any(|event| event == expected))
+}

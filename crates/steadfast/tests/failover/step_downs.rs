@@ -1,0 +1,98 @@
+//! Planned failovers, which an application is not to notice.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc},
+    error::Error,
+};
+use testbed::{Options, ReplicaSet};
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use crate::{
+    alone, report,
+    storm::{Failover, Retrying, Storm},
+};
+
+/// With a write concern of majority, so that each can be told to be applied exactly once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_error_reaches_the_application_while_primaries_step_down() {
+    let storm = alone(Duration::from_secs(90), async {
+        let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
+        Storm::over(set, &[Failover::StepDown; 4], 4_000, Retrying::ByTheDriver).await
+    })
+    .await;
+    report(&format!("increments through step-downs: {storm}"));
+    storm.audit.assert_clean();
+    assert_eq!(storm.books.failed(), 0, "{}", storm.books);
+    assert_eq!(storm.counter, 4_000);
+}
+
+/// What was acknowledged with `w: 1` may be undone by a failover, so only errors are counted here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
+    const TASKS: i32 = 8;
+    const STEP_DOWNS: usize = 3;
+    /// How many rounds of all tasks together go by before each step-down, and after the last.
+    const BETWEEN: u32 = 500;
+    alone(Duration::from_secs(90), async {
+        let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
+        let client = Client::with_uri_str(format!("{}&w=1", set.uri())).await.unwrap();
+        let things = client.database("failover").collection::<Document>("things");
+        things.insert_many((0..TASKS).map(|task| doc! { "_id": task, "n": 0 })).await.unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let done = Arc::new(Semaphore::new(0));
+        let mut tasks = JoinSet::new();
+        for task in 0..TASKS {
+            let (things, over, done) = (things.clone(), Arc::clone(&over), Arc::clone(&done));
+            tasks.spawn(async move { read_and_write(&things, task, &over, &done).await });
+        }
+        for _ in 0..STEP_DOWNS {
+            done.acquire_many(BETWEEN).await.unwrap().forget();
+            let set = Arc::clone(&set);
+            tokio::task::spawn_blocking(move || Failover::StepDown.befall(&set)).await.unwrap();
+        }
+        done.acquire_many(BETWEEN).await.unwrap().forget();
+        over.store(true, Relaxed);
+        let (mut operations, mut errors) = (0, Vec::new());
+        while let Some(done) = tasks.join_next().await {
+            let (count, failed) = done.unwrap();
+            operations += count;
+            errors.extend(failed);
+        }
+        report(&format!(
+            "reads and writes of w: 1 through {STEP_DOWNS} step-downs: {operations} operations, {} \
+             errors",
+            errors.len()
+        ));
+        assert!(errors.is_empty(), "{errors:?}");
+    })
+    .await;
+}
+
+/// Until it is over; how many operations there were, and the errors of those that failed.
+async fn read_and_write(
+    things: &Collection<Document>,
+    task: i32,
+    over: &AtomicBool,
+    done: &Semaphore,
+) -> (usize, Vec<Error>) {
+    let (mut operations, mut errors) = (0, Vec::new());
+    while !over.load(Relaxed) {
+        let one = doc! { "_id": task };
+        let written = things.update_one(one.clone(), doc! { "$inc": { "n": 1 } }).await;
+        let read = things.find_one(one).await;
+        operations += 2;
+        errors.extend(written.err());
+        errors.extend(read.err());
+        done.add_permits(1);
+    }
+    (operations, errors)
+}
