@@ -29,9 +29,9 @@ pub enum CaseResult {
     Pass,
     /// Something else was observed: what, in words.
     Fail(String),
-    /// The case's own file says that it is not meant for this deployment: which of its
-    /// requirements is not met. What the driver merely lacks is not skipped here; it stands in
-    /// the ledger.
+    /// The case is not meant for this deployment, or asks for a part of the format that the driver
+    /// does not have at all: which of its requirements is not met. What the driver merely gets
+    /// wrong is not skipped here; it stands in the ledger.
     Skip(String),
 }
 

@@ -11,6 +11,7 @@ pub mod report;
 pub mod run;
 pub mod spec;
 pub mod suites;
+mod unified;
 
 pub use case::{Case, CaseResult, Suite};
 pub use context::{Context, Target};

@@ -26,27 +26,53 @@ const fn folder(
 /// One line per suite; a suite's own file chooses among the subfolders.
 const FOLDERS: &[Folder] = &[
     folder("auth", "auth", "auth/tests"),
+    folder("collection_management", "collection_management", "collection-management/tests"),
+    folder("command_logging", "command_logging", "command-logging-and-monitoring/tests/logging"),
+    folder(
+        "command_monitoring",
+        "command_monitoring",
+        "command-logging-and-monitoring/tests/monitoring",
+    ),
+    folder(
+        "connection_logging",
+        "connection_logging",
+        "connection-monitoring-and-pooling/tests/logging",
+    ),
     folder(
         "connection_monitoring",
         "connection_monitoring",
         "connection-monitoring-and-pooling/tests/cmap-format",
     ),
     folder("connection_string", "connection_string/test", "connection-string/tests"),
+    folder("crud", "crud", "crud/tests"),
     folder(
         "discovery_and_monitoring",
         "discovery_and_monitoring",
         "server-discovery-and-monitoring/tests",
     ),
+    folder("handshake", "handshake", "mongodb-handshake/tests"),
+    folder("index_management", "index_management", "index-management/tests"),
     folder("max_staleness", "max_staleness", "max-staleness/tests"),
     folder("read_write_concern", "read_write_concern", "read-write-concern/tests"),
+    folder("retryable_reads", "retryable_reads", "retryable-reads/tests"),
+    folder("retryable_writes", "retryable_writes", "retryable-writes/tests"),
+    folder("run_command", "run_command", "run-command/tests"),
     folder(
         "sdam_monitoring",
         "sdam_monitoring",
         "server-discovery-and-monitoring/tests/monitoring",
     ),
     folder("server_selection", "server_selection", "server-selection/tests"),
+    folder(
+        "server_selection_logging",
+        "server_selection_logging",
+        "server-selection/tests/logging",
+    ),
+    folder("sessions", "sessions", "sessions/tests"),
     folder("srv_seedlist", "srv_seedlist", "initial-dns-seedlist-discovery/tests"),
+    folder("unified-test-format", "unified-test-format", "unified-test-format/tests"),
     folder("uri_options", "uri_options", "uri-options/tests"),
+    folder("versioned-api", "versioned-api", "versioned-api/tests"),
 ];
 
 /// A folder that holds the suites.

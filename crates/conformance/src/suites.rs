@@ -29,15 +29,29 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
+pub mod collection_management;
+pub mod command_logging;
+pub mod command_monitoring;
+pub mod connection_logging;
 pub mod connection_monitoring;
 pub mod connection_string;
+pub mod crud;
 pub mod discovery_and_monitoring;
+pub mod handshake;
+pub mod index_management;
 pub mod max_staleness;
 pub mod read_write_concern;
+pub mod retryable_reads;
+pub mod retryable_writes;
+pub mod run_command;
 pub mod sdam_monitoring;
 pub mod server_selection;
+pub mod server_selection_logging;
+pub mod sessions;
 pub mod srv_seedlist;
+pub mod unified_test_format;
 pub mod uri_options;
+pub mod versioned_api;
 
 mod parsed_uri;
 
@@ -47,15 +61,29 @@ macro_rules! for_each_suite {
     ($each:ident) => {
         $each! {
             auth,
+            collection_management,
+            command_logging,
+            command_monitoring,
+            connection_logging,
             connection_monitoring,
             connection_string,
+            crud,
             discovery_and_monitoring,
+            handshake,
+            index_management,
             max_staleness,
             read_write_concern,
+            retryable_reads,
+            retryable_writes,
+            run_command,
             sdam_monitoring,
             server_selection,
+            server_selection_logging,
+            sessions,
             srv_seedlist,
+            unified_test_format,
             uri_options,
+            versioned_api,
         }
     };
 }
@@ -68,7 +96,8 @@ macro_rules! registry {
 }
 for_each_suite!(registry);
 
-/// The suite of this name.
+/// The suite of this name: that of PyMongo's folder, with dashes or underscores.
 pub fn find(name: &str) -> Option<Suite> {
-    ALL.iter().copied().find(|suite| suite.name == name)
+    let name = name.replace('-', "_");
+    ALL.iter().copied().find(|suite| suite.name.replace('-', "_") == name)
 }

@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
     retry::RetrySettings,
-    selection::{SelectionCriteria, Target},
+    selection::SelectionCriteria,
     server_api::ServerApi,
 };
 
@@ -23,7 +23,7 @@ use crate::{
     event::command::CommandEvent,
     options::{ClientOptions, DatabaseOptions},
     session::Sessions,
-    topology::Topology,
+    topology::{Selected, Topology},
     trace,
 };
 
@@ -63,6 +63,21 @@ pub(crate) struct WriteLimits {
     pub(crate) message_bytes: usize,
     /// The most writes.
     pub(crate) batch_count: usize,
+}
+
+impl WriteLimits {
+    /// What the server that was chosen says.
+    pub(crate) fn of(selected: &Selected) -> Self {
+        let server = selected.description();
+        let limit = |value: Option<i32>, default: usize| {
+            value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
+        };
+        Self {
+            document_bytes: limit(server.map(|s| s.max_bson_object_size), 16 * 1024 * 1024),
+            message_bytes: limit(server.map(|s| s.max_message_size_bytes), 48_000_000),
+            batch_count: limit(server.map(|s| s.max_write_batch_size), 100_000),
+        }
+    }
 }
 
 impl Client {
@@ -172,23 +187,6 @@ impl Client {
         if let Some(handler) = &self.inner.options.command_event_handler {
             handler.handle(event);
         }
-    }
-
-    /// What a write command may hold, as the server that will get it says.
-    pub(crate) async fn write_limits(
-        &self,
-        operation: trace::Operation<'_>,
-    ) -> Result<WriteLimits> {
-        let selected = self.topology().select(Target::Write, &[], operation).await?;
-        let server = selected.description();
-        let limit = |value: Option<i32>, default: usize| {
-            value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
-        };
-        Ok(WriteLimits {
-            document_bytes: limit(server.map(|s| s.max_bson_object_size), 16 * 1024 * 1024),
-            message_bytes: limit(server.map(|s| s.max_message_size_bytes), 48_000_000),
-            batch_count: limit(server.map(|s| s.max_write_batch_size), 100_000),
-        })
     }
 
     /// Runs a task of the client's own in the background.

@@ -15,7 +15,7 @@ use crate::{
     Client, ClientSession,
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
     session::Session,
-    topology::Server,
+    topology::{Selected, Server},
 };
 
 /// What to say, to whom, and what is known of the saying.
@@ -39,6 +39,8 @@ pub(crate) struct Command {
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
     pub(crate) session: Option<Arc<Session>>,
+    /// The server for its first attempt, if one was selected already.
+    pub(crate) selected: Option<Selected>,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -104,6 +106,7 @@ impl Command {
             acknowledged: true,
             takes_read_concern: false,
             session: None,
+            selected: None,
         }
     }
 

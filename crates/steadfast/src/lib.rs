@@ -61,7 +61,13 @@ mod topology;
 mod trace;
 
 pub use bson;
-pub use steadfast_core::cluster_time::ClusterTime;
+pub use steadfast_core::{
+    cluster_time::ClusterTime,
+    description::{
+        ServerDescription, ServerType, TopologyDescription, TopologyType, TopologyVersion,
+    },
+    selection::ServerInfo,
+};
 
 /// The programs of the README and of the guides, checked.
 #[cfg(doctest)]

@@ -95,6 +95,13 @@ impl ClientSession {
         lock(&self.session.state).snapshot_time
     }
 
+    /// Whether the connection broke while one of its commands was under way. The session can be used
+    /// further, but when it ends the servers' part of it is given up instead of being used again.
+    pub fn is_dirty(&self) -> bool {
+        let state = lock(&self.session.state);
+        state.server.as_ref().is_some_and(ServerSession::is_dirty)
+    }
+
     /// For a command to run in it.
     pub(crate) fn share(&self, client: &Client) -> Result<Arc<Session>> {
         if !client.is_same_as(&self.client) {

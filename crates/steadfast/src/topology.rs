@@ -83,7 +83,7 @@ struct State {
 }
 
 /// What operations choose by: a description, and the servers it speaks of.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) description: Arc<TopologyDescription>,
     servers: BTreeMap<ServerAddress, Arc<Server>>,

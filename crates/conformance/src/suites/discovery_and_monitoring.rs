@@ -15,12 +15,12 @@ use steadfast_core::{
     },
 };
 
-use crate::{Case, Context, LoadError, Suite};
+use crate::{Case, Context, LoadError, Suite, unified};
 
 /// The suite.
 pub const SUITE: Suite = Suite { name: "discovery_and_monitoring", load };
 
-/// The folders whose files are scripts for the topology alone; the others need a server.
+/// The folders whose files are scripts for the topology alone; those in `unified` need a server.
 const FOLDERS: &[&str] = &["errors", "load-balanced", "rs", "sharded", "single"];
 
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
@@ -30,6 +30,7 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
         let description = text(&test, "description").to_owned();
         cases.push(Case::new(&file.name, description, move || check(&test)));
     }
+    cases.extend(unified::cases(context, SUITE.name, &["unified"])?);
     Ok(cases)
 }
 

@@ -81,8 +81,7 @@ impl BulkWrite<'_> {
             write::check_unheard_hint(client, operation).await?;
         }
         let (tally, broken) =
-            write::run_batches("bulkWrite", self.collection, statements, &settings, session)
-                .await?;
+            write::run_batches(self.collection, statements, &settings, session).await?;
         tally.conclude_bulk_write(broken)
     }
 }

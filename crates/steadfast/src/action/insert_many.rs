@@ -72,7 +72,7 @@ impl InsertMany<'_> {
         let documents = self.documents?;
         let session = write::share(self.session, self.collection, &settings)?;
         let (tally, broken) =
-            write::run_batches("insert", self.collection, documents, &settings, session).await?;
+            write::run_batches(self.collection, documents, &settings, session).await?;
         tally.conclude_insert_many(broken)
     }
 }

@@ -7,6 +7,7 @@ use steadfast_core::selection::Target;
 
 use crate::{
     Client, ClientSession,
+    client::WriteLimits,
     collection::Handle,
     command::Command,
     error::{Error, ErrorKind, Result},
@@ -72,7 +73,6 @@ pub(super) type Ended = (Tally, Option<Error>);
 /// Carries out writes batch by batch, all in one session: the application's if there is one, else
 /// the one that the first batch began.
 pub(super) async fn run_batches(
-    name: &str,
     collection: &Handle,
     mut statements: Statements,
     settings: &Settings<'_>,
@@ -80,9 +80,11 @@ pub(super) async fn run_batches(
 ) -> Result<Ended> {
     let client = &collection.client;
     let operation_id = client.begin_operation();
-    let operation = trace::Operation { name, id: operation_id };
-    let limits = client.write_limits(operation).await?;
-    let batches = bulk::plan(&statements, collection, settings, &limits)?;
+    let operation = trace::Operation { name: statements.first_command(), id: operation_id };
+    // The limits are those of the server that the first batch then goes to.
+    let selected = client.topology().select(Target::Write, &[], operation).await?;
+    let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
+    let mut selected = Some(selected);
     let mut tally = Tally::default();
     for (done, batch) in (1..).zip(&batches) {
         let followed = done < batches.len();
@@ -90,6 +92,7 @@ pub(super) async fn run_batches(
         let acknowledged = command.acknowledged;
         // pitfall 19
         command.session = session.take().filter(|_| acknowledged);
+        command.selected = selected.take();
         let mut reply = match client.run_as_part_of(operation_id, command).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),

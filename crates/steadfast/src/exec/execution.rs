@@ -112,7 +112,10 @@ impl<'c> Execution<'c> {
         self.exchange(current, &selected, connection).await
     }
 
-    async fn select(&self) -> Result<Selected> {
+    async fn select(&mut self) -> Result<Selected> {
+        if let Some(selected) = self.command.selected.take() {
+            return Ok(selected);
+        }
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
         let target = self.command.target.for_selection();
         self.client.topology().select(target, self.retry.deprioritised(), operation).await

@@ -63,6 +63,7 @@ fn own(
         acknowledged: true,
         takes_read_concern: false,
         session: None,
+        selected: None,
     })
 }
 

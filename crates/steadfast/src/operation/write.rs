@@ -28,7 +28,8 @@ pub(crate) enum Verb {
 impl Verb {
     pub(crate) const ALL: [Self; 3] = [Self::Insert, Self::Update, Self::Delete];
 
-    fn name(self) -> &'static CStr {
+    /// The command's name.
+    pub(crate) fn name(self) -> &'static CStr {
         match self {
             Self::Insert => cstr!("insert"),
             Self::Update => cstr!("update"),

@@ -22,7 +22,7 @@ use crate::{
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The server for an operation, and what was known when it was chosen.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Selected {
     pub(crate) server: Arc<Server>,
     pub(crate) view: Arc<View>,

@@ -91,6 +91,11 @@ impl Statements {
         if self.verbs.is_empty() { Err(Error::invalid_argument(complaint)) } else { Ok(self) }
     }
 
+    /// The name of the command that the first of them goes with.
+    pub(crate) fn first_command(&self) -> &'static str {
+        self.verbs.first().map_or("bulkWrite", |verb| verb.name().as_str())
+    }
+
     /// Whether a delete names an index, which servers before 4.4 refuse.
     pub(crate) fn has_delete_hint(&self) -> bool {
         self.has_delete_hint

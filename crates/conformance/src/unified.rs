@@ -1,0 +1,133 @@
+//! The unified test format: MongoDB's tests of drivers against a real deployment.
+//!
+//! A file is parsed ([`schema`]), a deployment that suits each of its tests is chosen
+//! ([`deployment`], [`requirements`]), and the test is run ([`run`]): the things it names are made
+//! ([`entities`]), its operations carried out ([`operations`]), and what came of them compared with
+//! what it expects ([`matching`], [`events`], [`logs`], [`errors`], [`collection_data`]).
+//!
+//! A test that asks for what the driver does not have is skipped when the runner meets it, with
+//! what is lacking as the reason; no list of names says which those are. Tests run one at a time,
+//! whatever suite they are of, because fail points are the whole deployment's.
+
+mod collection_data;
+mod deployment;
+mod entities;
+mod errors;
+mod events;
+mod fail_points;
+mod logs;
+mod matching;
+mod operations;
+mod requirements;
+mod run;
+mod schema;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::{
+    deployment::{Deployment, NoDeployment},
+    schema::TestFile,
+    stop::Stop,
+};
+use crate::{Case, CaseResult, Context, LoadError, SpecFile};
+
+/// The tests in these subfolders of a suite, a case each.
+pub(crate) fn cases(
+    context: &Context,
+    suite: &str,
+    subfolders: &[&str],
+) -> Result<Vec<Case>, LoadError> {
+    cases_judged(context, suite, subfolders, |result| result)
+}
+
+/// The tests in these subfolders, of which each must fail.
+pub(crate) fn failing_cases(
+    context: &Context,
+    suite: &str,
+    subfolders: &[&str],
+) -> Result<Vec<Case>, LoadError> {
+    cases_judged(context, suite, subfolders, |result| match result {
+        CaseResult::Fail(_) => CaseResult::Pass,
+        CaseResult::Pass => CaseResult::Fail("it passes, and must not".to_owned()),
+        skipped @ CaseResult::Skip(_) => skipped,
+    })
+}
+
+fn cases_judged(
+    context: &Context,
+    suite: &str,
+    subfolders: &[&str],
+    verdict: fn(CaseResult) -> CaseResult,
+) -> Result<Vec<Case>, LoadError> {
+    let mut cases = Vec::new();
+    for file in context.spec.files_in(suite, subfolders)? {
+        match parse(&file) {
+            Ok(parsed) => cases.extend(cases_of(context, &file.name, parsed, verdict)),
+            Err(why) => cases.push(Case::new(&file.name, "is understood", || Err(why))),
+        }
+    }
+    Ok(cases)
+}
+
+/// The files in these subfolders, of which each must be refused, a case each.
+pub(crate) fn refused_cases(
+    context: &Context,
+    suite: &str,
+    subfolders: &[&str],
+) -> Result<Vec<Case>, LoadError> {
+    let files = context.spec.files_in(suite, subfolders)?;
+    Ok(files
+        .into_iter()
+        .map(|file| {
+            let name = file.name.clone();
+            Case::new(name, "is refused", move || match parse(&file) {
+                Ok(_) => Err("it is not refused".to_owned()),
+                Err(_) => Ok(()),
+            })
+        })
+        .collect())
+}
+
+fn parse(file: &SpecFile) -> Result<TestFile, String> {
+    let document = file.document().map_err(|error| error.to_string())?;
+    TestFile::parse(document)
+}
+
+fn cases_of(
+    context: &Context,
+    name: &str,
+    file: TestFile,
+    verdict: fn(CaseResult) -> CaseResult,
+) -> Vec<Case> {
+    let (file, context) = (Arc::new(file), Arc::new(context.clone()));
+    let case = |at: usize| {
+        let (file, context) = (Arc::clone(&file), Arc::clone(&context));
+        let description = file.tests[at].description.clone();
+        Case::new(name, description, move || verdict(run_one(&context, &file, at)))
+    };
+    (0..file.tests.len()).map(case).collect()
+}
+
+/// Runs the test at this place in its file.
+fn run_one(context: &Context, file: &TestFile, at: usize) -> CaseResult {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let test = &file.tests[at];
+    if let Some(reason) = &test.skip_reason {
+        return CaseResult::Skip(reason.clone());
+    }
+    let requirements = test.run_on_requirements.as_deref();
+    let deployment = match Deployment::for_test(context, file, requirements) {
+        Ok(deployment) => deployment,
+        Err(NoDeployment::Unmet(lacking)) => return CaseResult::Skip(lacking),
+        Err(NoDeployment::Broken(why)) => return CaseResult::Fail(why),
+    };
+    match run::run(deployment, file, test) {
+        Ok(()) => CaseResult::Pass,
+        Err(Stop::Failed(why)) => CaseResult::Fail(why),
+        Err(Stop::Unsupported(lacking)) => CaseResult::Skip(lacking),
+    }
+}

@@ -1,0 +1,89 @@
+//! What collections hold before a test, and what they must hold after it.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, Document, doc};
+use steadfast::{
+    Client,
+    options::{CollectionOptions, ReadConcern, SelectionCriteria, WriteConcern},
+};
+
+use super::{
+    schema::CollectionData,
+    stop::{Step, Stop},
+};
+
+/// Fills the collections, whatever they held before.
+pub(super) async fn prepare(client: &Client, data: &[CollectionData]) -> Step<()> {
+    for collection in data {
+        let CollectionData { collection_name, database_name, .. } = collection;
+        fill(client, collection)
+            .await
+            .map_err(|stop| stop.within(format!("filling {database_name}.{collection_name}")))?;
+    }
+    Ok(())
+}
+
+async fn fill(client: &Client, data: &CollectionData) -> Step<()> {
+    let database = client.database(&data.database_name);
+    let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
+    let collection = database.collection_with_options::<Document>(&data.collection_name, options);
+    collection.drop().await?;
+    if data.create_options.is_some() || data.documents.is_empty() {
+        let mut command = doc! { "create": &data.collection_name };
+        command.extend(data.create_options.clone().unwrap_or_default());
+        command.insert("writeConcern", doc! { "w": "majority" });
+        database.run_command(command).await?;
+    }
+    if !data.documents.is_empty() {
+        collection.insert_many(&data.documents).await?;
+    }
+    Ok(())
+}
+
+/// Whether the collections hold exactly these documents, whatever the order of their fields.
+pub(super) async fn check(client: &Client, data: &[CollectionData]) -> Step<()> {
+    for expected in data {
+        let CollectionData { collection_name, database_name, documents, .. } = expected;
+        let options = CollectionOptions::builder()
+            .read_concern(ReadConcern::local())
+            .selection_criteria(SelectionCriteria::default())
+            .build();
+        let collection = client
+            .database(database_name)
+            .collection_with_options::<Document>(collection_name, options);
+        let mut cursor = collection.find(doc! {}).sort(doc! { "_id": 1 }).await?;
+        let mut found = Vec::new();
+        while cursor.advance().await? {
+            found.push(cursor.deserialize_current()?);
+        }
+        let normal = |documents: &[Document]| -> Vec<Sorted> {
+            documents.iter().map(|document| Sorted::of(&document.clone().into())).collect()
+        };
+        if normal(&found) != normal(documents) {
+            let name = format!("{database_name}.{collection_name}");
+            return Err(Stop::failed(format!("{name} holds {found:?}, not {documents:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// A value in which the order of fields does not count.
+#[derive(Debug, PartialEq)]
+enum Sorted {
+    Document(BTreeMap<String, Sorted>),
+    Array(Vec<Sorted>),
+    Other(Bson),
+}
+
+impl Sorted {
+    fn of(value: &Bson) -> Self {
+        match value {
+            Bson::Document(document) => Self::Document(
+                document.iter().map(|(key, value)| (key.clone(), Self::of(value))).collect(),
+            ),
+            Bson::Array(items) => Self::Array(items.iter().map(Self::of).collect()),
+            other => Self::Other(other.clone()),
+        }
+    }
+}

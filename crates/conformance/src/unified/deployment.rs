@@ -1,0 +1,188 @@
+//! The deployments that tests run on, and what is known of each.
+//!
+//! The one that the run is aimed at comes first. When that is the replica set of real servers, others
+//! stand by for the tests that are not meant for it: a standalone server, and a replica set and a
+//! standalone server that demand a login. Each is started when a test first asks for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use bson::{Document, doc};
+use steadfast::Client;
+use testbed::{Mongod, Options, ReplicaSet, User};
+use tokio::runtime::Runtime;
+
+use super::{
+    requirements,
+    schema::{Requirement, TestFile, TopologyName, Version},
+};
+use crate::{Context, Target};
+
+/// A deployment with a client of the runner's own.
+#[derive(Clone, Debug)]
+pub(super) struct Deployment {
+    pub(super) uri: String,
+    pub(super) client: Client,
+    pub(super) facts: Facts,
+}
+
+/// What requirements are about.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) topology: TopologyName,
+    pub(super) version: Version,
+    pub(super) auth: bool,
+    pub(super) parameters: Document,
+}
+
+/// Why there is no deployment for a test.
+pub(super) enum NoDeployment {
+    /// None meets its requirements: what is lacking.
+    Unmet(String),
+    /// One could not be reached.
+    Broken(String),
+}
+
+impl Deployment {
+    /// The deployment for a test of a file.
+    pub(super) fn for_test(
+        context: &Context,
+        file: &TestFile,
+        test: Option<&[Requirement]>,
+    ) -> Result<Self, NoDeployment> {
+        let of_file = file.run_on_requirements.as_deref();
+        let suits = |deployment: &Self| {
+            requirements::check(of_file, &deployment.facts)?;
+            requirements::check(test, &deployment.facts)
+        };
+        let main = context.deployment_uri().map_err(NoDeployment::Broken)?;
+        let main = Self::at(&main).map_err(NoDeployment::Broken)?;
+        let Err(mut lacking) = suits(&main) else { return Ok(main) };
+        let all: Vec<_> = [of_file, test].into_iter().flatten().flatten().collect();
+        for uri in others(context, &all) {
+            let deployment = uri().and_then(|uri| Self::at(&uri)).map_err(NoDeployment::Broken)?;
+            match suits(&deployment) {
+                Ok(()) => return Ok(deployment),
+                Err(what) => lacking = what,
+            }
+        }
+        Err(NoDeployment::Unmet(lacking))
+    }
+
+    /// The deployment that the connection string names; asked only once what it is.
+    fn at(uri: &str) -> Result<Self, String> {
+        static KNOWN: Mutex<BTreeMap<String, Deployment>> = Mutex::new(BTreeMap::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(deployment) = known.get(uri) {
+            return Ok(deployment.clone());
+        }
+        let found = background().block_on(Self::ask(uri));
+        let found = found.map_err(|error| format!("{uri}: {error}"))?;
+        known.insert(uri.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    async fn ask(uri: &str) -> Result<Self, steadfast::error::Error> {
+        let client = Client::with_uri_str(uri).await?;
+        let admin = client.database("admin");
+        let build = admin.run_command(doc! { "buildInfo": 1 }).await?;
+        let hello = admin.run_command(doc! { "hello": 1 }).await?;
+        let parameters = admin.run_command(doc! { "getParameter": "*" }).await?;
+        let options = admin.run_command(doc! { "getCmdLineOpts": 1 }).await?;
+        let facts = Facts {
+            topology: topology(&hello),
+            version: version(&build),
+            auth: demands_login(&options),
+            parameters,
+        };
+        Ok(Self { uri: uri.to_owned(), client, facts })
+    }
+}
+
+/// The runtime of the runner's own clients, which outlive the tests' runtimes.
+fn background() -> &'static Runtime {
+    static BACKGROUND: OnceLock<Runtime> = OnceLock::new();
+    BACKGROUND.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().expect("a thread and a poller can be had")
+    })
+}
+
+/// Whether the servers are started by this run, so that others may be.
+fn is_ours(context: &Context) -> bool {
+    context.target == Target::Mongod && std::env::var_os("STEADFAST_TEST_URI").is_none()
+}
+
+/// Where the deployments that stand by are, those first that the requirements are likely to ask for.
+fn others(context: &Context, requirements: &[&Requirement]) -> Vec<fn() -> Result<String, String>> {
+    let single = requirements.iter().any(|requirement| allows_standalone(requirement));
+    let login = requirements.iter().any(|requirement| requirement.0.auth == Some(true));
+    match (single, login) {
+        _ if !is_ours(context) => vec![],
+        (false, false) => vec![],
+        (true, false) => vec![standalone_uri],
+        (false, true) => vec![secured_uri],
+        (true, true) => vec![secured_uri, secured_standalone_uri],
+    }
+}
+
+fn allows_standalone(requirement: &Requirement) -> bool {
+    requirement.0.topologies.as_ref().is_some_and(|names| names.contains(&TopologyName::Single))
+}
+
+fn standalone_uri() -> Result<String, String> {
+    let server = testbed::shared::standalone().map_err(|error| error.to_string())?;
+    Ok(format!("mongodb://{}/", server.address()))
+}
+
+/// A server that demands a login. Some tests leave little time for one: the hashing is cut short.
+fn secured() -> Options {
+    Options::new()
+        .parameter("scramSHA256IterationCount=5000")
+        .parameter("scramIterationCount=5000")
+        .user(User::new("runner", "secret"))
+}
+
+fn secured_uri() -> Result<String, String> {
+    static SECURED: OnceLock<Result<ReplicaSet, String>> = OnceLock::new();
+    let start = || ReplicaSet::start(1, secured()).map_err(|error| error.to_string());
+    let set = SECURED.get_or_init(start).as_ref().map_err(Clone::clone)?;
+    Ok(set.uri().replacen("mongodb://", "mongodb://runner:secret@", 1))
+}
+
+fn secured_standalone_uri() -> Result<String, String> {
+    static SECURED: OnceLock<Result<Mongod, String>> = OnceLock::new();
+    let start = || Mongod::standalone(secured()).map_err(|error| error.to_string());
+    let server = SECURED.get_or_init(start).as_ref().map_err(Clone::clone)?;
+    Ok(format!("mongodb://runner:secret@{}/", server.address()))
+}
+
+fn topology(hello: &Document) -> TopologyName {
+    if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+        TopologyName::Sharded
+    } else if hello.contains_key("setName") {
+        TopologyName::ReplicaSet
+    } else {
+        TopologyName::Single
+    }
+}
+
+fn version(build: &Document) -> Version {
+    let parts = build.get_array("versionArray").map(Vec::as_slice).unwrap_or_default();
+    let part = |at: usize| {
+        let number = parts.get(at).and_then(bson::Bson::as_i32);
+        number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+    };
+    Version(part(0), part(1), part(2))
+}
+
+fn demands_login(options: &Document) -> bool {
+    let parsed = options.get_document("parsed");
+    let security = parsed.and_then(|parsed| parsed.get_document("security"));
+    security.is_ok_and(|security| {
+        security.get_str("authorization").is_ok_and(|is| is == "enabled")
+            || security.contains_key("keyFile")
+    })
+}

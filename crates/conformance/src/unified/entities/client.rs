@@ -1,0 +1,82 @@
+//! A client of a test, with all that is observed of it.
+
+use std::time::Duration;
+
+use steadfast::{
+    Client,
+    options::{ClientOptions, ServerApi, ServerApiVersion},
+};
+
+use super::uri;
+use crate::unified::{
+    deployment::Deployment,
+    events::{Journal, Watch},
+    schema::{ClientSpec, LogComponents, ServerApiSpec},
+    stop::{Step, Stop},
+};
+
+/// A client of a test. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientEntity {
+    pub(crate) client: Client,
+    pub(crate) journal: Journal,
+    /// Which of its log messages are looked at.
+    pub(crate) logs: Option<LogComponents>,
+}
+
+/// Log messages are to show whole documents.
+const SHOWN_DOCUMENT_BYTES: usize = 100_000;
+
+impl ClientEntity {
+    /// Opens a client. A `pace` is how often it checks servers, unless the test says so itself.
+    pub(crate) async fn open(
+        deployment: &Deployment,
+        pace: Option<Duration>,
+        spec: &ClientSpec,
+    ) -> Step<Self> {
+        if spec.auto_encrypt_opts.is_some() {
+            return Err(Stop::needs("client-side encryption"));
+        }
+        if spec.observe_tracing_messages.is_some() {
+            return Err(Stop::needs("OpenTelemetry"));
+        }
+        if spec.store_events_as_entities.is_some() {
+            return Err(Stop::needs("events as entities, which the format has given up"));
+        }
+        let uri = uri::with_options(&deployment.uri, &spec.uri_options)?;
+        let mut options = ClientOptions::parse(&uri).await?;
+        options.server_api = spec.server_api.as_ref().map(server_api).transpose()?;
+        options.heartbeat_freq = options.heartbeat_freq.or(pace);
+        options.tracing_max_document_length_bytes = Some(SHOWN_DOCUMENT_BYTES);
+        let journal = Journal::new(Watch::of(spec));
+        journal.listen(&mut options);
+        let min_pool_size = options.min_pool_size.unwrap_or(0);
+        let client = Client::with_options(options)?;
+        if let Some(limit) = spec.await_min_pool_size_ms.filter(|_| min_pool_size > 0) {
+            await_min_pool_size(&journal, min_pool_size, limit).await?;
+        }
+        Ok(Self { client, journal, logs: spec.observe_log_messages })
+    }
+}
+
+fn server_api(spec: &ServerApiSpec) -> Step<ServerApi> {
+    let version: ServerApiVersion = spec
+        .version
+        .parse()
+        .map_err(|_| Stop::failed(format!("the driver does not know API {}", spec.version)))?;
+    Ok(ServerApi::builder()
+        .version(version)
+        .strict(spec.strict)
+        .deprecation_errors(spec.deprecation_errors)
+        .build())
+}
+
+async fn await_min_pool_size(journal: &Journal, connections: u32, limit_ms: u64) -> Step<()> {
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    let limit = Duration::from_millis(limit_ms);
+    if journal.wait(limit, |journal| journal.pools_are_populated(connections)).await {
+        journal.forget();
+        return Ok(());
+    }
+    Err(Stop::failed(format!("no {connections} connections within {limit_ms} ms")))
+}

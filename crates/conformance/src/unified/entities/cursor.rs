@@ -1,0 +1,58 @@
+//! A cursor of a test, read alone or in a session.
+
+use std::sync::Arc;
+
+use bson::Document;
+use steadfast::{Cursor, SessionCursor, error::Error};
+use tokio::sync::Mutex;
+
+use super::SessionEntity;
+use crate::unified::stop::{Step, Stop};
+
+/// A cursor.
+#[derive(Debug)]
+pub(crate) enum HeldCursor {
+    Alone(Cursor<Document>),
+    InSession(SessionCursor<Document>, SessionEntity),
+}
+
+/// A cursor, until it is closed. Clones share it.
+pub(crate) type SharedCursor = Arc<Mutex<Option<HeldCursor>>>;
+
+impl HeldCursor {
+    pub(crate) fn shared(self) -> SharedCursor {
+        Arc::new(Mutex::new(Some(self)))
+    }
+
+    /// The next document, however long it takes; with `once`, asking the server once at most.
+    pub(crate) async fn next(&mut self, once: bool) -> Step<Result<Option<Document>, Error>> {
+        Ok(match self {
+            Self::Alone(cursor) => {
+                let found = if once { cursor.try_advance().await } else { cursor.advance().await };
+                found.and_then(|found| found.then(|| cursor.deserialize_current()).transpose())
+            }
+            Self::InSession(cursor, entity) => {
+                let mut in_use = entity.take().await?;
+                let session = in_use.session();
+                let found = match once {
+                    true => cursor.try_advance(session).await,
+                    false => cursor.advance(session).await,
+                };
+                found.and_then(|found| found.then(|| cursor.deserialize_current()).transpose())
+            }
+        })
+    }
+
+    /// Whether there may be another document.
+    pub(crate) fn has_next(&self) -> bool {
+        match self {
+            Self::Alone(cursor) => cursor.has_next(),
+            Self::InSession(cursor, _) => cursor.has_next(),
+        }
+    }
+}
+
+/// The cursor, if it is still open.
+pub(crate) fn opened(held: &mut Option<HeldCursor>) -> Step<&mut HeldCursor> {
+    held.as_mut().ok_or_else(|| Stop::failed("the cursor is closed"))
+}

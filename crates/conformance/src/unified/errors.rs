@@ -1,0 +1,170 @@
+//! Whether an error is the one that a test expects.
+
+use bson::{Bson, Document};
+use steadfast::error::{BulkWriteError, Error, ErrorKind, InsertManyError, WriteFailure};
+
+use super::{
+    matching::Matcher,
+    operations::{bulk_write_result, by_index},
+    schema::ExpectedError,
+    stop::{Step, Stop},
+};
+
+/// Whether the error of an operation is the one expected.
+pub(super) fn expect(
+    matcher: &Matcher<'_>,
+    expected: &ExpectedError,
+    operation: &str,
+    error: &Error,
+) -> Step<()> {
+    if expected.is_timeout_error == Some(true) {
+        return Err(Stop::needs("timeoutMS"));
+    }
+    if let Some(wanted) = expected.is_client_error
+        && is_client_error(error) != wanted
+    {
+        return Err(Stop::failed(format!("that the client raised it must be {wanted}")));
+    }
+    if let Some(text) = &expected.error_contains
+        && !texts(error).iter().any(|found| found.to_lowercase().contains(&text.to_lowercase()))
+    {
+        return Err(Stop::failed(format!("it does not say \"{text}\"")));
+    }
+    expect_code(expected, error)?;
+    expect_labels(expected, error)?;
+    expect_parts(matcher, expected, operation, error)
+}
+
+fn expect_code(expected: &ExpectedError, error: &Error) -> Step<()> {
+    if let Some(code) = expected.error_code
+        && !chain(error).any(|error| error.code() == Some(code))
+    {
+        return Err(Stop::failed(format!("its code is {:?}, not {code}", error.code())));
+    }
+    if let Some(name) = &expected.error_code_name
+        && !code_names(error).iter().any(|found| found.eq_ignore_ascii_case(name))
+    {
+        return Err(Stop::failed(format!("its code is {:?}, not {name}", code_names(error))));
+    }
+    Ok(())
+}
+
+fn expect_labels(expected: &ExpectedError, error: &Error) -> Step<()> {
+    if let Some(label) = expected.error_labels_contain.iter().find(|l| !error.contains_label(l)) {
+        return Err(Stop::failed(format!("it lacks the label {label}")));
+    }
+    if let Some(label) = expected.error_labels_omit.iter().find(|l| error.contains_label(l)) {
+        return Err(Stop::failed(format!("it has the label {label}")));
+    }
+    Ok(())
+}
+
+fn expect_parts(
+    matcher: &Matcher<'_>,
+    expected: &ExpectedError,
+    operation: &str,
+    error: &Error,
+) -> Step<()> {
+    if let Some(wanted) = &expected.error_response {
+        let found = chain(error).find_map(Error::server_response).ok_or("it holds no reply")?;
+        let found = Document::try_from(&**found)?;
+        matcher.root(wanted, &found).map_err(|stop| stop.within(format!("the reply {found}")))?;
+    }
+    if let Some(wanted) = &expected.expect_result {
+        let found = partial_result(operation, error).map(Bson::Document);
+        matcher
+            .value(wanted, found.as_ref(), true)
+            .map_err(|stop| stop.within(format!("the partial result {found:?}")))?;
+    }
+    if expected.write_errors.is_some() || expected.write_concern_errors.is_some() {
+        return Err(Stop::needs("the client's bulk write"));
+    }
+    Ok(())
+}
+
+/// The error and those that caused it.
+fn chain(error: &Error) -> impl Iterator<Item = &Error> {
+    std::iter::successors(Some(error), |error| {
+        std::error::Error::source(*error).and_then(|source| source.downcast_ref())
+    })
+}
+
+/// Whether it does not come from a server's reply.
+fn is_client_error(error: &Error) -> bool {
+    let cause = chain(error).last().unwrap_or(error);
+    let from_server = matches!(
+        &*cause.kind,
+        ErrorKind::Command(_)
+            | ErrorKind::Write(_)
+            | ErrorKind::InsertMany(_)
+            | ErrorKind::BulkWrite(_)
+    );
+    !from_server && cause.server_response().is_none()
+}
+
+/// All that it says, of each write, too.
+fn texts(error: &Error) -> Vec<String> {
+    let mut texts = Vec::new();
+    for error in chain(error) {
+        texts.push(error.to_string());
+        match &*error.kind {
+            ErrorKind::InsertMany(partly) => {
+                let errors = partly.write_errors.iter().flatten();
+                texts.extend(errors.map(|error| error.message.clone()));
+                texts.extend(partly.write_concern_error.iter().map(|error| error.message.clone()));
+            }
+            ErrorKind::BulkWrite(partly) => {
+                texts.extend(partly.write_errors.values().map(|error| error.message.clone()));
+                texts.extend(partly.write_concern_errors.iter().map(|e| e.message.clone()));
+            }
+            _ => {}
+        }
+    }
+    texts
+}
+
+/// The names of its codes, of each write, too.
+fn code_names(error: &Error) -> Vec<String> {
+    let mut names = Vec::new();
+    for error in chain(error) {
+        match &*error.kind {
+            ErrorKind::Command(error) => names.push(error.code_name.clone()),
+            ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
+                names.push(error.code_name.clone());
+            }
+            ErrorKind::Write(WriteFailure::WriteError(error)) => {
+                names.extend(error.code_name.clone());
+            }
+            ErrorKind::InsertMany(InsertManyError {
+                write_errors, write_concern_error, ..
+            }) => {
+                names.extend(write_errors.iter().flatten().filter_map(|e| e.code_name.clone()));
+                names.extend(write_concern_error.iter().map(|error| error.code_name.clone()));
+            }
+            ErrorKind::BulkWrite(BulkWriteError { write_errors, write_concern_errors, .. }) => {
+                names.extend(write_errors.values().filter_map(|error| error.code_name.clone()));
+                names.extend(write_concern_errors.iter().map(|error| error.code_name.clone()));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// What was done all the same. The specification calls that of an `insertMany` a bulk write's, too.
+/// An error of a bulk write that has none says that nothing is known to have been done.
+fn partial_result(operation: &str, error: &Error) -> Option<Document> {
+    match &*error.kind {
+        ErrorKind::BulkWrite(BulkWriteError { partial_result: Some(partly), .. }) => {
+            Some(bulk_write_result(partly))
+        }
+        ErrorKind::InsertMany(partly) => {
+            let mut result = bulk_write_result(&Default::default());
+            let count = i64::try_from(partly.inserted_ids.len()).unwrap_or(i64::MAX);
+            result.insert("insertedCount", count);
+            result.insert("insertedIds", by_index(partly.inserted_ids.clone()));
+            Some(result)
+        }
+        _ => (operation == "bulkWrite").then(|| bulk_write_result(&Default::default())),
+    }
+}

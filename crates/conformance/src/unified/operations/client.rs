@@ -1,0 +1,39 @@
+//! What clients do.
+
+use bson::Document;
+use steadfast::options::{DriverInfo, ListDatabasesOptions};
+
+use super::{Arguments, Done, Outcome, awaited, results::documents, unknown};
+use crate::unified::entities::ClientEntity;
+
+pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Arguments) -> Done {
+    let client = &entity.client;
+    let mut session = arguments.session();
+    match name {
+        "listDatabases" => {
+            let options: ListDatabasesOptions = arguments.options()?;
+            Ok(documents(&awaited!(session, client.list_databases().with_options(options))?)?)
+        }
+        "listDatabaseNames" => {
+            let options: ListDatabasesOptions = arguments.options()?;
+            Ok(awaited!(session, client.list_database_names().with_options(options))?.into())
+        }
+        "appendMetadata" => {
+            let given: Document = arguments.required("driverInfoOptions")?;
+            arguments.done()?;
+            let mut given = Arguments::new("driverInfoOptions", given);
+            let mut info = DriverInfo::new(given.required::<String>("name")?);
+            info.version = given.optional("version")?;
+            info.platform = given.optional("platform")?;
+            given.done()?;
+            client.append_metadata(info)?;
+            Ok(Outcome::Nothing)
+        }
+        "close" => {
+            arguments.done()?;
+            client.clone().shutdown().await;
+            Ok(Outcome::Nothing)
+        }
+        _ => Err(unknown("client", name)),
+    }
+}

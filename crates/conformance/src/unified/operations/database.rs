@@ -1,0 +1,125 @@
+//! What databases do.
+
+use bson::{Document, doc};
+use steadfast::{
+    Database,
+    options::{
+        AggregateOptions, CreateCollectionOptions, DropCollectionOptions, DropDatabaseOptions,
+        ListCollectionsOptions, RunCommandOptions, RunCursorCommandOptions,
+    },
+};
+
+use super::{
+    Arguments, Done, Failure, Outcome, awaited, collected,
+    results::{self, documents},
+    unknown,
+};
+use crate::unified::entities::HeldCursor;
+
+pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) -> Done {
+    match name {
+        "aggregate" => aggregate(database, arguments).await,
+        "createCollection" => create_collection(database, arguments).await,
+        "createCommandCursor" => create_command_cursor(database, arguments).await,
+        "drop" => drop(database, arguments).await,
+        "dropCollection" => drop_collection(database, arguments).await,
+        "listCollectionNames" => list_collection_names(database, arguments).await,
+        "listCollections" => list_collections(database, arguments).await,
+        "modifyCollection" => modify_collection(database, arguments).await,
+        "runCommand" => run_command(database, arguments).await,
+        "runCursorCommand" => run_cursor_command(database, arguments).await,
+        _ => Err(unknown("database", name)),
+    }
+}
+
+async fn aggregate(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let pipeline: Vec<Document> = arguments.required("pipeline")?;
+    let options: AggregateOptions = arguments.options()?;
+    Ok(collected!(session, database.aggregate(pipeline).with_options(options))?.into())
+}
+
+async fn create_collection(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let name: String = arguments.required("collection")?;
+    let options: CreateCollectionOptions = arguments.options()?;
+    awaited!(session, database.create_collection(&name).with_options(options))?;
+    Ok(Outcome::Collection(database.collection(&name)))
+}
+
+async fn drop_collection(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let name: String = arguments.required("collection")?;
+    let options: DropCollectionOptions = arguments.options()?;
+    let collection = database.collection::<Document>(&name);
+    Ok(awaited!(session, collection.drop().with_options(options))?.into())
+}
+
+async fn drop(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: DropDatabaseOptions = arguments.options()?;
+    Ok(awaited!(session, database.drop().with_options(options))?.into())
+}
+
+async fn list_collections(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: ListCollectionsOptions = arguments.options()?;
+    let collections = collected!(session, database.list_collections().with_options(options))?;
+    Ok(documents(&collections)?)
+}
+
+async fn list_collection_names(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: ListCollectionsOptions = arguments.options()?;
+    Ok(awaited!(session, database.list_collection_names().with_options(options))?.into())
+}
+
+/// The driver has no method for it: applications send the command.
+async fn modify_collection(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let name: String = arguments.required("collection")?;
+    let mut command = doc! { "collMod": name };
+    for change in ["validator", "index", "changeStreamPreAndPostImages"] {
+        command.extend(arguments.bson(change).map(|value| (change.to_owned(), value)));
+    }
+    arguments.done()?;
+    Ok(Outcome::Value(awaited!(session, database.run_command(command))?.into()))
+}
+
+async fn run_command(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let command = command(&mut arguments)?;
+    let options: RunCommandOptions = arguments.options()?;
+    let reply = awaited!(session, database.run_command(command).with_options(options))?;
+    Ok(Outcome::Value(reply.into()))
+}
+
+async fn run_cursor_command(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let command = command(&mut arguments)?;
+    let options: RunCursorCommandOptions = arguments.options()?;
+    Ok(collected!(session, database.run_cursor_command(command).with_options(options))?.into())
+}
+
+async fn create_command_cursor(database: &Database, mut arguments: Arguments) -> Done {
+    let session = arguments.session();
+    let command = command(&mut arguments)?;
+    let options: RunCursorCommandOptions = arguments.options()?;
+    let action = database.run_cursor_command(command).with_options(options);
+    Ok(Outcome::Cursor(HeldCursor::shared(match session {
+        None => HeldCursor::Alone(action.await?),
+        Some(mut in_use) => {
+            HeldCursor::InSession(action.session(in_use.session()).await?, in_use.entity())
+        }
+    })))
+}
+
+/// The command, its name first as a server wants it.
+fn command(arguments: &mut Arguments) -> Result<Document, Failure> {
+    let name: String = arguments.required("commandName")?;
+    let mut given: Document = arguments.required("command")?;
+    let value = given.remove(&name).ok_or("the command lacks its name")?;
+    let mut command = Document::from_iter([(name, value)]);
+    command.extend(given);
+    Ok(command)
+}

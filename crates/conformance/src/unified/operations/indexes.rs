@@ -1,0 +1,106 @@
+//! Making, listing and dropping indexes of collections.
+
+use bson::{Document, doc};
+use steadfast::{
+    Collection, IndexModel, SearchIndexModel,
+    options::{AggregateOptions, DropIndexOptions, IndexOptions, ListIndexesOptions},
+};
+
+use super::{Arguments, Done, Outcome, awaited, collected, results};
+
+pub(super) async fn create(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let keys: Document = arguments.required("keys")?;
+    let options: IndexOptions = arguments.options()?;
+    let index = IndexModel::builder().keys(keys).options(options).build();
+    Ok(awaited!(session, collection.create_index(index))?.index_name.into())
+}
+
+pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let name: String = arguments.required("name")?;
+    let options: DropIndexOptions = arguments.options()?;
+    Ok(awaited!(session, collection.drop_index(name).with_options(options))?.into())
+}
+
+pub(super) async fn drop_all(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: DropIndexOptions = arguments.options()?;
+    Ok(awaited!(session, collection.drop_indexes().with_options(options))?.into())
+}
+
+pub(super) async fn list(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: ListIndexesOptions = arguments.options()?;
+    let indexes = collected!(session, collection.list_indexes().with_options(options))?;
+    let mut documents: Vec<Document> =
+        indexes.iter().map(bson::serialize_to_document).collect::<Result<_, _>>()?;
+    for (index, document) in indexes.iter().zip(&mut documents) {
+        // Servers say so of an index, but nobody can ask for it: the driver never sends it.
+        if let Some(clustered) = index.options.as_ref().and_then(IndexOptions::clustered) {
+            document.insert("clustered", clustered);
+        }
+    }
+    Ok(Outcome::Documents(documents))
+}
+
+pub(super) async fn list_names(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let options: ListIndexesOptions = arguments.options()?;
+    Ok(awaited!(session, collection.list_index_names().with_options(options))?.into())
+}
+
+pub(super) async fn create_search(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let model: SearchIndexModel = arguments.required("model")?;
+    arguments.done()?;
+    Ok(collection.create_search_index(model).await?.into())
+}
+
+pub(super) async fn create_searches(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let models: Vec<SearchIndexModel> = arguments.required("models")?;
+    arguments.done()?;
+    Ok(collection.create_search_indexes(models).await?.into())
+}
+
+pub(super) async fn update_search(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let name: String = arguments.required("name")?;
+    let definition = arguments.required("definition")?;
+    arguments.done()?;
+    Ok(collection.update_search_index(name, definition).await?.into())
+}
+
+pub(super) async fn drop_search(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let name: String = arguments.required("name")?;
+    arguments.done()?;
+    Ok(collection.drop_search_index(name).await?.into())
+}
+
+pub(super) async fn list_search(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let name: Option<String> = arguments.optional("name")?;
+    let aggregation: Document = arguments.optional("aggregationOptions")?.unwrap_or(doc! {});
+    arguments.done()?;
+    let options: AggregateOptions = Arguments::new("aggregationOptions", aggregation).options()?;
+    let mut action = collection.list_search_indexes().aggregate_options(options);
+    if let Some(name) = name {
+        action = action.name(name);
+    }
+    Ok(results::items(action.await?).await?.into())
+}

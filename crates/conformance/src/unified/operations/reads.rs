@@ -1,0 +1,77 @@
+//! Reading from collections.
+
+use bson::Document;
+use steadfast::{
+    Collection,
+    options::{
+        AggregateOptions, CountOptions, DistinctOptions, EstimatedDocumentCountOptions,
+        FindOneOptions, FindOptions,
+    },
+};
+
+use super::{Arguments, Done, Outcome, awaited, collected, results};
+use crate::unified::entities::HeldCursor;
+
+pub(super) async fn find(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: FindOptions = arguments.options()?;
+    Ok(collected!(session, collection.find(filter).with_options(options))?.into())
+}
+
+pub(super) async fn create_find_cursor(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: FindOptions = arguments.options()?;
+    let action = collection.find(filter).with_options(options);
+    Ok(Outcome::Cursor(HeldCursor::shared(match session {
+        None => HeldCursor::Alone(action.await?),
+        Some(mut in_use) => {
+            HeldCursor::InSession(action.session(in_use.session()).await?, in_use.entity())
+        }
+    })))
+}
+
+pub(super) async fn find_one(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: FindOneOptions = arguments.options()?;
+    Ok(awaited!(session, collection.find_one(filter).with_options(options))?.into())
+}
+
+pub(super) async fn aggregate(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let pipeline: Vec<Document> = arguments.required("pipeline")?;
+    let options: AggregateOptions = arguments.options()?;
+    Ok(collected!(session, collection.aggregate(pipeline).with_options(options))?.into())
+}
+
+pub(super) async fn count_documents(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: CountOptions = arguments.options()?;
+    Ok(awaited!(session, collection.count_documents(filter).with_options(options))?.into())
+}
+
+pub(super) async fn estimated_document_count(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let options: EstimatedDocumentCountOptions = arguments.options()?;
+    Ok(awaited!(session, collection.estimated_document_count().with_options(options))?.into())
+}
+
+pub(super) async fn distinct(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let field: String = arguments.required("fieldName")?;
+    let filter = arguments.required("filter")?;
+    let options: DistinctOptions = arguments.options()?;
+    Ok(awaited!(session, collection.distinct(field, filter).with_options(options))?.into())
+}

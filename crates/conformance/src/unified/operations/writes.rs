@@ -1,0 +1,91 @@
+//! Writing to collections, one operation at a time.
+
+use bson::Document;
+use steadfast::{
+    Collection,
+    options::{
+        DeleteOptions, DropCollectionOptions, InsertManyOptions, InsertOneOptions, ReplaceOptions,
+        UpdateModifications, UpdateOptions,
+    },
+};
+
+use super::{Arguments, Done, awaited};
+
+pub(super) async fn insert_one(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let document: Document = arguments.required("document")?;
+    let options: InsertOneOptions = arguments.options()?;
+    Ok(awaited!(session, collection.insert_one(document).with_options(options))?.into())
+}
+
+pub(super) async fn insert_many(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let documents: Vec<Document> = arguments.required("documents")?;
+    let options: InsertManyOptions = arguments.options()?;
+    Ok(awaited!(session, collection.insert_many(documents).with_options(options))?.into())
+}
+
+pub(super) async fn update_one(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let update: UpdateModifications = arguments.required("update")?;
+    let options: UpdateOptions = arguments.options()?;
+    Ok(awaited!(session, collection.update_one(filter, update).with_options(options))?.into())
+}
+
+pub(super) async fn update_many(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let update: UpdateModifications = arguments.required("update")?;
+    let options: UpdateOptions = arguments.options()?;
+    Ok(awaited!(session, collection.update_many(filter, update).with_options(options))?.into())
+}
+
+pub(super) async fn replace_one(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let replacement: Document = arguments.required("replacement")?;
+    let options: ReplaceOptions = arguments.options()?;
+    Ok(awaited!(session, collection.replace_one(filter, replacement).with_options(options))?.into())
+}
+
+pub(super) async fn delete_one(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: DeleteOptions = arguments.options()?;
+    Ok(awaited!(session, collection.delete_one(filter).with_options(options))?.into())
+}
+
+pub(super) async fn delete_many(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let filter = arguments.required("filter")?;
+    let options: DeleteOptions = arguments.options()?;
+    Ok(awaited!(session, collection.delete_many(filter).with_options(options))?.into())
+}
+
+pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: DropCollectionOptions = arguments.options()?;
+    Ok(awaited!(session, collection.drop().with_options(options))?.into())
+}

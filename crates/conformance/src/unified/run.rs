@@ -1,0 +1,113 @@
+//! One test from its beginning to its end: "Executing a Test" in the specification.
+
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use super::{
+    collection_data,
+    deployment::Deployment,
+    entities::Entities,
+    events,
+    fail_points::FailPoints,
+    logs::Logs,
+    matching::Matcher,
+    operations,
+    schema::{Test, TestFile},
+    stop::{Step, Stop},
+};
+
+/// A test that is being run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) deployment: Deployment,
+    pub(super) entities: Entities,
+    pub(super) fail_points: FailPoints,
+    /// How many cursors the servers have forgotten on request.
+    pub(super) cursors_killed: AtomicUsize,
+    logs: Logs,
+}
+
+/// Runs a test on a deployment that suits it.
+pub(super) fn run(deployment: Deployment, file: &TestFile, test: &Test) -> Step<()> {
+    if !file.is_understood() {
+        let version = file.schema_version;
+        return Err(Stop::failed(format!("version {version} of the format is not understood")));
+    }
+    if test.expect_tracing_messages.is_some() {
+        return Err(Stop::needs("OpenTelemetry"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let run = Arc::new(Run {
+        deployment,
+        entities: Entities::new(sets_fail_points(test).then_some(QUICK_HEARTBEATS)),
+        fail_points: FailPoints::default(),
+        cursors_killed: AtomicUsize::new(0),
+        logs: Logs::default(),
+    });
+    let work = || runtime.block_on(play(&run, file, test));
+    // Whoever listens makes the driver put everything into words: only where it is looked at.
+    if test.expect_log_messages.is_some() { run.logs.during(work) } else { work() }
+}
+
+/// A client whose server fails on purpose should not wait long until it looks again.
+const QUICK_HEARTBEATS: Duration = Duration::from_millis(500);
+
+fn sets_fail_points(test: &Test) -> bool {
+    test.operations.iter().any(|operation| operation.name == "failPoint")
+}
+
+async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
+    let played = operate(run, file, test).await;
+    for entity in run.entities.clients() {
+        entity.journal.close();
+    }
+    run.logs.close();
+    let cleared = run.fail_points.clear(&run.deployment.client).await;
+    let judged = match played.and(cleared) {
+        Ok(()) => judge(run, test).await,
+        stopped => stopped,
+    };
+    let clients = run.entities.clients();
+    run.entities.clear();
+    for entity in clients {
+        entity.client.shutdown().immediate(true).await;
+    }
+    judged
+}
+
+async fn operate(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
+    let data = file.initial_data.as_deref().unwrap_or_default();
+    collection_data::prepare(&run.deployment.client, data).await?;
+    let entities = file.create_entities.as_deref().unwrap_or_default();
+    run.entities.create(&run.deployment, entities).await?;
+    for operation in &test.operations {
+        operations::execute(Arc::clone(run), operation.clone()).await?;
+    }
+    Ok(())
+}
+
+/// Whether all is as the test expects after its operations.
+async fn judge(run: &Run, test: &Test) -> Step<()> {
+    let matcher = Matcher::new(&run.entities);
+    for expected in test.expect_events.as_deref().unwrap_or_default() {
+        let journal = run.entities.client(&expected.client)?.journal;
+        events::expect(&matcher, expected, &journal)
+            .map_err(|stop| stop.within(format!("events of {}", expected.client)))?;
+    }
+    for expected in test.expect_log_messages.as_deref().unwrap_or_default() {
+        let entity = run.entities.client(&expected.client)?;
+        let topology = entity.journal.topology_id().ok_or("the client never opened")?;
+        let components = entity.logs.ok_or("the client's log messages are not observed")?;
+        run.logs
+            .expect(&matcher, expected, (topology, &components))
+            .map_err(|stop| stop.within(format!("log messages of {}", expected.client)))?;
+    }
+    collection_data::check(&run.deployment.client, test.outcome.as_deref().unwrap_or_default())
+        .await
+        .map_err(|stop| stop.within("outcome"))
+}

@@ -1,0 +1,89 @@
+//! The log messages that a test expects.
+
+use bson::Document;
+use serde::Deserialize;
+
+/// What the driver logs about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Component {
+    Command,
+    Topology,
+    ServerSelection,
+    Connection,
+}
+
+/// How grave a message is, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    Emergency,
+    Alert,
+    Critical,
+    Error,
+    Warning,
+    Notice,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Which messages of a client are kept: of each component, those that are grave enough.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Fields")]
+pub(crate) struct LogComponents(Fields);
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Fields {
+    command: Option<Severity>,
+    topology: Option<Severity>,
+    server_selection: Option<Severity>,
+    connection: Option<Severity>,
+}
+
+impl TryFrom<Fields> for LogComponents {
+    type Error = &'static str;
+
+    fn try_from(fields: Fields) -> Result<Self, Self::Error> {
+        let Fields { command, topology, server_selection, connection } = fields;
+        if [command, topology, server_selection, connection].iter().all(Option::is_none) {
+            return Err("no component is observed");
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl LogComponents {
+    pub(crate) fn keeps(&self, component: Component, severity: Severity) -> bool {
+        let least = match component {
+            Component::Command => self.0.command,
+            Component::Topology => self.0.topology,
+            Component::ServerSelection => self.0.server_selection,
+            Component::Connection => self.0.connection,
+        };
+        least.is_some_and(|least| severity <= least)
+    }
+}
+
+/// The messages expected of one client.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExpectedLogMessagesForClient {
+    pub(crate) client: String,
+    pub(crate) messages: Vec<ExpectedLogMessage>,
+    #[serde(default)]
+    pub(crate) ignore_messages: Vec<ExpectedLogMessage>,
+    #[serde(default)]
+    pub(crate) ignore_extra_messages: bool,
+}
+
+/// A message that is expected, and what must be true of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExpectedLogMessage {
+    pub(crate) level: Severity,
+    pub(crate) component: Component,
+    pub(crate) failure_is_redacted: Option<bool>,
+    pub(crate) data: Document,
+}

@@ -1,0 +1,173 @@
+//! The runner can fail: tests that must not pass do not, each for its own reason. What it must not
+//! fail, the suites show.
+
+use bson::{Bson, Document, doc};
+
+use super::{TestFile, run_one};
+use crate::{CaseResult, Context, SpecDir, Target};
+
+/// Runs a test with a client, a database and a collection that holds `{ _id: 1, x: 1 }`.
+fn run(test: Document) -> CaseResult {
+    let mut test = test;
+    test.insert("description", "a test");
+    let file = doc! {
+        "description": "a file",
+        "schemaVersion": "1.16",
+        "createEntities": [
+            { "client": {
+                "id": "client",
+                "uriOptions": { "retryReads": false, "retryWrites": false },
+                "observeEvents": ["commandStartedEvent", "commandFailedEvent"],
+                "observeLogMessages": { "command": "debug" },
+            } },
+            { "database": { "id": "db", "client": "client", "databaseName": "runner" } },
+            { "collection": { "id": "coll", "database": "db", "collectionName": "c" } },
+        ],
+        "initialData": [
+            { "databaseName": "runner", "collectionName": "c", "documents": [{ "_id": 1, "x": 1 }] },
+        ],
+        "tests": [test],
+    };
+    let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+    let file = TestFile::parse(file).unwrap();
+    run_one(&Context::new(spec, Target::Mongod), &file, 0)
+}
+
+/// A test that finds everything, with this beside its operations.
+fn find_and(key: &str, expected: Bson) -> CaseResult {
+    let find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
+    run(doc! { "operations": [find], key: expected })
+}
+
+fn operate(operation: Document) -> CaseResult {
+    run(doc! { "operations": [operation] })
+}
+
+#[track_caller]
+fn assert_fails(result: CaseResult, why: &str) {
+    match result {
+        CaseResult::Fail(text) => assert!(text.contains(why), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn events(names: &[&str], ignore_extra: bool) -> Bson {
+    let expected = |name: &&str| doc! { "commandStartedEvent": { "commandName": *name } };
+    let events: Vec<Document> = names.iter().map(expected).collect();
+    Bson::Array(vec![
+        doc! { "client": "client", "events": events, "ignoreExtraEvents": ignore_extra }.into(),
+    ])
+}
+
+#[test]
+fn events_must_be_those_expected_and_no_others() {
+    assert_eq!(find_and("expectEvents", events(&["find"], false)), CaseResult::Pass);
+    assert_fails(find_and("expectEvents", events(&["insert"], false)), "commandName");
+    assert_fails(find_and("expectEvents", events(&["find", "find"], false)), "expected 2 events");
+    assert_fails(find_and("expectEvents", events(&[], false)), "unexpected event");
+    assert_eq!(find_and("expectEvents", events(&[], true)), CaseResult::Pass);
+}
+
+#[test]
+fn log_messages_must_be_those_expected_and_no_others() {
+    let logs = |texts: &[&str], level: &str| {
+        let message = |text: &&str| {
+            doc! { "level": level, "component": "command", "data": { "message": *text } }
+        };
+        let messages: Vec<Document> = texts.iter().map(message).collect();
+        Bson::Array(vec![doc! { "client": "client", "messages": messages }.into()])
+    };
+    let both = ["Command started", "Command succeeded"];
+    assert_eq!(find_and("expectLogMessages", logs(&both, "debug")), CaseResult::Pass);
+    assert_fails(find_and("expectLogMessages", logs(&both, "info")), "Debug");
+    assert_fails(find_and("expectLogMessages", logs(&both[..1], "debug")), "unexpected message");
+    assert_fails(find_and("expectLogMessages", logs(&[], "debug")), "unexpected message");
+    let more = ["Command started", "Command succeeded", "Command started"];
+    assert_fails(find_and("expectLogMessages", logs(&more, "debug")), "expected 3 messages");
+}
+
+#[test]
+fn collections_must_hold_what_is_expected() {
+    let outcome = |documents: Vec<Document>| {
+        let data = doc! { "databaseName": "runner", "collectionName": "c", "documents": documents };
+        Bson::Array(vec![data.into()])
+    };
+    let held = find_and("outcome", outcome(vec![doc! { "x": 1, "_id": 1 }]));
+    assert_eq!(held, CaseResult::Pass);
+    assert_fails(find_and("outcome", outcome(vec![doc! { "_id": 1, "x": 2 }])), "outcome");
+    assert_fails(find_and("outcome", outcome(vec![doc! { "_id": 1, "x": 1_i64 }])), "outcome");
+    assert_fails(find_and("outcome", outcome(vec![])), "outcome");
+}
+
+#[test]
+fn results_and_errors_must_be_those_expected() {
+    let insert = |expected: Document| {
+        let mut insert = doc! { "name": "insertOne", "object": "coll", "arguments": { "document": { "_id": 1 } } };
+        insert.extend(expected);
+        operate(insert)
+    };
+    let error = |expected: Document| insert(doc! { "expectError": expected });
+    assert_eq!(error(doc! { "errorCode": 11000, "isClientError": false }), CaseResult::Pass);
+    assert_fails(error(doc! { "errorCode": 11001 }), "its code is");
+    assert_fails(error(doc! { "isClientError": true }), "that the client raised it");
+    assert_fails(error(doc! { "errorContains": "no such words" }), "it does not say");
+    assert_fails(error(doc! { "errorLabelsContain": ["Nonsense"] }), "it lacks the label");
+    assert_fails(error(doc! { "errorResponse": { "n": 7 } }), "the reply");
+    assert_fails(insert(doc! {}), "E11000");
+
+    let find = |expected: Document| {
+        let mut find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
+        find.extend(expected);
+        operate(find)
+    };
+    assert_eq!(find(doc! { "expectResult": [{ "_id": 1 }] }), CaseResult::Pass);
+    assert_fails(find(doc! { "expectResult": [{ "_id": 2 }] }), "_id");
+    assert_fails(find(doc! { "expectResult": [] }), "expected 0 items");
+    assert_fails(find(doc! { "expectError": { "isError": true } }), "expected an error");
+}
+
+#[test]
+fn what_the_driver_lacks_is_skipped_and_what_nobody_knows_fails() {
+    let watch = doc! { "name": "createChangeStream", "object": "coll", "arguments": {} };
+    assert_eq!(operate(watch), CaseResult::Skip("needs change streams".to_owned()));
+    assert_fails(operate(doc! { "name": "sing", "object": "coll" }), "unknown operation");
+    let argument =
+        doc! { "name": "find", "object": "coll", "arguments": { "filter": {}, "volume": 1 } };
+    assert_fails(operate(argument), "knows no argument volume");
+    assert_fails(operate(doc! { "name": "find", "object": "nobody" }), "no entity nobody");
+}
+
+#[test]
+fn a_test_that_fails_leaves_no_fail_point_behind() {
+    let fail_point = doc! {
+        "name": "failPoint",
+        "object": "testRunner",
+        "arguments": { "client": "client", "failPoint": {
+            "configureFailPoint": "failCommand",
+            "mode": "alwaysOn",
+            "data": { "failCommands": ["find"], "errorCode": 8 },
+        } },
+    };
+    let find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
+    let failing = run(doc! { "operations": [fail_point, find.clone()] });
+    assert_fails(failing, "UnknownError");
+    assert_eq!(operate(find), CaseResult::Pass);
+}
+
+#[test]
+fn an_operation_that_fails_on_a_thread_fails_the_test() {
+    let on_thread = |operation: Document| {
+        run(doc! { "operations": [
+            { "name": "createEntities", "object": "testRunner",
+              "arguments": { "entities": [{ "thread": { "id": "thread" } }] } },
+            { "name": "runOnThread", "object": "testRunner",
+              "arguments": { "thread": "thread", "operation": operation } },
+            { "name": "waitForThread", "object": "testRunner", "arguments": { "thread": "thread" } },
+        ] })
+    };
+    let insert = |id: i32| {
+        doc! { "name": "insertOne", "object": "coll", "arguments": { "document": { "_id": id } } }
+    };
+    assert_eq!(on_thread(insert(2)), CaseResult::Pass);
+    assert_fails(on_thread(insert(1)), "E11000");
+}
