@@ -29,10 +29,16 @@
 //! # Seeing inside
 //!
 //! Handlers for events of commands, connections and servers are set in
-//! [`ClientOptions`](options::ClientOptions); see [`event`]. The same go to
-//! [`tracing`](https://docs.rs/tracing) under the targets `steadfast::command`,
-//! `steadfast::connection`, `steadfast::server_selection` and `steadfast::topology`. Secrets are
-//! shown in neither.
+//! [`ClientOptions`](options::ClientOptions); see [`event`]. The same go to `tracing` under the
+//! targets `steadfast::command`, `steadfast::connection`, `steadfast::server_selection` and
+//! `steadfast::topology`, and retries under `steadfast::retry`. Secrets are shown in neither.
+//!
+//! # When things go wrong
+//!
+//! Writes and reads that failed for a passing reason are tried once more, and a write that is sent
+//! twice is applied once. An [`Error`](error::Error) says what became of the write
+//! ([`outcome`](error::Error::outcome)) and what was tried
+//! ([`attempts`](error::Error::attempts)).
 
 pub mod action;
 mod auth;

@@ -180,7 +180,7 @@ fn documents_are_cut_to_the_length_that_the_client_sets() {
     assert_eq!(long.text("reply").len(), 5000 + r#"{"x": ""}"#.len());
 }
 
-/// Pitfall 40: an event of a command with secrets is empty, and so is its message.
+/// pitfall 40: an event of a command with secrets is empty, and so is its message.
 #[test]
 fn commands_with_secrets_are_logged_without_them() {
     let secret = "hunter2";
@@ -191,7 +191,7 @@ fn commands_with_secrets_are_logged_without_them() {
     assert_eq!(empty.text("reply"), "{}");
 }
 
-/// Pitfall 40: nor does the failure quote what the server quoted.
+/// pitfall 40: nor does the failure quote what the server quoted.
 #[test]
 fn failures_of_commands_with_secrets_are_logged_without_them() {
     let reply = rawdoc! {

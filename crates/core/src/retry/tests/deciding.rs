@@ -49,7 +49,7 @@ fn options_switch_off_all_but_the_end_of_a_transaction() {
     assert!(is_retried(only_writes, write(), primary(), &broken()));
 }
 
-/// Pitfall 13.
+/// pitfall 13.
 #[test]
 fn nothing_inside_a_transaction_is_retried_but_its_end() {
     for kind in KINDS {
@@ -72,7 +72,7 @@ fn an_unacknowledged_write_has_no_transaction_id_and_is_sent_once() {
     assert!(!is_retried(BOTH, operation, primary(), &pool_cleared()));
 }
 
-/// Pitfall 14, and the specification's other conditions.
+/// pitfall 14, and the specification's other conditions.
 #[test]
 fn a_server_that_cannot_recognise_a_write_gets_it_once_and_without_a_transaction_id() {
     let unfit = [
@@ -138,7 +138,7 @@ fn every_sending_has_the_same_transaction_id() {
     }
 }
 
-/// Pitfall 18: no connection, no session, and so no number that could be used again.
+/// pitfall 18: no connection, no session, and so no number that could be used again.
 #[test]
 fn after_a_failed_check_out_the_transaction_id_is_still_to_be_made() {
     let now = Instant::now();
@@ -158,7 +158,7 @@ fn a_new_servers_label_alone_makes_its_refusal_retryable() {
     }
 }
 
-/// Pitfall 15.
+/// pitfall 15.
 #[test]
 fn a_reply_whose_only_error_is_a_retryable_write_concern_error_is_retried() {
     let asked_for = labelled(write_concern(91), &["RetryableWriteError"]);
@@ -170,7 +170,7 @@ fn a_reply_whose_only_error_is_a_retryable_write_concern_error_is_retried() {
     assert!(!is_retried(BOTH, write(), old(primary()), &write_concern(64)));
 }
 
-/// Pitfall 28, its first half.
+/// pitfall 28, its first half.
 #[test]
 fn pool_cleared_and_handshake_errors_are_retried() {
     let handshake = [
@@ -269,7 +269,7 @@ fn a_write_is_not_sent_again_once_the_server_may_have_forgotten_the_session() {
     assert_eq!(end.outcome, Outcome::MaybeApplied);
 }
 
-/// Pitfall 9: the shortest memory of all servers involved counts.
+/// pitfall 9: the shortest memory of all servers involved counts.
 #[test]
 fn a_server_with_a_shorter_memory_shortens_the_time_for_a_retry() {
     let now = Instant::now();

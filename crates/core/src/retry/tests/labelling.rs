@@ -33,7 +33,7 @@ fn what_the_specification_lists_is_labelled() {
     assert!(!adds(&standalone(), &broken()));
 }
 
-/// Pitfall 28, its second half.
+/// pitfall 28, its second half.
 #[test]
 fn with_retry_writes_off_only_the_end_of_a_transaction_is_labelled() {
     for (server, failure) in everything_labelled() {
@@ -58,7 +58,7 @@ fn only_what_can_be_recognised_is_labelled() {
     }
 }
 
-/// Pitfall 29.
+/// pitfall 29.
 #[test]
 fn the_reply_of_a_server_that_labels_its_errors_is_left_alone() {
     let balancer = ServerFacts { max_wire_version: 0, ..server("l", ServerType::LoadBalancer) };
@@ -86,7 +86,7 @@ fn before_4_4_the_codes_of_the_specification_decide() {
     assert!(!adds(&old(standalone()), &refused(189)));
 }
 
-/// Pitfall 16.
+/// pitfall 16.
 #[test]
 fn a_routers_write_concern_error_and_write_errors_are_never_labelled() {
     for code in CODES {

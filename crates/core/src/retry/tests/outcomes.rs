@@ -87,7 +87,7 @@ fn row_5_the_server_knows_that_it_wrote_nothing() {
     }
 }
 
-/// Pitfall 11.
+/// pitfall 11.
 #[test]
 fn row_6_a_write_concern_error_does_not_undo_the_write() {
     for operation in [write(), batch(), many()] {
@@ -154,7 +154,7 @@ fn row_12_a_router_may_have_sent_it_twice_itself() {
     }
 }
 
-/// Pitfall 10 for 217 and 225.
+/// pitfall 10 for 217 and 225.
 #[test]
 fn row_13_an_interruption_may_have_come_after_the_write() {
     for code in
@@ -231,7 +231,7 @@ fn without_a_transaction_id_a_refusal_settles_nothing() {
     }
 }
 
-/// Pitfall 10.
+/// pitfall 10.
 #[test]
 fn a_session_record_that_is_gone_says_neither_yes_nor_no() {
     for code in [217, 225] {

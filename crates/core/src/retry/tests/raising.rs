@@ -75,7 +75,7 @@ fn if_no_attempt_wrote_anything_the_first_error_is_raised() {
     assert_eq!(end.raise, Raise::Attempt(0));
 }
 
-/// Pitfall 2.
+/// pitfall 2.
 #[test]
 fn if_only_the_first_attempt_wrote_nothing_the_second_error_is_raised() {
     let first = labelled(refused(91), NO_WRITES);

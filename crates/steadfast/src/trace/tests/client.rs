@@ -142,7 +142,7 @@ fn waiting_for_a_server_is_logged_once_for_each_operation() {
     assert_eq!(count("Server selection failed"), 1);
 }
 
-/// Pitfall 40: neither the command, nor what the server says of it, on any target.
+/// pitfall 40: neither the command, nor what the server says of it, on any target.
 #[test]
 fn a_command_with_secrets_shows_in_no_log_message() {
     for command in [
@@ -159,7 +159,7 @@ fn a_command_with_secrets_shows_in_no_log_message() {
     }
 }
 
-/// Pitfall 40: a password shows neither as it is nor in what is made of it.
+/// pitfall 40: a password shows neither as it is nor in what is made of it.
 #[test]
 fn a_password_shows_in_no_log_message() {
     let (captured, outcome) = logs_of(&uri("user:pass-of-ours@"), doc! { "ping": 1 });
