@@ -111,6 +111,7 @@ impl Client {
                 .or_else(|| ours.selection_criteria.clone()),
             read_concern: options.read_concern.or_else(|| ours.read_concern.clone()),
             write_concern: options.write_concern.or_else(|| ours.write_concern.clone()),
+            timeout: options.timeout.or(ours.timeout),
         };
         Database::new(self.clone(), name, options)
     }
@@ -133,6 +134,11 @@ impl Client {
     /// How durable writes must be, unless something nearer says otherwise.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.inner.options.write_concern.as_ref()
+    }
+
+    /// How long a call may take in all, unless something nearer says otherwise.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.inner.options.timeout
     }
 
     pub(crate) fn topology(&self) -> &Arc<Topology> {

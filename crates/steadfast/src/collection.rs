@@ -1,6 +1,6 @@
 //! A collection as the application holds it: a name, defaults, and the type of its documents.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use steadfast_core::{
@@ -48,6 +48,8 @@ pub(crate) struct Handle {
     criteria: Option<SelectionCriteria>,
     read_concern: Option<ReadConcern>,
     write_concern: Option<WriteConcern>,
+    /// How long a call may take, unless it says otherwise itself.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Handle {
@@ -57,7 +59,8 @@ impl Handle {
         name: &str,
         options: CollectionOptions,
     ) -> Self {
-        let CollectionOptions { selection_criteria, read_concern, write_concern } = options;
+        let CollectionOptions { selection_criteria, timeout, read_concern, write_concern } =
+            options;
         Self {
             client,
             database,
@@ -65,6 +68,7 @@ impl Handle {
             criteria: selection_criteria,
             read_concern,
             write_concern,
+            timeout,
         }
     }
 
@@ -142,6 +146,11 @@ impl<T: Send + Sync> Collection<T> {
     /// Its name with the database's before it.
     pub fn namespace(&self) -> Namespace {
         Namespace { db: self.handle.database.to_string(), coll: self.handle.name.clone() }
+    }
+
+    /// How long a call may take in all, unless the action says otherwise.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.handle.timeout
     }
 
     /// Which servers its reads go to, unless an action says otherwise.

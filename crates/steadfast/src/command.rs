@@ -13,6 +13,7 @@ use steadfast_core::selection::SelectionCriteria;
 
 use crate::{
     Client, ClientSession,
+    deadline::{Clock, Deadline, MaxTime, TimeLimit, TimeSpent},
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
     session::Session,
     topology::{Selected, Server},
@@ -41,6 +42,14 @@ pub(crate) struct Command {
     pub(crate) session: Option<Arc<Session>>,
     /// The server for its first attempt, if one was selected already.
     pub(crate) selected: Option<Selected>,
+    /// How long it may take.
+    pub(crate) time_limit: Option<TimeLimit>,
+    /// By when it must be done, once the clock runs; it may be one of several commands till then.
+    pub(crate) deadline: Option<Deadline>,
+    /// What earlier commands of the same call have spent of its time.
+    pub(crate) spent: TimeSpent,
+    /// What the server is told of its time.
+    pub(crate) max_time: MaxTime,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -107,6 +116,10 @@ impl Command {
             takes_read_concern: false,
             session: None,
             selected: None,
+            time_limit: None,
+            deadline: None,
+            spent: TimeSpent::default(),
+            max_time: MaxTime::default(),
         }
     }
 
@@ -148,6 +161,8 @@ pub(crate) struct Reply {
     pub(crate) session: Option<Arc<Session>>,
     /// Whether the driver puts the label of a retryable write on what is wrong with it.
     pub(crate) labelled_retryable: bool,
+    /// How long the call had, and what of it was spent, if it had a time limit.
+    pub(crate) clock: Option<Clock>,
     /// What went before, if the reply is an error after all.
     pub(crate) history: Option<Box<History>>,
 }
@@ -155,7 +170,15 @@ pub(crate) struct Reply {
 impl Reply {
     /// `body` is a document whose structure was checked when it was read.
     pub(crate) fn new(body: Bytes, server: Arc<Server>) -> Self {
-        Self { body, server, pinned: None, session: None, labelled_retryable: false, history: None }
+        Self {
+            body,
+            server,
+            pinned: None,
+            session: None,
+            labelled_retryable: false,
+            clock: None,
+            history: None,
+        }
     }
 
     /// The reply, as it came.
@@ -169,8 +192,11 @@ impl Reply {
         if self.labelled_retryable {
             error.add_label(RETRYABLE_WRITE_ERROR);
         }
-        match &self.history {
-            Some(history) => error.with_history(History::clone(history)),
+        if let Some(history) = &self.history {
+            error = error.with_history(History::clone(history));
+        }
+        match self.clock {
+            Some(clock) => clock.deadline.judge(error, clock.spent),
             None => error,
         }
     }

@@ -22,7 +22,10 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use steadfast_core::{address::ServerAddress, hello::HelloReply};
 use steadfast_wire::{Compressor, Framing, Incoming, Message, MsgFlags, decode, frame};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout_at,
+};
 
 pub(crate) use self::{
     establish::{EstablishError, Establisher, append_api, read_hello},
@@ -31,6 +34,7 @@ pub(crate) use self::{
     stream::Stream,
 };
 use crate::{
+    deadline::Deadline,
     error::{Error, Result},
     event::command::ConnectionInfo,
 };
@@ -61,9 +65,11 @@ pub(crate) struct Connection {
     inbox: BytesMut,
     outbox: Vec<u8>,
     prepared_size: usize,
+    is_new: bool,
     flight: Flight,
     compressor: Option<Compressor>,
-    socket_timeout: Option<Duration>,
+    /// How long a request and its reply may take, and the option that says so.
+    reply_limit: Option<(Duration, &'static str)>,
     interrupt: Arc<Interrupt>,
 }
 
@@ -99,11 +105,17 @@ impl Connection {
             inbox: BytesMut::new(),
             outbox: Vec::new(),
             prepared_size: 0,
+            is_new: false,
             flight: Flight::Idle,
             compressor: None,
-            socket_timeout: None,
+            reply_limit: None,
             interrupt,
         }
+    }
+
+    /// Whether nothing was asked through it since it was established.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Whether it may be used for a new request.
@@ -156,21 +168,37 @@ impl Connection {
 
     /// Sends what was prepared and waits for the reply, if one is to come.
     pub(crate) async fn exchange(&mut self, request_id: i32, answered: bool) -> Result<Bytes> {
-        match self.socket_timeout {
-            None => self.exchange_untimed(request_id, answered).await,
-            Some(limit) => {
-                match tokio::time::timeout(limit, self.exchange_untimed(request_id, answered)).await
-                {
-                    Ok(outcome) => outcome,
-                    Err(_elapsed) => {
-                        // A reply that is late by this much is not waited for: the server is stuck.
-                        self.flight = Flight::Broken;
-                        Err(self.blame(Error::timed_out(format!(
-                            "no reply within socketTimeoutMS ({limit:?})"
-                        ))))
-                    }
-                }
+        let Some((limit, option)) = self.reply_limit else {
+            return self.exchange_untimed(request_id, answered).await;
+        };
+        match tokio::time::timeout(limit, self.exchange_untimed(request_id, answered)).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => {
+                // A reply that is late by this much is not waited for: the server is stuck.
+                self.flight = Flight::Broken;
+                let text = format!("no reply within {option} ({limit:?})");
+                Err(self.blame(Error::timed_out(text)))
             }
+        }
+    }
+
+    /// The same for a call with a time limit, whose end leaves the connection as it is: a reply that
+    /// is still to come can be drained.
+    pub(crate) async fn exchange_by(
+        &mut self,
+        deadline: Deadline,
+        request_id: i32,
+        answered: bool,
+    ) -> Result<Bytes> {
+        let Some(at) = deadline.at() else {
+            return self.exchange_untimed(request_id, answered).await;
+        };
+        match timeout_at(at.into(), self.exchange_untimed(request_id, answered)).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) if self.flight == Flight::Sending => {
+                Err(self.blame(Error::out_of_time("the request could not be sent whole")))
+            }
+            Err(_elapsed) => Err(self.blame(Error::out_of_time("no reply came"))),
         }
     }
 
@@ -186,6 +214,7 @@ impl Connection {
     pub(crate) async fn send(&mut self, request_id: i32, answered: bool) -> Result<()> {
         debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.flight);
         self.flight = Flight::Sending;
+        self.is_new = false;
         if let Err(error) = self.flush_outbox().await {
             self.flight = Flight::Broken;
             return Err(self.blame(error.into()));

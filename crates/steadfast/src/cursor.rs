@@ -5,6 +5,7 @@ mod home;
 mod progress;
 mod raw;
 mod session;
+mod time;
 
 use std::{
     fmt,
@@ -77,6 +78,7 @@ impl<T> Cursor<T> {
     /// no document now. Whether there may be one later, [`has_next`](Self::has_next) knows.
     pub async fn try_advance(&mut self) -> Result<bool> {
         let advance = poll_fn(|cx| self.raw.poll_try_advance(cx)).await?;
+        self.raw.end_step();
         Ok(advance == Advance::Document)
     }
 

@@ -1,6 +1,6 @@
 //! A database as the application holds it: a name and defaults.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
@@ -51,6 +51,11 @@ impl Database {
         self.options.write_concern.as_ref()
     }
 
+    /// How long a call may take in all, unless something nearer says otherwise.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.options.timeout
+    }
+
     /// The collection `name`, its documents read and written as `T`.
     pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
         self.collection_with_options(name, CollectionOptions::default())
@@ -68,6 +73,7 @@ impl Database {
                 .or_else(|| self.options.selection_criteria.clone()),
             read_concern: options.read_concern.or_else(|| self.options.read_concern.clone()),
             write_concern: options.write_concern.or_else(|| self.options.write_concern.clone()),
+            timeout: options.timeout.or(self.options.timeout),
         };
         let handle = Handle::new(self.client.clone(), Arc::clone(&self.name), name, options);
         Collection::new(Arc::new(handle))

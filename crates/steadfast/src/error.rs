@@ -12,6 +12,9 @@ use bson::RawDocumentBuf;
 use steadfast_core::{address::ServerAddress, description::TopologyVersion};
 use steadfast_wire::WireError;
 
+use crate::deadline::{MAX_TIME_EXPIRED, OutOfTime};
+pub use crate::deadline::{TimeSpent, Timeout};
+
 pub use self::history::Attempt;
 pub(crate) use self::history::History;
 pub use self::write::{
@@ -86,6 +89,23 @@ impl Error {
     /// A time-out of the network, saying what did not come in time.
     pub(crate) fn timed_out(what: impl fmt::Display) -> Self {
         io::Error::new(io::ErrorKind::TimedOut, what.to_string()).into()
+    }
+
+    /// The end of a call's time, saying what it was at.
+    pub(crate) fn out_of_time(what: &'static str) -> Self {
+        io::Error::new(io::ErrorKind::TimedOut, OutOfTime(what)).into()
+    }
+
+    /// An error of this kind about another, whose labels, server and history it takes over.
+    pub(crate) fn wrapping(kind: ErrorKind, mut source: Self) -> Self {
+        let mut error = Self::new(kind);
+        if let Some(details) = &mut source.details {
+            let history = details.history.take();
+            let (labels, server) = (details.labels.clone(), details.server.clone());
+            error.details =
+                Some(Box::new(Details { labels, server, history, ..Details::default() }));
+        }
+        error.with_source(source)
     }
 
     /// An error that carries a value of the application's own.
@@ -174,10 +194,35 @@ impl Error {
             || self.end_of_batch().is_some_and(Error::is_network_timeout)
     }
 
+    /// Whether the time of the call (`timeoutMS`) was over before it was done. The error's source is
+    /// what it was at; where the time went is in its kind, [`ErrorKind::Timeout`]. Of a batch,
+    /// whether that was what ended it.
+    pub fn is_timeout(&self) -> bool {
+        let of_server = |code: Option<i32>| code == Some(MAX_TIME_EXPIRED);
+        let ran_out = match &*self.kind {
+            ErrorKind::Timeout(_) => true,
+            // The server ran out of the time that it was given.
+            ErrorKind::InsertMany(error) => of_server(error.code()),
+            ErrorKind::BulkWrite(error) => of_server(error.code()),
+            _ => false,
+        };
+        ran_out || self.end_of_batch().is_some_and(Error::is_timeout)
+    }
+
+    /// Whether a call came to the end of its time here.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        matches!(&*self.kind, ErrorKind::Io(error)
+            if error.get_ref().is_some_and(|inner| inner.is::<OutOfTime>()))
+    }
+
     /// Whether no connection came free in time, which says nothing of the network.
     pub(crate) fn is_wait_queue_timeout(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(error)
             if error.get_ref().is_some_and(|inner| inner.is::<crate::pool::WaitQueueTimeout>()))
+    }
+
+    fn wrapped(&self) -> Option<&Error> {
+        self.details.as_ref()?.source.as_ref()
     }
 
     /// The error that ended a batch of writes before its time.
@@ -253,6 +298,10 @@ impl fmt::Debug for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
+        if let (ErrorKind::Timeout(_), Some(last)) = (&*self.kind, self.wrapped()) {
+            // It names the server and the labels itself.
+            return write!(f, "; at last: {last}");
+        }
         if let Some(end) = self.end_of_batch() {
             write!(f, "; ended by: {end}")?;
         }
@@ -368,6 +417,9 @@ pub enum ErrorKind {
         /// Which file or option, and why.
         message: String,
     },
+    /// The call was not done when its time was over. What it was at is the error's source.
+    #[error("{0}")]
+    Timeout(Timeout),
     /// A write was refused, or is not as durable as asked.
     #[error("write failed: {0}")]
     Write(WriteFailure),

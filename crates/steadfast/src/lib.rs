@@ -48,6 +48,7 @@ mod command;
 mod connection;
 mod cursor;
 mod database;
+mod deadline;
 #[cfg(feature = "dns")]
 mod dns;
 pub mod error;

@@ -27,6 +27,7 @@ pub(crate) mod number;
 mod run_command;
 mod search_index;
 pub(crate) mod seconds;
+mod timeout_mode;
 mod update;
 mod write_model;
 
@@ -97,6 +98,7 @@ pub use self::{
         DropSearchIndexOptionsBuilder, ListSearchIndexOptions, ListSearchIndexOptionsBuilder,
         UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder,
     },
+    timeout_mode::TimeoutMode,
     update::{
         ReplaceOptions, ReplaceOptionsBuilder, UpdateModifications, UpdateOptions,
         UpdateOptionsBuilder,

@@ -112,11 +112,15 @@ impl Pool {
 
     /// A connection: the one used last, or the next that comes.
     ///
-    /// Dropping the future gives up the place in the queue, and loses nothing.
-    pub(crate) async fn check_out(self: &Arc<Self>) -> Result<PooledConnection> {
+    /// `until` is how long to wait for one, instead of `waitQueueTimeoutMS`. Dropping the future gives
+    /// up the place in the queue, and loses nothing.
+    pub(crate) async fn check_out(
+        self: &Arc<Self>,
+        until: Option<Instant>,
+    ) -> Result<PooledConnection> {
         let mut discards_left = None;
         loop {
-            let connection = self.check_out_any().await?;
+            let connection = self.check_out_any(until).await?;
             if connection.is_undisturbed() {
                 return Ok(connection);
             }
@@ -142,7 +146,7 @@ impl Pool {
         error
     }
 
-    async fn check_out_any(self: &Arc<Self>) -> Result<PooledConnection> {
+    async fn check_out_any(self: &Arc<Self>, until: Option<Instant>) -> Result<PooledConnection> {
         let answer =
             self.change(|state, effects| match state.pool.check_out(Instant::now(), effects) {
                 CheckOut::Ready(conn) => Ok(Ok(conn)),
@@ -156,7 +160,7 @@ impl Pool {
         match answer {
             Ok(Ok(conn)) => Ok(PooledConnection::new(conn, Arc::clone(self))),
             Ok(Err(error)) => Err(self.explain(error)),
-            Err((waiter, receiver)) => Wait::new(self, waiter, receiver).answer().await,
+            Err((waiter, receiver)) => Wait::new(self, waiter, receiver).answer(until).await,
         }
     }
 

@@ -74,14 +74,15 @@ impl BulkWrite<'_> {
         let options = self.options.unwrap_or_default();
         let settings = bulk::settings(&options);
         let statements = self.statements?;
+        let deadline = write::start_clock(options.timeout, self.collection);
         let session = write::share(self.session, self.collection, &settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
             let operation = trace::Operation { name: "bulkWrite", id: client.begin_operation() };
-            write::check_unheard_hint(client, operation).await?;
+            write::check_unheard_hint(client, operation, deadline).await?;
         }
         let (tally, broken) =
-            write::run_batches(self.collection, statements, &settings, session).await?;
+            write::run_batches(self.collection, statements, &settings, session, deadline).await?;
         tally.conclude_bulk_write(broken)
     }
 }

@@ -150,13 +150,13 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndDelete<'_, T> {
 
 async fn run<T: DeserializeOwned>(
     collection: &Handle,
-    command: Command,
+    mut command: Command,
     has_hint: bool,
 ) -> Result<Option<T>> {
     let client = &collection.client;
     if has_hint && !command.acknowledged {
         let operation = trace::Operation { name: "findAndModify", id: client.begin_operation() };
-        write::check_unheard_hint(client, operation).await?;
+        write::check_unheard_hint(client, operation, command.start_clock()).await?;
     }
     write::run(client, command, find_and_modify::read).await
 }

@@ -70,9 +70,10 @@ impl InsertMany<'_> {
         let options = self.options.unwrap_or_default();
         let settings = insert::settings_of_many(&options);
         let documents = self.documents?;
+        let deadline = write::start_clock(options.timeout, self.collection);
         let session = write::share(self.session, self.collection, &settings)?;
         let (tally, broken) =
-            write::run_batches(self.collection, documents, &settings, session).await?;
+            write::run_batches(self.collection, documents, &settings, session, deadline).await?;
         tally.conclude_insert_many(broken)
     }
 }

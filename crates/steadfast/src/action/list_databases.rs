@@ -35,7 +35,9 @@ pub struct ListDatabases<'a, M = ListSpecifications> {
 
 impl<M> ListDatabases<'_, M> {
     async fn list(self, name_only: bool) -> Result<Vec<DatabaseSpecification>> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
         let command = databases::list(name_only, self.options.as_ref())?;
+        let command = command.limited(own, self.client.timeout());
         let command = command.in_session(self.session, self.client)?;
         let reply = self.client.run(command).await?;
         reading(&reply, databases::read_list)

@@ -90,7 +90,9 @@ impl<'a, M> CreateSearchIndex<'a, M> {
     }
 
     async fn create(self) -> Result<Vec<String>> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
         let command = search_indexes::create(self.collection, &self.models)?;
+        let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, search_indexes::read_create)
@@ -129,7 +131,9 @@ pub struct UpdateSearchIndex<'a> {
 
 impl UpdateSearchIndex<'_> {
     async fn execute(self) -> Result<()> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
         let command = search_indexes::update(self.collection, &self.name, &self.definition)?;
+        let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.run(command).await?;
         reading(&reply, read_nothing)
@@ -151,7 +155,9 @@ pub struct DropSearchIndex<'a> {
 
 impl DropSearchIndex<'_> {
     async fn execute(self) -> Result<()> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
         let command = search_indexes::drop(self.collection, &self.name)?;
+        let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
@@ -195,8 +201,9 @@ impl<S> ListSearchIndexes<'_, S> {
     {
         let pipeline = search_indexes::listing(self.name.as_deref());
         let source = Source::Unconcerned(self.collection);
-        let options = self.aggregate_options.as_ref();
-        let (command, more) = aggregate::aggregate(source, &pipeline, options)?;
+        let mut options = self.aggregate_options.unwrap_or_default();
+        options.timeout = self.options.and_then(|options| options.timeout).or(options.timeout);
+        let (command, more) = aggregate::aggregate(source, &pipeline, Some(&options))?;
         self.session.open(&self.collection.client, command, more).await
     }
 }

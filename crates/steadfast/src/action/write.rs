@@ -1,6 +1,6 @@
 //! What several actions that write have in common.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::RawDocument;
 use steadfast_core::selection::Target;
@@ -10,6 +10,7 @@ use crate::{
     client::WriteLimits,
     collection::Handle,
     command::Command,
+    deadline::{Deadline, TimeLimit, TimeSpent, now},
     error::{Error, ErrorKind, Result},
     operation::{
         bulk::{self, Statements, Tally},
@@ -17,6 +18,7 @@ use crate::{
         write::Settings,
     },
     session::{self, Session},
+    topology::Selected,
     trace,
 };
 
@@ -41,8 +43,9 @@ pub(super) async fn run<T: Default>(
 pub(super) async fn check_unheard_hint(
     client: &Client,
     operation: trace::Operation<'_>,
+    deadline: Option<Deadline>,
 ) -> Result<()> {
-    let selected = client.topology().select(Target::Write, &[], operation).await?;
+    let (selected, _) = select(client, operation, deadline).await?;
     let version = selected.description().map(|server| server.max_wire_version);
     if version.is_some_and(|version| version < HINTS_EVERYWHERE) {
         let message = "before 4.4, it takes no hint for this write, and with w: 0 could not say so";
@@ -66,6 +69,28 @@ pub(super) fn share(
     session.share(&collection.client).map(Some)
 }
 
+/// Starts the clock of a write of several commands, if it has a time limit.
+pub(super) fn start_clock(own: Option<Duration>, collection: &Handle) -> Option<Deadline> {
+    TimeLimit::of(own, collection.timeout).map(|limit| Deadline::begin(limit.timeout))
+}
+
+/// A server that takes writes, and the time that it took to find it.
+async fn select(
+    client: &Client,
+    operation: trace::Operation<'_>,
+    deadline: Option<Deadline>,
+) -> Result<(Selected, TimeSpent)> {
+    let began = now();
+    let until = client.topology().patience(deadline, began);
+    let selected = client.topology().select(Target::Write, &[], operation, until).await;
+    let selecting = now().saturating_duration_since(began);
+    let spent = TimeSpent { selecting, ..TimeSpent::default() };
+    match (selected, deadline) {
+        (Err(error), Some(deadline)) => Err(deadline.judge(error, spent)),
+        (selected, _) => Ok((selected?, spent)),
+    }
+}
+
 /// How an operation of several batches ended: what was answered, and the error that kept the next
 /// batch from being.
 pub(super) type Ended = (Tally, Option<Error>);
@@ -77,12 +102,13 @@ pub(super) async fn run_batches(
     mut statements: Statements,
     settings: &Settings<'_>,
     mut session: Option<Arc<Session>>,
+    deadline: Option<Deadline>,
 ) -> Result<Ended> {
     let client = &collection.client;
     let operation_id = client.begin_operation();
     let operation = trace::Operation { name: statements.first_command(), id: operation_id };
     // The limits are those of the server that the first batch then goes to.
-    let selected = client.topology().select(Target::Write, &[], operation).await?;
+    let (selected, mut spent) = select(client, operation, deadline).await?;
     let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
     let mut tally = Tally::default();
@@ -93,11 +119,13 @@ pub(super) async fn run_batches(
         // pitfall 19
         command.session = session.take().filter(|_| acknowledged);
         command.selected = selected.take();
+        (command.deadline, command.spent) = (deadline, spent);
         let mut reply = match client.run_as_part_of(operation_id, command).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };
         session = reply.session.take();
+        spent = reply.clock.map_or(spent, |clock| clock.spent);
         if !acknowledged {
             tally.count_unanswered(&mut statements, batch);
         } else if let Err(error) = tally.count(&mut statements, batch, settings.ordered, &reply) {

@@ -149,6 +149,7 @@ fn establisher(
         compressors: compressors(options)?,
         connect_timeout: Some(connect_timeout).filter(|limit| !limit.is_zero()),
         socket_timeout: options.socket_timeout.filter(|limit| !limit.is_zero()),
+        timeout: options.timeout.filter(|limit| !limit.is_zero()),
     })
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Establisher {
     pub(crate) compressors: Vec<Compressor>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) socket_timeout: Option<Duration>,
+    /// The client's time limit for calls: that of each command before the connection is in use, too.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Why a connection could not be made, and how far it had come.
@@ -74,6 +76,7 @@ impl Establisher {
         phase: &mut ConnectionPhase,
     ) -> Result<Connection> {
         let mut connection = self.open_stream(address, interrupt).await?;
+        connection.reply_limit = self.timeout.map(|time| (time, "timeoutMS"));
         let opening = self.authenticator.as_ref().map(Authenticator::open).transpose()?;
         let mut hello = self.hello();
         if let Some(opening) = &opening {
@@ -91,7 +94,8 @@ impl Establisher {
             authenticator.finish(opening, reply, &mut exchange).await?;
         }
         // Up to here connectTimeoutMS was the limit, as it is for monitors.
-        connection.socket_timeout = self.socket_timeout;
+        connection.reply_limit = self.socket_timeout.map(|time| (time, "socketTimeoutMS"));
+        connection.is_new = true;
         Ok(connection)
     }
 

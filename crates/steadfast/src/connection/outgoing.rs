@@ -23,6 +23,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) lsid: Option<&'a RawDocument>,
     /// The number that, with the session, names the write.
     pub(crate) txn_number: Option<i64>,
+    /// How many milliseconds the server may take.
+    pub(crate) max_time: Option<i64>,
     /// The deployment's own time, to be passed on.
     pub(crate) cluster_time: Option<&'a RawDocument>,
     /// The version of the interface to hold the server to.
@@ -44,6 +46,7 @@ impl<'a> Outgoing<'a> {
             read_preference: None,
             lsid: None,
             txn_number: None,
+            max_time: None,
             cluster_time: None,
             server_api: None,
             acknowledged: true,
@@ -101,6 +104,9 @@ impl<'a> Outgoing<'a> {
         }
         if let Some(number) = self.txn_number {
             body.append_i64("txnNumber", number)?;
+        }
+        if let Some(millis) = self.max_time {
+            body.append_i64("maxTimeMS", millis)?;
         }
         if let Some(time) = self.cluster_time {
             body.append_document("$clusterTime", time)?;

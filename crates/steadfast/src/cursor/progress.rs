@@ -22,6 +22,9 @@ pub(crate) struct More {
     pub(crate) comment: Option<Bson>,
     /// How many documents there are to be in all.
     pub(crate) limit: Option<u64>,
+    /// Whether the time limit of the call that made the cursor is that of each step, too, and not
+    /// of all steps together.
+    pub(crate) renewed: bool,
 }
 
 /// What has come, what may still come, and how to ask for it.
@@ -50,6 +53,11 @@ impl Progress {
             self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(1));
         }
         Ok(document)
+    }
+
+    /// Whether each step has as much time as the call that made the cursor.
+    pub(super) fn has_time_for_each_step(&self) -> bool {
+        self.more.renewed
     }
 
     /// Whether documents have come that were not given out.

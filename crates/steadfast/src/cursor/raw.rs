@@ -23,6 +23,7 @@ use super::{
 use crate::{
     Client,
     command::{Command, Reply, Target},
+    deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::Session,
 };
@@ -44,6 +45,10 @@ pub(super) struct RawCursor {
     progress: Progress,
     current: Option<Bytes>,
     answer: Option<Answer>,
+    /// By when all must be done; or, if the time is that of each step, how long a step has.
+    deadline: Option<Deadline>,
+    /// By when the step under way must be done, if each has its own time.
+    step: Option<Deadline>,
     /// Why there will be no more documents though there may be some.
     failure: Option<Error>,
 }
@@ -74,6 +79,8 @@ impl RawCursor {
             progress,
             current: None,
             answer: None,
+            deadline: reply.clock.map(|clock| clock.deadline),
+            step: None,
             failure: None,
         };
         cursor.release_if_exhausted();
@@ -114,10 +121,19 @@ impl RawCursor {
             return Poll::Ready(Err(failure.clone()));
         }
         let outcome = ready!(self.poll_step(cx));
+        // Several steps to one document, as of a tailable cursor, share the time of one.
+        if !matches!(outcome, Ok(Advance::NoneYet)) {
+            self.step = None;
+        }
         if let Err(error) = &outcome {
             self.fail(error.clone());
         }
         Poll::Ready(outcome)
+    }
+
+    /// The next document will have its own time again.
+    pub(super) fn end_step(&mut self) {
+        self.step = None;
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
@@ -150,6 +166,13 @@ impl RawCursor {
                 }
                 let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
                 command.session.clone_from(&self.session);
+                command.deadline = match self.progress.has_time_for_each_step() {
+                    false => self.deadline,
+                    true => {
+                        self.step = self.step.or_else(|| self.deadline.map(Deadline::renewed));
+                        self.step
+                    }
+                };
                 none.insert(ask(&self.client, command))
             }
         };
@@ -204,7 +227,9 @@ impl RawCursor {
         let answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
-        let kill = move |target| Command { session, ..kill(target) };
+        // However late it is: the server is to be rid of it.
+        let deadline = self.deadline.map(Deadline::renewed);
+        let kill = move |target| Command { session, deadline, ..kill(target) };
         let home = Home { server: self.home.server.clone(), connection };
         let client = self.client.clone();
         match answer {

@@ -11,6 +11,7 @@ use steadfast_core::retry::{Cause, Failure, GiveUp, Labels, Phase, Raise};
 
 use crate::{
     command::Reply,
+    deadline::now,
     error::{Attempt, Error, ErrorKind, History, Result},
     operation::write_concern_error,
     refusal,
@@ -105,7 +106,7 @@ fn record(current: Current, labels: Vec<String>) -> Attempt {
         request_id: current.request_id,
         labels,
         backoff: Duration::ZERO,
-        duration: current.began.elapsed(),
+        duration: now().saturating_duration_since(current.began),
     }
 }
 
@@ -137,9 +138,10 @@ fn is_ended_by_us(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::ConnectionAborted)
 }
 
-/// Whether no connection came free in time, which says nothing of the network.
+/// Whether no connection came free in time, or no time was left to send anything, which says nothing
+/// of the network.
 fn is_wait_for_connection(error: &Error, phase: Phase) -> bool {
-    phase == Phase::BeforeSending && error.is_wait_queue_timeout()
+    phase == Phase::BeforeSending && (error.is_wait_queue_timeout() || error.is_out_of_time())
 }
 
 /// What a reply that succeeded as a whole tells of writes that failed: the codes of the statements,

@@ -1,6 +1,10 @@
 //! The loop that tries a command until it succeeds or is given up.
 
-use std::{ops::ControlFlow, sync::Arc, time::Instant};
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use steadfast_core::retry::{
@@ -17,6 +21,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     connection::{Connection, Outgoing},
+    deadline::{Clock, Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
     pool::PooledConnection,
     refusal::{refusal, write_concern_failure},
@@ -39,6 +44,12 @@ pub(super) struct Execution<'c> {
     session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
+    /// By when it must be done.
+    deadline: Option<Deadline>,
+    /// Where the time went, if there is a deadline.
+    spent: TimeSpent,
+    /// It was given up because what was left of its time would not have been enough.
+    out_of_time: bool,
 }
 
 /// How an attempt ended: with the command's success, or its failure for good; or it goes on, to be
@@ -60,10 +71,14 @@ impl From<Error> for Unsent {
 }
 
 impl<'c> Execution<'c> {
-    pub(super) fn new(client: &'c Client, operation_id: i64, command: Command) -> Self {
+    pub(super) fn new(client: &'c Client, operation_id: i64, mut command: Command) -> Self {
+        let deadline = command.start_clock();
         Self {
             client,
             operation_id,
+            deadline,
+            spent: command.spent,
+            out_of_time: false,
             retry: Retry::new(client.retry_settings(), for_retrying(&command)),
             attempts: Attempts::default(),
             session: command.session.clone(),
@@ -75,21 +90,35 @@ impl<'c> Execution<'c> {
     pub(super) async fn run(mut self) -> Result<Reply> {
         loop {
             match self.attempt().await {
-                Ended::Break(outcome) => return outcome,
+                Ended::Break(outcome) => return self.judged(outcome),
                 Ended::Continue(()) => {}
             }
         }
     }
 
+    /// What a caller is told: whatever else went wrong, that time ran out, if it did.
+    fn judged(&self, outcome: Result<Reply>) -> Result<Reply> {
+        let Some(deadline) = self.deadline else { return outcome };
+        match outcome {
+            Ok(mut reply) => {
+                reply.clock = Some(Clock { deadline, spent: self.spent });
+                Ok(reply)
+            }
+            Err(error) if self.out_of_time => Err(deadline.exceeded(error, self.spent)),
+            Err(error) => Err(deadline.judge(error, self.spent)),
+        }
+    }
+
     /// Tries the command once: a server, a connection, a request, a reply.
     async fn attempt(&mut self) -> Ended {
-        let began = Instant::now();
+        let began = now();
+        let until = self.client.topology().patience(self.deadline, began);
         let pinned = pinned(&self.command.target);
         let selected = match &pinned {
             Some((server, _)) => {
                 Selected { server: Arc::clone(server), view: self.client.topology().view() }
             }
-            None => match self.select().await {
+            None => match self.select(until).await {
                 Ok(selected) => selected,
                 Err(error) => return self.give_up(self.retry.no_server(), Some(error)),
             },
@@ -103,7 +132,7 @@ impl<'c> Execution<'c> {
         let _counted = Arc::clone(&selected.server).begin_operation();
         let connection = match pinned {
             Some((_, connection)) => connection,
-            None => match selected.server.pool.check_out().await {
+            None => match self.check_out(&selected, until).await {
                 Ok(connection) => connection,
                 Err(error) => return self.failed(current, error, Phase::BeforeSending),
             },
@@ -112,13 +141,43 @@ impl<'c> Execution<'c> {
         self.exchange(current, &selected, connection).await
     }
 
-    async fn select(&mut self) -> Result<Selected> {
+    async fn select(&mut self, until: Option<Instant>) -> Result<Selected> {
         if let Some(selected) = self.command.selected.take() {
             return Ok(selected);
         }
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
         let target = self.command.target.for_selection();
-        self.client.topology().select(target, self.retry.deprioritised(), operation).await
+        let watch = self.stop_watch();
+        let selected = self
+            .client
+            .topology()
+            .select(target, self.retry.deprioritised(), operation, until)
+            .await;
+        self.spent.selecting += elapsed(watch);
+        selected
+    }
+
+    async fn check_out(
+        &mut self,
+        selected: &Selected,
+        until: Option<Instant>,
+    ) -> Result<PooledConnection> {
+        let pool = &selected.server.pool;
+        let watch = self.stop_watch();
+        let connection = pool.check_out(until).await;
+        let opening = match &connection {
+            _ if watch.is_none() => false,
+            Ok(connection) => connection.is_new(),
+            Err(_) => pool.counts().pending > 0,
+        };
+        let spent = &mut self.spent;
+        *if opening { &mut spent.connecting } else { &mut spent.checking_out } += elapsed(watch);
+        connection
+    }
+
+    /// Runs only if somebody may want to know.
+    fn stop_watch(&self) -> Option<Instant> {
+        self.deadline.map(|_| now())
     }
 
     /// Sends the command through a connection, and takes in what comes back.
@@ -138,7 +197,12 @@ impl<'c> Execution<'c> {
         if let Some(session) = &self.session {
             session.sending();
         }
-        let received = connection.exchange(request_id, acknowledged).await;
+        let watch_of_reply = self.stop_watch();
+        let received = match self.deadline {
+            None => connection.exchange(request_id, acknowledged).await,
+            Some(deadline) => connection.exchange_by(deadline, request_id, acknowledged).await,
+        };
+        self.spent.waiting += elapsed(watch_of_reply);
         context::hear(&received, self.client.sessions(), self.session.as_deref());
         let outcome = received.and_then(|body| accept(body, acknowledged));
         let outcome = outcome.map_err(|error| error.with_server(&connection.address));
@@ -156,7 +220,7 @@ impl<'c> Execution<'c> {
         connection: &mut PooledConnection,
     ) -> std::result::Result<(i32, Watch), Unsent> {
         self.begin_session(connection)?;
-        match self.retry.begin_sending(Instant::now()).map_err(Unsent::TooLate)? {
+        match self.retry.begin_sending(now()).map_err(Unsent::TooLate)? {
             TransactionId::None | TransactionId::Same => {}
             TransactionId::New => {
                 let session = self.session.as_ref();
@@ -164,6 +228,8 @@ impl<'c> Execution<'c> {
             }
         }
         let Self { client, command, .. } = self;
+        let round_trip = selected.description().and_then(|server| server.min_round_trip_time);
+        let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let context = Context::of(client, command, self.session.as_deref(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
@@ -173,6 +239,7 @@ impl<'c> Execution<'c> {
             read_preference: command.target.read_preference(selected),
             lsid: context.lsid.as_deref(),
             txn_number: self.txn_number,
+            max_time,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
             server_api: client.server_api(),
             acknowledged: command.acknowledged,
@@ -223,7 +290,7 @@ impl<'c> Execution<'c> {
             reply.pinned = self.client.is_load_balanced().then_some(connection);
         }
         let Some(blemish) = blemish else { return Ended::Break(Ok(reply)) };
-        let verdict = self.retry.on_failure(&blemish.failure(), Instant::now());
+        let verdict = self.retry.on_failure(&blemish.failure(), now());
         reply.labelled_retryable = verdict.add_retryable_write_label;
         self.attempts.add_reply(current, reply);
         self.conclude(verdict)
@@ -233,7 +300,9 @@ impl<'c> Execution<'c> {
     fn refused(&mut self, current: Current, error: Error, connection: PooledConnection) -> Ended {
         // The topology hears of it before the connection goes back (pitfall 25).
         let topology = connection.pool().topology();
-        topology.operation_failed(&connection, connection.generation(), &error);
+        if !error.is_out_of_time() {
+            topology.operation_failed(&connection, connection.generation(), &error);
+        }
         // A server that only refused can still be told to forget the cursor.
         if let (Target::Cursor(home), false) = (&self.command.target, error.is_network_error()) {
             home.connection.put_back(connection);
@@ -242,7 +311,8 @@ impl<'c> Execution<'c> {
     }
 
     fn failed(&mut self, current: Current, mut error: Error, phase: Phase) -> Ended {
-        let verdict = self.retry.on_failure(&failure(&error, phase), Instant::now());
+        self.out_of_time |= error.is_out_of_time();
+        let verdict = self.retry.on_failure(&failure(&error, phase), now());
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
         }
@@ -274,10 +344,21 @@ impl<'c> Execution<'c> {
 fn for_retrying(command: &Command) -> Operation {
     let mut operation = Operation::new(command.kind);
     operation.acknowledged = command.acknowledged;
+    operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
     operation.one_document = command.kind == Kind::RecognisableWrite
         && command.sequence.as_ref().is_none_or(|sequence| sequence.is_single());
     operation
+}
+
+/// A time limit without an end is still one: what can be tried again is, until it helps.
+fn far_ahead() -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    now() + YEAR
+}
+
+fn elapsed(since: Option<Instant>) -> Duration {
+    since.map_or(Duration::ZERO, |since| now().saturating_duration_since(since))
 }
 
 fn accept(body: Bytes, acknowledged: bool) -> Result<Bytes> {

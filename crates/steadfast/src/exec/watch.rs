@@ -140,6 +140,9 @@ impl Outgoing<'_> {
         if let Some(number) = self.txn_number {
             document.insert("txnNumber", number);
         }
+        if let Some(millis) = self.max_time {
+            document.insert("maxTimeMS", millis);
+        }
         if let Some(preference) = self.read_preference {
             document.insert("$readPreference", preference.to_document());
         }

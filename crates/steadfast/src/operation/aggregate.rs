@@ -1,6 +1,6 @@
 //! `aggregate`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::{Document, RawArrayBuf, RawDocumentBuf, raw::cstr};
 use steadfast_core::{
@@ -15,7 +15,7 @@ use crate::{
     command::{Command, Kind, Target},
     cursor::More,
     error::{Error, Result},
-    options::AggregateOptions,
+    options::{AggregateOptions, CursorType, TimeoutMode},
 };
 
 /// What a pipeline runs on.
@@ -39,6 +39,13 @@ impl<'a> Source<'a> {
         match self {
             Self::Database(database) => &database.name,
             Self::Collection(collection) | Self::Unconcerned(collection) => &collection.database,
+        }
+    }
+
+    fn timeout(self) -> Option<Duration> {
+        match self {
+            Self::Database(database) => database.timeout(),
+            Self::Collection(collection) | Self::Unconcerned(collection) => collection.timeout,
         }
     }
 
@@ -99,12 +106,20 @@ pub(crate) fn aggregate(
         // The reply is waited for even with `w: 0`: it is the cursor.
         command.acknowledged = true;
     }
-    let more = More {
+    command.limit(options.timeout, source.timeout());
+    let mut more = More {
         batch_size: options.batch_size,
         max_time: options.max_await_time,
         comment: options.comment.clone(),
-        limit: None,
+        ..More::default()
     };
+    if writes && options.timeout_mode == Some(TimeoutMode::Iteration) {
+        return Err(Error::invalid_argument(
+            "a pipeline that writes has no documents to iterate over: its timeout_mode can only be \
+             CursorLifetime",
+        ));
+    }
+    more.share_time(&mut command, options.timeout_mode, CursorType::NonTailable)?;
     Ok((command, more))
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        timeout: options.timeout,
     }
 }
 

@@ -10,7 +10,8 @@ use crate::{
     cursor::More,
     error::{Error, Result},
     options::{
-        CreateCollectionOptions, DropCollectionOptions, ListCollectionsOptions, SelectionCriteria,
+        CreateCollectionOptions, CursorType, DropCollectionOptions, ListCollectionsOptions,
+        SelectionCriteria,
     },
 };
 
@@ -26,6 +27,7 @@ pub(crate) fn create(
     }
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, collection.write_concern(own))?;
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
     Ok(command)
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn drop(
         Command::new(cstr!("drop"), name, &collection.database, Target::Write, Kind::Write);
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, collection.write_concern(own))?;
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
     Ok(command)
 }
 
@@ -64,8 +67,12 @@ pub(crate) fn list(
     if let Some(options) = options {
         command.fields_of(options)?;
     }
+    command.limit(options.and_then(|options| options.timeout), database.timeout());
     let comment = options.and_then(|options| options.comment.clone());
-    Ok((command, More { batch_size, comment, ..More::default() }))
+    let mut more = More { batch_size, comment, ..More::default() };
+    let mode = options.and_then(|options| options.timeout_mode);
+    more.share_time(&mut command, mode, CursorType::NonTailable)?;
+    Ok((command, more))
 }
 
 /// Whether the filter, if there is one, looks at nothing but the name: with `nameOnly`, a server

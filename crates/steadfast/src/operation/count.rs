@@ -27,6 +27,7 @@ pub(crate) fn estimated(
     let mut command = Command::new(cstr!("count"), name, &collection.database, target, Kind::Read);
     command.fields_of(options)?;
     add_read_concern(&mut command, collection.read_concern(options.read_concern.as_ref()))?;
+    command.limit(options.timeout, collection.timeout);
     Ok(command)
 }
 
@@ -55,6 +56,7 @@ pub(crate) fn documents(
         .selection_criteria(options.selection_criteria.clone())
         .read_concern(options.read_concern.clone())
         .comment(options.comment.clone())
+        .timeout(options.timeout)
         .build();
     let source = Source::Collection(collection);
     Ok(aggregate(source, &pipeline, Some(&aggregate_options))?.0)

@@ -43,6 +43,7 @@ pub(crate) fn drop(database: &Database, options: Option<&DropDatabaseOptions>) -
         Command::new(cstr!("dropDatabase"), 1, &database.name, Target::Write, Kind::Write);
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, own.or(database.write_concern()))?;
+    command.limit(options.and_then(|options| options.timeout), database.timeout());
     Ok(command)
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn delete(
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        timeout: options.timeout,
         ..Settings::default()
     };
     let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };

@@ -27,6 +27,7 @@ pub(crate) fn distinct(
     command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
     command.fields_of(options)?;
     add_read_concern(&mut command, collection.read_concern(options.read_concern.as_ref()))?;
+    command.limit(options.timeout, collection.timeout);
     Ok(command)
 }
 

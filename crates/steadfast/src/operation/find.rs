@@ -29,7 +29,12 @@ pub(crate) fn find(
     }
     let own = options.and_then(|options| options.read_concern.as_ref());
     add_read_concern(&mut command, collection.read_concern(own))?;
-    Ok((command, options.map(more).unwrap_or_default()))
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
+    let mut more = options.map(more).unwrap_or_default();
+    let mode = options.and_then(|options| options.timeout_mode);
+    let cursor_type = options.and_then(|options| options.cursor_type).unwrap_or_default();
+    more.share_time(&mut command, mode, cursor_type)?;
+    Ok((command, more))
 }
 
 /// Adds `limit`, `batchSize` and `singleBatch`, which depend on each other.
@@ -85,6 +90,7 @@ fn more(options: &FindOptions) -> More {
         max_time: options.max_await_time.filter(|_| awaits),
         comment: options.comment.clone(),
         limit: options.limit.map(i64::unsigned_abs).filter(|limit| *limit != 0),
+        renewed: false,
     }
 }
 

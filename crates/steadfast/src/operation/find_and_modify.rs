@@ -82,7 +82,8 @@ pub(crate) fn update(
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
     };
-    let command = command(collection, filter, &fields, options.write_concern.as_ref())?;
+    let command =
+        command(collection, filter, &fields, options.write_concern.as_ref(), options.timeout)?;
     checked(command, Change::Update)
 }
 
@@ -110,7 +111,8 @@ pub(crate) fn replace(
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
     };
-    let command = command(collection, filter, &fields, options.write_concern.as_ref())?;
+    let command =
+        command(collection, filter, &fields, options.write_concern.as_ref(), options.timeout)?;
     checked(command, Change::Replacement)
 }
 
@@ -133,7 +135,7 @@ pub(crate) fn delete(
         comment: options.comment.as_ref(),
         ..Fields::default()
     };
-    command(collection, filter, &fields, options.write_concern.as_ref())
+    command(collection, filter, &fields, options.write_concern.as_ref(), options.timeout)
 }
 
 fn command<U: Serialize>(
@@ -141,6 +143,7 @@ fn command<U: Serialize>(
     filter: &Document,
     fields: &Fields<'_, U>,
     concern: Option<&WriteConcern>,
+    timeout: Option<Duration>,
 ) -> Result<Command> {
     let mut command = Command::new(
         cstr!("findAndModify"),
@@ -152,6 +155,7 @@ fn command<U: Serialize>(
     command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
     command.fields_of(fields)?;
     add_write_concern(&mut command, collection.write_concern(concern))?;
+    command.limit(timeout, collection.timeout);
     Ok(command)
 }
 

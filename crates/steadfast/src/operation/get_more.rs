@@ -9,6 +9,7 @@ use crate::{
     Namespace,
     command::{Command, Kind, Target},
     cursor::More,
+    deadline::MaxTime,
     error::Result,
 };
 
@@ -31,10 +32,8 @@ pub(crate) fn get_more(
     if let Some(batch_size) = batch_size(more, remaining)? {
         command.field(cstr!("batchSize"), batch_size);
     }
-    if let Some(max_time) = more.max_time {
-        let millis = i64::try_from(max_time.as_millis()).unwrap_or(i64::MAX);
-        command.field(cstr!("maxTimeMS"), millis);
-    }
+    // Without an awaiting cursor, the server refuses a time limit here.
+    command.max_time = more.max_time.map_or(MaxTime::Unsaid, MaxTime::AtMost);
     if let Some(comment) = &more.comment {
         command.field(cstr!("comment"), RawBson::try_from(comment.clone())?);
     }
@@ -84,15 +83,18 @@ mod tests {
             max_time: Some(Duration::from_millis(250)),
             comment: Some(Bson::from("note")),
             limit: Some(4),
+            renewed: false,
         };
         let full = get_more(Target::Write, &namespace, 7, &more, Some(1)).unwrap();
         assert_eq!(
             body(&full),
             doc! {
                 "getMore": 7_i64, "collection": "$cmd.listCollections", "batchSize": 1,
-                "maxTimeMS": 250_i64, "comment": "note",
+                "comment": "note",
             }
         );
+        assert_eq!(plain.max_time, MaxTime::Unsaid);
+        assert_eq!(full.max_time, MaxTime::AtMost(Duration::from_millis(250)));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::{
     command::{Command, Kind, Target},
     cursor::More,
     error::{Error, Result},
-    options::{CreateIndexOptions, DropIndexOptions, ListIndexesOptions, SelectionCriteria},
+    options::{
+        CreateIndexOptions, CursorType, DropIndexOptions, ListIndexesOptions, SelectionCriteria,
+    },
 };
 
 /// The command, and the names of the indexes: those that have none are given one.
@@ -42,6 +44,7 @@ pub(crate) fn create(
     }
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, collection.write_concern(own))?;
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
     Ok((command, names))
 }
 
@@ -72,6 +75,7 @@ pub(crate) fn drop(
     }
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, collection.write_concern(own))?;
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
     Ok(command)
 }
 
@@ -90,8 +94,12 @@ pub(crate) fn list(
     if let Some(options) = options {
         command.fields_of(options)?;
     }
+    command.limit(options.and_then(|options| options.timeout), collection.timeout);
     let comment = options.and_then(|options| options.comment.clone());
-    Ok((command, More { batch_size, comment, ..More::default() }))
+    let mut more = More { batch_size, comment, ..More::default() };
+    let mode = options.and_then(|options| options.timeout_mode);
+    more.share_time(&mut command, mode, CursorType::NonTailable)?;
+    Ok((command, more))
 }
 
 #[cfg(test)]

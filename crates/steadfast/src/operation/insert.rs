@@ -91,6 +91,7 @@ pub(crate) fn one(
         bypass_document_validation: options.bypass_document_validation,
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        timeout: options.timeout,
         ..Settings::default()
     });
     let head = head(collection, Verb::Insert, &settings, Kind::RecognisableWrite)?;
@@ -105,6 +106,7 @@ pub(crate) fn settings_of_many(options: &InsertManyOptions) -> Settings<'_> {
         let_vars: None,
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        timeout: options.timeout,
     }
 }
 

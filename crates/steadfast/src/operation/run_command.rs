@@ -1,6 +1,6 @@
 //! Commands of the application's own.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use bson::RawDocumentBuf;
 
@@ -9,6 +9,7 @@ use crate::{
     collection::check_database_name,
     command::{Command, Kind, Target},
     cursor::More,
+    deadline::{MaxTime, TimeLimit, TimeSpent},
     error::{Error, Result},
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
 };
@@ -20,7 +21,8 @@ pub(crate) fn run(
     body: RawDocumentBuf,
     options: Option<RunCommandOptions>,
 ) -> Result<Command> {
-    own(database, body, options.and_then(|options| options.selection_criteria))
+    let RunCommandOptions { timeout, selection_criteria } = options.unwrap_or_default();
+    own(database, body, selection_criteria, timeout)
 }
 
 /// The same for a command that answers with a cursor, and how that is to go on.
@@ -30,13 +32,15 @@ pub(crate) fn run_cursor(
     options: Option<RunCursorCommandOptions>,
 ) -> Result<(Command, More)> {
     let options = options.unwrap_or_default();
-    let command = own(database, body, options.selection_criteria)?;
-    let more = More {
+    let mut command = own(database, body, options.selection_criteria, options.timeout)?;
+    let mut more = More {
         batch_size: options.batch_size,
         max_time: options.max_time,
         comment: options.comment,
-        limit: None,
+        ..More::default()
     };
+    let cursor_type = options.cursor_type.unwrap_or_default();
+    more.share_time(&mut command, options.timeout_mode, cursor_type)?;
     Ok((command, more))
 }
 
@@ -44,6 +48,7 @@ fn own(
     database: &Database,
     body: RawDocumentBuf,
     criteria: Option<SelectionCriteria>,
+    timeout: Option<Duration>,
 ) -> Result<Command> {
     check_database_name(&database.name)?;
     let name = match body.iter_elements().next() {
@@ -64,6 +69,11 @@ fn own(
         takes_read_concern: false,
         session: None,
         selected: None,
+        // The command is not searched for a time limit of its own, which the server then refuses.
+        time_limit: TimeLimit::of(timeout, database.timeout()),
+        deadline: None,
+        spent: TimeSpent::default(),
+        max_time: MaxTime::default(),
     })
 }
 

@@ -1,6 +1,8 @@
 //! What inserts, updates and deletes have in common: how the command begins, and how its reply is
 //! read.
 
+use std::time::Duration;
+
 use bson::{
     Bson, Document, RawDocument, RawDocumentBuf,
     raw::{CStr, RawBsonRef, cstr},
@@ -55,6 +57,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) let_vars: Option<&'a Document>,
     pub(crate) comment: Option<&'a Bson>,
     pub(crate) write_concern: Option<&'a WriteConcern>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Default for Settings<'_> {
@@ -65,6 +68,7 @@ impl Default for Settings<'_> {
             let_vars: None,
             comment: None,
             write_concern: None,
+            timeout: None,
         }
     }
 }
@@ -90,6 +94,7 @@ pub(crate) fn head(
         command.field(cstr!("comment"), bson::RawBson::try_from(comment.clone())?);
     }
     add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    command.limit(settings.timeout, collection.timeout);
     Ok(command)
 }
 

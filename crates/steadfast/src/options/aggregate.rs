@@ -8,7 +8,7 @@ use steadfast_core::{
     selection::SelectionCriteria,
 };
 
-use super::{Collation, Hint, options};
+use super::{Collation, Hint, TimeoutMode, options};
 use crate::action::Aggregate;
 
 options! {
@@ -44,6 +44,10 @@ options! {
         /// database says.
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
         /// Variables that the pipeline may use as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,

@@ -106,6 +106,8 @@ client_options! {
     max_connecting: u32,
     /// How long a connection may lie idle before it is closed. For ever by default.
     max_idle_time: Duration,
+    /// How often a command is tried again at most while servers are overloaded. 5 by default.
+    max_adaptive_retries: u32,
     /// How many connections there may be to one server; 0 is no limit. 100 by default.
     max_pool_size: u32,
     /// How many connections to one server are kept ready. 0 by default.
@@ -135,6 +137,12 @@ client_options! {
     srv_max_hosts: u32,
     /// The service whose records are looked up in DNS. `mongodb` by default.
     srv_service_name: String,
+    /// How long a call may take in all, unless a database, a collection or the call itself says
+    /// otherwise: to find a server, to get a connection, to be carried out, and to be tried again if
+    /// need be. Zero is without end. Once it is set, `socket_timeout`, `wait_queue_timeout`, the
+    /// `max_time` of calls and the `w_timeout` of write concerns do not count. By default there is no
+    /// such limit.
+    timeout: Duration,
     /// Whether and how connections are encrypted.
     tls: Tls,
     /// How much of a document is shown in log messages. 1000 bytes by default.
@@ -143,6 +151,8 @@ client_options! {
     wait_queue_timeout: Duration,
     /// How durable writes must be, unless a database, a collection or an action says otherwise.
     write_concern: WriteConcern,
+    /// Whether a command that an overloaded server refused rather goes to another. True by default.
+    enable_overload_retargeting: bool,
     /// How hard zlib compresses, from 0 to 9; -1, the default, leaves it to zlib.
     zlib_compression_level: i32,
 }

@@ -4,7 +4,8 @@
 ///
 /// Every field is an `Option`; what is not set is not sent. Serialising gives the fields of the
 /// command, so a field that is no field of the command is marked `#[serde(skip)]`. An action that
-/// takes them has a field `options: Option<TheOptions>`.
+/// takes them has a field `options: Option<TheOptions>`. The options of an action that talks to a
+/// server have a `timeout` without saying so; those of an action `untimed for` have none.
 ///
 /// ```text
 /// options! {
@@ -21,7 +22,25 @@
 macro_rules! options {
     (
         $(#[doc = $doc:expr])+
-        pub struct $name:ident, $builder:ident $(, for [$($generics:tt)*] $action:ty)* {
+        pub struct $name:ident, $builder:ident $(, for [$($generics:tt)*] $action:ty)+ {
+            $($fields:tt)*
+        }
+    ) => {
+        options! {
+            $(#[doc = $doc])+
+            pub struct $name, $builder $(, untimed for [$($generics)*] $action)+ {
+                /// How long the call may take in all: to find a server, to get a connection, to be
+                /// carried out, and to be tried again if need be. Zero is without end. By default
+                /// what the call is made on says.
+                #[serde(rename = "timeoutMS", with = "crate::options::millis", skip_serializing)]
+                timeout: std::time::Duration,
+                $($fields)*
+            }
+        }
+    };
+    (
+        $(#[doc = $doc:expr])+
+        pub struct $name:ident, $builder:ident $(, untimed for [$($generics:tt)*] $action:ty)* {
             $($fields:tt)*
         }
     ) => {

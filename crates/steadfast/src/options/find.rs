@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Bson, Document};
 use steadfast_core::{concern::ReadConcern, selection::SelectionCriteria};
 
-use super::{Collation, CursorType, Hint, options};
+use super::{Collation, CursorType, Hint, TimeoutMode, options};
 use crate::action::{Find, FindOne};
 
 options! {
@@ -59,6 +59,10 @@ options! {
         sort: Document,
         /// How strings are compared.
         collation: Collation,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
         /// Variables that the filter may use as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
@@ -125,6 +129,7 @@ impl From<FindOneOptions> for FindOptions {
             skip: one.skip,
             sort: one.sort,
             let_vars: one.let_vars,
+            timeout: one.timeout,
             ..Self::default()
         }
     }

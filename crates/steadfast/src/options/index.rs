@@ -6,7 +6,7 @@ use bson::Bson;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steadfast_core::concern::WriteConcern;
 
-use super::options;
+use super::{TimeoutMode, options};
 use crate::action::{CreateIndex, DropIndex, ListIndexes};
 
 options! {
@@ -47,6 +47,10 @@ options! {
         /// How long the server may work on it.
         #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
         max_time: Duration,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
         /// How many come at a time.
         #[serde(skip_serializing)]
         batch_size: u32,

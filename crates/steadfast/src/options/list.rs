@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document};
 
-use super::options;
+use super::{TimeoutMode, options};
 use crate::action::{ListCollections, ListDatabases};
 
 options! {
@@ -29,6 +29,10 @@ options! {
         comment: Bson,
         /// Which collections to list.
         filter: Document,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
         /// Whether only collections are listed that the user may use; for users who may not list
         /// them all.
         authorized_collections: bool,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::Bson;
 use steadfast_core::selection::SelectionCriteria;
 
-use super::{CursorType, options};
+use super::{CursorType, TimeoutMode, options};
 use crate::action::{RunCommand, RunCursorCommand};
 
 options! {
@@ -35,6 +35,10 @@ options! {
         /// How long the server may take for each batch after the first.
         #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
         max_time: Duration,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
         /// A note, sent with each request for more, that shows in the server's logs and profiles.
         comment: Bson,
     }

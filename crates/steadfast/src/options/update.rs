@@ -97,6 +97,7 @@ impl From<ReplaceOptions> for UpdateOptions {
             let_vars: replace.let_vars,
             comment: replace.comment,
             sort: replace.sort,
+            timeout: replace.timeout,
         }
     }
 }

@@ -3,10 +3,13 @@
 use std::{io, sync::Arc, time::Instant};
 
 use steadfast_core::pool::{Abandonment, WaiterId};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout_at};
 
 use super::{Answer, Pool, PooledConnection};
-use crate::error::{Error, Result};
+use crate::{
+    deadline,
+    error::{Error, Result},
+};
 
 /// No connection came free in time. A kind of its own, since it says nothing of the network.
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +34,24 @@ impl<'a> Wait<'a> {
     }
 
     /// What came of the waiting.
-    pub(super) async fn answer(mut self) -> Result<PooledConnection> {
-        let answer = match self.pool.wait_queue_timeout {
+    pub(super) async fn answer(mut self, until: Option<Instant>) -> Result<PooledConnection> {
+        let until = match until {
+            Some(until) => Some((until, "in the time that was left".to_owned())),
+            None => self.pool.wait_queue_timeout.and_then(|limit| {
+                let name = format!("within waitQueueTimeoutMS ({limit:?})");
+                Some((deadline::now().checked_add(limit)?, name))
+            }),
+        };
+        let answer = match until {
             None => (&mut self.receiver).await,
-            Some(limit) => match tokio::time::timeout(limit, &mut self.receiver).await {
+            Some((until, limit)) => match timeout_at(until.into(), &mut self.receiver).await {
                 Ok(answer) => answer,
                 Err(_elapsed) => {
                     self.leave(Abandonment::TimedOut);
                     // An answer may have come at the very last moment.
                     match self.receiver.try_recv() {
                         Ok(answer) => Ok(answer),
-                        Err(_) => return Err(self.too_late(limit)),
+                        Err(_) => return Err(self.too_late(&limit)),
                     }
                 }
             },
@@ -54,11 +64,10 @@ impl<'a> Wait<'a> {
         }
     }
 
-    fn too_late(&self, limit: std::time::Duration) -> Error {
+    fn too_late(&self, limit: &str) -> Error {
         let counts = self.pool.counts();
         let text = format!(
-            "no connection came free within waitQueueTimeoutMS ({limit:?}): of {} connections {} \
-             are in use and {} being opened",
+            "no connection came free {limit}: of {} connections {} are in use and {} being opened",
             counts.total, counts.in_use, counts.pending
         );
         let error = io::Error::new(io::ErrorKind::TimedOut, WaitQueueTimeout(text));

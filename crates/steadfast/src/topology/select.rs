@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{Server, Topology, View};
 use crate::{
+    deadline::Deadline,
     error::{Error, ErrorKind, Result},
     random::random_u64,
     trace,
@@ -36,17 +37,30 @@ impl Selected {
 }
 
 impl Topology {
-    /// A server for the target, as soon as there is one.
+    /// How long a call with a deadline waits for a server and a connection together, if it begins to
+    /// now; none without a deadline.
+    pub(crate) fn patience(
+        &self,
+        deadline: Option<Deadline>,
+        now: std::time::Instant,
+    ) -> Option<std::time::Instant> {
+        let until = now + self.selection_timeout.min(LONGEST_WAIT);
+        Some(deadline?.at().map_or(until, |at| at.min(until)))
+    }
+
+    /// A server for the target, as soon as there is one. `until` is how long to wait for one, instead
+    /// of `serverSelectionTimeoutMS`.
     pub(crate) async fn select(
         &self,
         target: Target<'_>,
         deprioritised: &[ServerAddress],
         operation: trace::Operation<'_>,
+        until: Option<std::time::Instant>,
     ) -> Result<Selected> {
         trace::selection_started(self.id, operation, target, || self.known());
         let selected = match self.select_now(target, deprioritised) {
             Ok(Some(selected)) => Ok(selected),
-            Ok(None) => self.wait_for(target, deprioritised, operation).await,
+            Ok(None) => self.wait_for(target, deprioritised, operation, until).await,
             Err(error) => Err(error),
         };
         match &selected {
@@ -69,9 +83,11 @@ impl Topology {
         target: Target<'_>,
         deprioritised: &[ServerAddress],
         operation: trace::Operation<'_>,
+        until: Option<std::time::Instant>,
     ) -> Result<Selected> {
         let mut changes = self.view.subscribe();
-        let deadline = Instant::now() + self.selection_timeout.min(LONGEST_WAIT);
+        let began = Instant::now();
+        let deadline = until.map_or(began + self.selection_timeout.min(LONGEST_WAIT), Into::into);
         let mut told = false;
         loop {
             changes.borrow_and_update();
@@ -84,7 +100,8 @@ impl Topology {
             }
             self.apply(Input::NoSuitableServer, None);
             if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
-                return Err(self.none_in_time(target, self.selection_timeout));
+                let waited = deadline.saturating_duration_since(began);
+                return Err(self.none_in_time(target, waited, until.is_some()));
             }
         }
     }
@@ -122,9 +139,14 @@ impl Topology {
         Arc::clone(&self.view.borrow().description)
     }
 
-    fn none_in_time(&self, target: Target<'_>, limit: Duration) -> Error {
+    fn none_in_time(&self, target: Target<'_>, waited: Duration, until: bool) -> Error {
         let why = selection::explain(&self.view().description, target, &self.selection);
-        let message = format!("none within serverSelectionTimeoutMS ({limit:?}): {why}");
+        let limit = self.selection_timeout;
+        let message = if until && waited < limit {
+            format!("none in the time that was left ({waited:.1?}): {why}")
+        } else {
+            format!("none within serverSelectionTimeoutMS ({limit:?}): {why}")
+        };
         Error::new(ErrorKind::ServerSelection { message })
     }
 }

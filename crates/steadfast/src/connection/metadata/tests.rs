@@ -393,6 +393,7 @@ async fn the_next_hello_carries_what_was_added() {
         compressors: Vec::new(),
         connect_timeout: None,
         socket_timeout: None,
+        timeout: None,
     };
     let client = || {
         let hello = Document::try_from(establisher.hello()).unwrap();

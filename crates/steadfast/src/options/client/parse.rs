@@ -65,12 +65,6 @@ impl ClientOptions {
         if uri.socks5_proxy.is_some() {
             return Err(Error::invalid_argument("proxyHost: this driver does not speak SOCKS5"));
         }
-        if uri.timeout.is_some() {
-            tracing::warn!(
-                target: "steadfast::client",
-                "connection string: timeoutMS has no effect in this version",
-            );
-        }
         Ok(Self {
             hosts,
             app_name: uri.app_name,
@@ -82,6 +76,8 @@ impl ClientOptions {
             heartbeat_freq: uri.heartbeat_frequency,
             load_balanced: uri.load_balanced,
             local_threshold: uri.local_threshold,
+            enable_overload_retargeting: uri.enable_overload_retargeting,
+            max_adaptive_retries: uri.max_adaptive_retries,
             max_connecting: uri.max_connecting,
             max_idle_time: uri.max_idle_time,
             max_pool_size: uri.max_pool_size,
@@ -99,6 +95,7 @@ impl ClientOptions {
             srv_service_name: uri.srv_service_name,
             srv_host: uri.original_srv_hostname,
             srv_allowed_hosts_suffix: uri.srv_allowed_hosts_suffix,
+            timeout: uri.timeout,
             tls: uri.tls,
             wait_queue_timeout: uri.wait_queue_timeout,
             write_concern: uri.write_concern,

@@ -1,0 +1,270 @@
+//! By when a call must be over, and where its time went.
+//!
+//! A call with a time limit (`timeoutMS`) has one deadline for all it does: selecting a server,
+//! waiting for a connection, waiting for the server, backing off, trying again. Other limits of the
+//! same kind (`socketTimeoutMS`, `waitQueueTimeoutMS`, `maxTimeMS`, `wtimeoutMS`) then do not count.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use bson::{RawDocument, RawDocumentBuf};
+
+use crate::{
+    command::Command,
+    error::{Error, ErrorKind},
+};
+
+/// The time; the clock of the runtime, so that tests can set it.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// The server's code for having run out of the time that it was given.
+pub(crate) const MAX_TIME_EXPIRED: i32 = 50;
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeLimit {
+    /// Zero is no end: the call keeps trying for as long as trying helps.
+    pub(crate) timeout: Duration,
+    /// Whether the call itself says so, and not what it was called on.
+    pub(crate) own: bool,
+}
+
+impl TimeLimit {
+    /// What the call says, else what it is called on says.
+    pub(crate) fn of(own: Option<Duration>, inherited: Option<Duration>) -> Option<Self> {
+        match own {
+            Some(timeout) => Some(Self { timeout, own: true }),
+            None => inherited.map(|timeout| Self { timeout, own: false }),
+        }
+    }
+}
+
+/// A time limit whose clock runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline {
+    began: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// The clock starts now.
+    pub(crate) fn begin(timeout: Duration) -> Self {
+        Self { began: now(), timeout }
+    }
+
+    /// The same limit, from now on.
+    pub(crate) fn renewed(self) -> Self {
+        Self::begin(self.timeout)
+    }
+
+    /// When it is over; none if never.
+    pub(crate) fn at(self) -> Option<Instant> {
+        // So far ahead that it cannot be told from never.
+        (!self.timeout.is_zero()).then(|| self.began.checked_add(self.timeout)).flatten()
+    }
+
+    pub(crate) fn has_passed(self) -> bool {
+        self.at().is_some_and(|at| now() >= at)
+    }
+
+    /// What is left of it; none if there is no end.
+    pub(crate) fn remaining(self) -> Option<Duration> {
+        self.at().map(|at| at.saturating_duration_since(now()))
+    }
+
+    /// The error of a call that had this long, if it is that time ran out: on our side, or on the
+    /// server's, which was told how much it had.
+    pub(crate) fn judge(self, error: Error, spent: TimeSpent) -> Error {
+        let ran_out = error.code() == Some(MAX_TIME_EXPIRED)
+            || error.is_out_of_time()
+            || (self.has_passed() && !error.is_invalid_argument());
+        if ran_out { self.exceeded(error, spent) } else { error }
+    }
+
+    /// The error of a call whose time ran out, with what it was at when it did.
+    pub(crate) fn exceeded(self, error: Error, spent: TimeSpent) -> Error {
+        if error.is_timeout() {
+            return error;
+        }
+        let kind = ErrorKind::Timeout(Timeout { timeout: self.timeout, spent });
+        Error::wrapping(kind, error)
+    }
+}
+
+/// A deadline, and what was done with the time so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) deadline: Deadline,
+    pub(crate) spent: TimeSpent,
+}
+
+/// Marks an I/O error as the end of a call's time, which says nothing of the network.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct OutOfTime(pub(crate) &'static str);
+
+/// Whether, and how, a command tells the server how long it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MaxTime {
+    /// What is left before the deadline, if there is one.
+    #[default]
+    Remaining,
+    /// This long, or less if less is left: how long a tailing cursor waits for documents.
+    AtMost(Duration),
+    /// Not at all: the server would take it for the lifetime of the cursor.
+    Unsaid,
+}
+
+impl MaxTime {
+    /// What to send, in milliseconds, to a server that is this far away. The error means that there
+    /// is no time left for the way there and back.
+    pub(crate) fn millis(
+        self,
+        deadline: Option<Deadline>,
+        round_trip: Option<Duration>,
+    ) -> Result<Option<i64>, NoTimeLeft> {
+        let left = match deadline.and_then(Deadline::remaining) {
+            None => None,
+            Some(remaining) => {
+                let round_trip = round_trip.unwrap_or_default();
+                let left = remaining.checked_sub(round_trip).ok_or(NoTimeLeft)?;
+                // Less than a millisecond would be sent as 0, which to the server means no limit.
+                Some(left).filter(|left| left.as_millis() > 0).ok_or(NoTimeLeft).map(Some)?
+            }
+        };
+        let limit = match self {
+            Self::Unsaid => None,
+            Self::Remaining => left,
+            Self::AtMost(most) => Some(left.map_or(most, |left| left.min(most))),
+        };
+        Ok(limit.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// What is left would not be enough for a message to the server and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoTimeLeft;
+
+impl From<NoTimeLeft> for Error {
+    fn from(_: NoTimeLeft) -> Self {
+        Self::out_of_time("not enough time was left for a message to the server and back")
+    }
+}
+
+impl Command {
+    /// Gives the command this long. The limits that it may have besides then do not count.
+    pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
+        self.time_limit = TimeLimit::of(own, inherited);
+        if self.time_limit.is_some() && has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// The same, for a command that is made in one go.
+    pub(crate) fn limited(mut self, own: Option<Duration>, inherited: Option<Duration>) -> Self {
+        self.limit(own, inherited);
+        self
+    }
+
+    /// Starts the clock, unless it runs already.
+    pub(crate) fn start_clock(&mut self) -> Option<Deadline> {
+        if self.deadline.is_none() {
+            self.deadline = self.time_limit.map(|limit| Deadline::begin(limit.timeout));
+        }
+        self.deadline
+    }
+}
+
+fn has_other_limits(body: &RawDocument) -> bool {
+    body.iter().flatten().any(|(key, value)| match key.as_str() {
+        "maxTimeMS" => true,
+        "writeConcern" => value
+            .as_document()
+            .is_some_and(|concern| concern.get("wtimeout").is_ok_and(|w| w.is_some())),
+        _ => false,
+    })
+}
+
+fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten() {
+        match (key.as_str(), value.as_document()) {
+            ("maxTimeMS", _) => {}
+            ("writeConcern", Some(concern)) => {
+                let mut kept = RawDocumentBuf::new();
+                for (key, value) in concern.iter().flatten() {
+                    if key.as_str() != "wtimeout" {
+                        kept.append(key, value);
+                    }
+                }
+                if !kept.is_empty() {
+                    fields.append(key, kept);
+                }
+            }
+            _ => fields.append(key, value),
+        }
+    }
+    fields
+}
+
+/// A call was not done when its time was over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeout {
+    /// How long the call had.
+    pub timeout: Duration,
+    /// Where the time went.
+    pub spent: TimeSpent,
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "timed out after {:?} (timeoutMS)", self.timeout)?;
+        if self.spent != TimeSpent::default() {
+            write!(f, ", of which {}", self.spent)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the time of a call went, over all its attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeSpent {
+    /// Looking for a suitable server.
+    pub selecting: Duration,
+    /// Waiting for one of the connections to come free.
+    pub checking_out: Duration,
+    /// Waiting for a connection to be opened.
+    pub connecting: Duration,
+    /// Sending, and waiting for the server's reply.
+    pub waiting: Duration,
+    /// Giving an overloaded server time.
+    pub backing_off: Duration,
+}
+
+impl fmt::Display for TimeSpent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.selecting, "looking for a server"),
+            (self.checking_out, "waiting for a free connection"),
+            (self.connecting, "opening a connection"),
+            (self.waiting, "waiting for the server"),
+            (self.backing_off, "backing off"),
+        ];
+        let mut first = true;
+        for (time, what) in parts.into_iter().filter(|(time, _)| !time.is_zero()) {
+            let millis = time.as_secs_f64() * 1000.0;
+            write!(f, "{}{millis:.1} ms {what}", if first { "" } else { ", " })?;
+            first = false;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Time limits, with the clock in hand.
+
+use std::sync::Arc;
+
+use bson::{RawDocumentBuf, doc, raw::cstr};
+
+use super::*;
+use crate::command::{Kind, Target};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn command(body: bson::Document) -> Command {
+    let database = Arc::from("library");
+    let mut command = Command::new(cstr!("insert"), "books", &database, Target::Write, Kind::Write);
+    for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
+        command.body.append(key, value);
+    }
+    command
+}
+
+#[test]
+fn the_nearest_limit_counts() {
+    let limit = |timeout: Duration, own| Some(TimeLimit { timeout, own });
+    assert_eq!(TimeLimit::of(None, None), None);
+    assert_eq!(TimeLimit::of(None, Some(MS)), limit(MS, false));
+    assert_eq!(TimeLimit::of(Some(2 * MS), Some(MS)), limit(2 * MS, true));
+    assert_eq!(TimeLimit::of(Some(Duration::ZERO), Some(MS)), limit(Duration::ZERO, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_passes_when_its_time_is_over_and_not_before() {
+    let deadline = Deadline::begin(10 * MS);
+    assert_eq!(deadline.remaining(), Some(10 * MS));
+    tokio::time::advance(9 * MS).await;
+    assert!(!deadline.has_passed());
+    tokio::time::advance(MS).await;
+    assert!(deadline.has_passed());
+    assert_eq!(deadline.remaining(), Some(Duration::ZERO));
+    assert!(!deadline.renewed().has_passed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn zero_and_more_than_can_be_counted_have_no_end() {
+    for timeout in [Duration::ZERO, Duration::MAX] {
+        let deadline = Deadline::begin(timeout);
+        tokio::time::advance(Duration::from_secs(1_000_000)).await;
+        assert!(!deadline.has_passed());
+        assert_eq!((deadline.at(), deadline.remaining()), (None, None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_is_given_what_is_left_less_the_way_there_and_back() {
+    let deadline = Some(Deadline::begin(50 * MS));
+    tokio::time::advance(10 * MS).await;
+    let millis = |max_time: MaxTime, round_trip| max_time.millis(deadline, round_trip);
+    assert_eq!(millis(MaxTime::Remaining, None), Ok(Some(40)));
+    assert_eq!(millis(MaxTime::Remaining, Some(15 * MS)), Ok(Some(25)));
+    assert_eq!(millis(MaxTime::Remaining, Some(Duration::from_micros(15_500))), Ok(Some(24)));
+    assert_eq!(millis(MaxTime::Unsaid, Some(15 * MS)), Ok(None));
+    assert_eq!(millis(MaxTime::AtMost(20 * MS), Some(15 * MS)), Ok(Some(20)));
+    assert_eq!(millis(MaxTime::AtMost(30 * MS), Some(15 * MS)), Ok(Some(25)));
+    for max_time in [MaxTime::Remaining, MaxTime::Unsaid, MaxTime::AtMost(MS)] {
+        assert_eq!(millis(max_time, Some(40 * MS)), Err(NoTimeLeft), "{max_time:?}");
+        assert_eq!(millis(max_time, Some(41 * MS)), Err(NoTimeLeft), "{max_time:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_end_the_server_is_given_no_limit() {
+    for deadline in [None, Some(Deadline::begin(Duration::ZERO))] {
+        assert_eq!(MaxTime::Remaining.millis(deadline, Some(MS)), Ok(None));
+        assert_eq!(MaxTime::AtMost(5 * MS).millis(deadline, Some(9 * MS)), Ok(Some(5)));
+    }
+}
+
+#[test]
+fn a_time_limit_takes_the_place_of_the_others() {
+    let other = doc! { "maxTimeMS": 5, "writeConcern": { "w": 1, "wtimeout": 5 }, "x": 1 };
+    let mut limited = command(other.clone());
+    limited.limit(None, Some(MS));
+    let expected = doc! { "insert": "books", "writeConcern": { "w": 1 }, "x": 1 };
+    assert_eq!(bson::Document::try_from(&*limited.body).unwrap(), expected);
+
+    let mut only_timeout = command(doc! { "writeConcern": { "wtimeout": 5 } });
+    only_timeout.limit(Some(MS), None);
+    let sent = bson::Document::try_from(&*only_timeout.body).unwrap();
+    assert_eq!(sent, doc! { "insert": "books" });
+
+    let mut unlimited = command(other);
+    unlimited.limit(None, None);
+    assert!(unlimited.body.get("maxTimeMS").unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_comes_before_the_deadline_stays_what_it_is() {
+    let deadline = Deadline::begin(10 * MS);
+    let error = Error::timed_out("socketTimeoutMS");
+    let judged = deadline.judge(error.clone(), TimeSpent::default());
+    assert!(!judged.is_timeout() && judged.is_network_timeout());
+    tokio::time::advance(10 * MS).await;
+    let judged = deadline.judge(error, TimeSpent::default());
+    assert!(judged.is_timeout());
+    let source = std::error::Error::source(&judged).expect("what it was when time ran out");
+    assert!(judged.to_string().contains(&source.to_string()), "{judged}");
+}
+
+#[test]
+fn a_timeout_says_where_the_time_went() {
+    let spent = TimeSpent { selecting: 2 * MS, waiting: 240 * MS, ..TimeSpent::default() };
+    let timeout = Timeout { timeout: 250 * MS, spent };
+    assert_eq!(
+        timeout.to_string(),
+        "timed out after 250ms (timeoutMS), of which 2.0 ms looking for a server, 240.0 ms waiting \
+         for the server"
+    );
+}
