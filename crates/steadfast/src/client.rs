@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
-    retry::RetrySettings,
+    retry::{Budget, RetrySettings},
     selection::SelectionCriteria,
     server_api::ServerApi,
 };
@@ -52,6 +52,8 @@ struct Inner {
     options: ClientOptions,
     activity: Activity,
     sessions: Arc<Sessions>,
+    /// What retries after overload errors are paid from.
+    retry_budget: Arc<Budget>,
 }
 
 /// How much one command may hold.
@@ -93,8 +95,14 @@ impl Client {
     /// client's background work.
     pub fn with_options(options: ClientOptions) -> Result<Self> {
         let topology = open::topology(&options)?;
-        let (activity, sessions) = (Activity::default(), Arc::default());
-        Ok(Self { inner: Arc::new(Inner { topology, options, activity, sessions }) })
+        let inner = Inner {
+            topology,
+            options,
+            activity: Activity::default(),
+            sessions: Arc::default(),
+            retry_budget: Arc::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The database `name`, with the client's defaults.
@@ -145,7 +153,13 @@ impl Client {
         RetrySettings {
             retry_writes: options.retry_writes.unwrap_or(true),
             retry_reads: options.retry_reads.unwrap_or(true),
+            ..RetrySettings::default()
         }
+    }
+
+    /// What retries after overload errors are paid from.
+    pub(crate) fn retry_budget(&self) -> &Arc<Budget> {
+        &self.inner.retry_budget
     }
 
     /// The client's sessions.

@@ -129,7 +129,21 @@ pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
         ErrorKind::InvalidResponse { .. } => Cause::UnreadableReply,
         _ => Cause::Driver,
     };
-    Failure { phase, cause, labels: error.labels().iter().collect() }
+    let base_backoff = error.server_response().and_then(|reply| base_backoff(reply));
+    Failure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
+}
+
+/// What the server would have a wait begin with.
+fn base_backoff(reply: &RawDocument) -> Option<Duration> {
+    let millis = match reply.get("baseBackoffMS").ok().flatten()? {
+        RawBsonRef::Int32(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Int64(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Double(millis) => {
+            return Duration::try_from_secs_f64(millis / 1000.0).ok();
+        }
+        _ => return None,
+    };
+    Some(Duration::from_millis(millis))
 }
 
 /// Whether it was the driver that stopped waiting, so that the server may still be at it.
@@ -183,6 +197,6 @@ impl Blemish {
             Some(code) if self.codes.is_empty() => Cause::WriteConcern { code },
             _ => Cause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
         };
-        Failure { phase: Phase::Sending, cause, labels: self.labels }
+        Failure { phase: Phase::Sending, cause, labels: self.labels, base_backoff: None }
     }
 }

@@ -1,6 +1,10 @@
 //! The loop that tries a command until it succeeds or is given up.
 
-use std::{ops::ControlFlow, sync::Arc, time::Instant};
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use steadfast_core::retry::{
@@ -19,6 +23,7 @@ use crate::{
     connection::{Connection, Outgoing},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
     pool::PooledConnection,
+    random::random_unit,
     refusal::{refusal, write_concern_failure},
     session::{self, Session},
     topology::Selected,
@@ -42,8 +47,8 @@ pub(super) struct Execution<'c> {
 }
 
 /// How an attempt ended: with the command's success, or its failure for good; or it goes on, to be
-/// tried again.
-type Ended = ControlFlow<Result<Reply>>;
+/// tried again after a wait.
+type Ended = ControlFlow<Result<Reply>, Duration>;
 
 /// Why a request was not sent.
 enum Unsent {
@@ -64,7 +69,11 @@ impl<'c> Execution<'c> {
         Self {
             client,
             operation_id,
-            retry: Retry::new(client.retry_settings(), for_retrying(&command)),
+            retry: Retry::new(
+                client.retry_settings(),
+                for_retrying(&command),
+                client.retry_budget(),
+            ),
             attempts: Attempts::default(),
             session: command.session.clone(),
             txn_number: None,
@@ -76,7 +85,8 @@ impl<'c> Execution<'c> {
         loop {
             match self.attempt().await {
                 Ended::Break(outcome) => return outcome,
-                Ended::Continue(()) => {}
+                Ended::Continue(wait) if wait.is_zero() => {}
+                Ended::Continue(wait) => tokio::time::sleep(wait).await,
             }
         }
     }
@@ -222,8 +232,11 @@ impl<'c> Execution<'c> {
         if has_open_cursor(reply.body()) {
             reply.pinned = self.client.is_load_balanced().then_some(connection);
         }
-        let Some(blemish) = blemish else { return Ended::Break(Ok(reply)) };
-        let verdict = self.retry.on_failure(&blemish.failure(), Instant::now());
+        let Some(blemish) = blemish else {
+            self.retry.succeeded();
+            return Ended::Break(Ok(reply));
+        };
+        let verdict = self.retry.on_failure(&blemish.failure(), Instant::now(), random_unit);
         reply.labelled_retryable = verdict.add_retryable_write_label;
         self.attempts.add_reply(current, reply);
         self.conclude(verdict)
@@ -242,7 +255,8 @@ impl<'c> Execution<'c> {
     }
 
     fn failed(&mut self, current: Current, mut error: Error, phase: Phase) -> Ended {
-        let verdict = self.retry.on_failure(&failure(&error, phase), Instant::now());
+        let failure = failure(&error, phase);
+        let verdict = self.retry.on_failure(&failure, Instant::now(), random_unit);
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
         }
@@ -252,14 +266,14 @@ impl<'c> Execution<'c> {
 
     fn conclude(&mut self, verdict: Verdict) -> Ended {
         match verdict.next {
-            Next::Retry => {
+            Next::Retry { wait } => {
                 let operation =
                     trace::Operation { name: &self.command.name, id: self.operation_id };
                 let id = self.client.topology().id();
                 trace::retrying(id, operation, self.retry.failed_attempts(), || {
                     self.attempts.latest()
                 });
-                Ended::Continue(())
+                Ended::Continue(wait)
             }
             Next::GiveUp(give_up) => self.give_up(give_up, None),
         }
