@@ -42,6 +42,7 @@
 
 pub mod action;
 mod auth;
+pub mod change_stream;
 mod client;
 mod collection;
 mod command;

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod bulk_write;
+mod change_stream;
 mod client;
 mod collation;
 mod collection;
@@ -28,6 +29,7 @@ mod run_command;
 mod search_index;
 pub(crate) mod seconds;
 mod update;
+pub(crate) mod words;
 mod write_model;
 
 pub use steadfast_core::{
@@ -45,6 +47,10 @@ pub(crate) use self::declare::options;
 pub use self::{
     aggregate::{AggregateOptions, AggregateOptionsBuilder},
     bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
+    change_stream::{
+        ChangeStreamOptions, ChangeStreamOptionsBuilder, FullDocumentBeforeChangeType,
+        FullDocumentType,
+    },
     client::{
         ClientOptions, ClientOptionsBuilder, DriverInfo, DriverInfoBuilder, ParseClientOptions,
     },

@@ -18,15 +18,18 @@
 ///     }
 /// }
 /// ```
+///
+/// A field whose setter the action has to write itself, because it takes something else, stands in
+/// a second block: `by hand { … }`.
 macro_rules! options {
     (
         $(#[doc = $doc:expr])+
         pub struct $name:ident, $builder:ident $(, for [$($generics:tt)*] $action:ty)* {
             $($fields:tt)*
-        }
+        } $(by hand { $($own:tt)* })?
     ) => {
-        options!(@struct [$(#[doc = $doc])+] $name { $($fields)* });
-        options!(@builder $name $builder { $($fields)* });
+        options!(@struct [$(#[doc = $doc])+] $name { $($fields)* $($($own)*)? });
+        options!(@builder $name $builder { $($fields)* $($($own)*)? });
         options!(@actions $name [$([$($generics)*] $action;)*] { $($fields)* });
     };
 
