@@ -70,7 +70,7 @@ pub struct Watch<'a, T = Document, S = ImplicitSession> {
     pipeline: Vec<Document>,
     pub(crate) options: Option<ChangeStreamOptions>,
     session: S,
-    documents: PhantomData<fn(&'a ()) -> T>,
+    documents: PhantomData<(&'a (), fn() -> T)>,
 }
 
 impl<T> Watch<'_, T> {
