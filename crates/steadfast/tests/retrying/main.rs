@@ -8,6 +8,7 @@ mod common;
 
 mod attempts;
 mod batches;
+mod change_streams;
 mod connections;
 mod deployment;
 mod exactly_once;
