@@ -29,6 +29,7 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
+pub mod change_streams;
 pub mod collection_management;
 pub mod command_logging;
 pub mod command_monitoring;
@@ -61,6 +62,7 @@ macro_rules! for_each_suite {
     ($each:ident) => {
         $each! {
             auth,
+            change_streams,
             collection_management,
             command_logging,
             command_monitoring,

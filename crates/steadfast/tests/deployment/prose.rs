@@ -1,9 +1,10 @@
-//! The prose tests of five specifications, by their numbers: retryable writes, retryable reads,
-//! server discovery and monitoring, connection pools, server selection. Each module says what it
-//! leaves out, and why.
+//! The prose tests of six specifications, by their numbers: retryable writes, retryable reads,
+//! change streams, server discovery and monitoring, connection pools, server selection. Each module
+//! says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
+mod change_streams;
 mod discovery;
 mod pooling;
 mod retryable_reads;
