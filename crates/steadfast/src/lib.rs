@@ -53,6 +53,7 @@ mod dns;
 pub mod error;
 pub mod event;
 mod exec;
+pub mod gridfs;
 mod index;
 mod operation;
 pub mod options;

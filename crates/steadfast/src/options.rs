@@ -18,6 +18,7 @@ mod distinct;
 mod drop;
 mod find;
 mod find_one_and;
+mod gridfs;
 mod hint;
 mod index;
 mod insert;
@@ -75,6 +76,12 @@ pub use self::{
         FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
         FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
         ReturnDocument,
+    },
+    gridfs::{
+        GridFsBucketOptions, GridFsBucketOptionsBuilder, GridFsDownloadByNameOptions,
+        GridFsDownloadByNameOptionsBuilder, GridFsFindOneOptions, GridFsFindOneOptionsBuilder,
+        GridFsFindOptions, GridFsFindOptionsBuilder, GridFsUploadOptions,
+        GridFsUploadOptionsBuilder,
     },
     hint::Hint,
     index::{
