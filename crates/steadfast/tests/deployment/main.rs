@@ -6,6 +6,7 @@
 mod common;
 
 mod dropped_futures;
+mod gridfs;
 mod prose;
 mod reads;
 mod secured;
