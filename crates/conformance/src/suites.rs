@@ -38,6 +38,7 @@ pub mod connection_monitoring;
 pub mod connection_string;
 pub mod crud;
 pub mod discovery_and_monitoring;
+pub mod gridfs;
 pub mod handshake;
 pub mod index_management;
 pub mod max_staleness;
@@ -71,6 +72,7 @@ macro_rules! for_each_suite {
             connection_string,
             crud,
             discovery_and_monitoring,
+            gridfs,
             handshake,
             index_management,
             max_staleness,

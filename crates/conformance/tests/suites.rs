@@ -37,6 +37,7 @@ const PUBLISHED: &[(&str, usize)] = &[
     ("connection_string", 98),
     ("crud", 437),
     ("discovery_and_monitoring", 223),
+    ("gridfs", 45),
     ("handshake", 1),
     ("index_management", 15),
     ("max_staleness", 32),
