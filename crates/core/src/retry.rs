@@ -73,17 +73,16 @@ use crate::address::ServerAddress;
 pub use self::{
     facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
     label::retryable_write_label,
-    outcome::Outcome,
+    outcome::{Ledger, Outcome},
 };
-use self::{
-    label::{is_retryable_read, is_without_transaction_numbers},
-    outcome::Ledger,
-};
+use self::label::{is_retryable_read, is_without_transaction_numbers};
 
 /// On errors after which a write may be sent again with the same transaction id.
 pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
 /// On errors of an attempt that wrote nothing.
 pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
+/// On errors after which any command may be sent again.
+pub const RETRYABLE_ERROR: &str = "RetryableError";
 /// On errors of a server that sheds load.
 pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
 /// On errors after which a whole transaction may be tried again: it was not committed.
@@ -199,6 +198,18 @@ impl Retry {
             session_lifetime: Duration::MAX,
             ledger: Ledger::default(),
         }
+    }
+
+    /// The same for a command that repeats an earlier one, and so goes on from what is known of that.
+    #[must_use]
+    pub fn following(mut self, earlier: Ledger) -> Self {
+        self.ledger = earlier;
+        self
+    }
+
+    /// What is known of all attempts so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// The servers that the next selection avoids while another is suitable.

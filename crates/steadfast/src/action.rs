@@ -77,6 +77,7 @@ mod replace_one;
 mod run_command;
 mod search_index;
 mod session;
+mod transaction;
 mod update;
 mod write;
 
@@ -104,6 +105,7 @@ pub use self::{
     run_command::{RunCommand, RunCursorCommand},
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
     session::{ExplicitSession, ImplicitSession},
+    transaction::{AbortTransaction, CommitTransaction, StartTransaction},
     update::Update,
 };
 

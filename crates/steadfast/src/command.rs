@@ -13,6 +13,7 @@ use steadfast_core::selection::SelectionCriteria;
 
 use crate::{
     Client, ClientSession,
+    cursor::Pinned,
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
     session::Session,
     topology::{Selected, Server},
@@ -35,12 +36,24 @@ pub(crate) struct Command {
     pub(crate) kind: Kind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,
+    /// What was said for this very call, and not inherited.
+    pub(crate) explicit: Explicit,
+    /// Whether it is no part of a transaction that its session may be in.
+    pub(crate) beside_transaction: bool,
     /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
     pub(crate) session: Option<Arc<Session>>,
     /// The server for its first attempt, if one was selected already.
     pub(crate) selected: Option<Selected>,
+}
+
+/// What was said for this very call, which a transaction may not allow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Explicit {
+    pub(crate) read_concern: bool,
+    pub(crate) write_concern: bool,
+    pub(crate) criteria: bool,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -104,6 +117,8 @@ impl Command {
             target,
             kind,
             acknowledged: true,
+            explicit: Explicit::default(),
+            beside_transaction: false,
             takes_read_concern: false,
             session: None,
             selected: None,
@@ -112,11 +127,21 @@ impl Command {
 
     /// The same command in the application's session, if it has one for it.
     pub(crate) fn in_session(
-        mut self,
+        self,
         session: Option<&mut ClientSession>,
         client: &Client,
     ) -> Result<Self> {
-        self.session = session.map(|session| session.share(client)).transpose()?;
+        let session = session.map(|session| session.share(client)).transpose()?;
+        self.in_shared(session)
+    }
+
+    /// The same command in this session, if there is one, and as the transaction demands if that is
+    /// in one.
+    pub(crate) fn in_shared(mut self, session: Option<Arc<Session>>) -> Result<Self> {
+        if let Some(session) = &session {
+            session.adapt(&mut self)?;
+        }
+        self.session = session;
         Ok(self)
     }
 
@@ -143,11 +168,13 @@ pub(crate) struct Reply {
     /// Who sent it.
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
-    pub(crate) pinned: Option<crate::pool::PooledConnection>,
+    pub(crate) pinned: Pinned,
     /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
     pub(crate) session: Option<Arc<Session>>,
     /// Whether the driver puts the label of a retryable write on what is wrong with it.
     pub(crate) labelled_retryable: bool,
+    /// The label that the driver puts on it for the sake of its transaction.
+    pub(crate) transaction_label: Option<&'static str>,
     /// What went before, if the reply is an error after all.
     pub(crate) history: Option<Box<History>>,
 }
@@ -155,7 +182,15 @@ pub(crate) struct Reply {
 impl Reply {
     /// `body` is a document whose structure was checked when it was read.
     pub(crate) fn new(body: Bytes, server: Arc<Server>) -> Self {
-        Self { body, server, pinned: None, session: None, labelled_retryable: false, history: None }
+        Self {
+            body,
+            server,
+            pinned: Pinned::default(),
+            session: None,
+            labelled_retryable: false,
+            transaction_label: None,
+            history: None,
+        }
     }
 
     /// The reply, as it came.
@@ -168,6 +203,9 @@ impl Reply {
         let mut error = error.with_server(&self.server.address);
         if self.labelled_retryable {
             error.add_label(RETRYABLE_WRITE_ERROR);
+        }
+        if let Some(label) = self.transaction_label {
+            error.add_label(label);
         }
         match &self.history {
             Some(history) => error.with_history(History::clone(history)),

@@ -19,7 +19,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use self::raw::{Advance, RawCursor};
 pub use self::session::{SessionCursor, SessionCursorStream};
-pub(crate) use self::{home::Home, progress::More};
+pub(crate) use self::{
+    home::{Home, Pinned},
+    progress::More,
+};
 use crate::{
     Client,
     command::{Command, Reply},

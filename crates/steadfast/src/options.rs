@@ -109,4 +109,6 @@ pub use self::{
 pub use crate::index::{
     IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
 };
-pub use crate::session::{SessionOptions, SessionOptionsBuilder};
+pub use crate::session::{
+    SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
+};

@@ -1,4 +1,4 @@
-//! Numbers that need to be spread, not secret: which of two servers to take.
+//! Numbers that need to be spread, not secret: which of two servers to take, how long to wait.
 
 use std::{
     cell::Cell,
@@ -18,6 +18,15 @@ pub(crate) fn random_u64() -> u64 {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     })
+}
+
+/// A number from 0 to 1, which it does not reach.
+pub(crate) fn random_fraction() -> f64 {
+    /// As many bits as the fraction of an `f64` holds.
+    const BITS: u32 = 53;
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    let fraction = (random_u64() >> (u64::BITS - BITS)) as f64 / (1_u64 << BITS) as f64;
+    fraction
 }
 
 /// A number from 0 to `n - 1`; 0 if `n` is 0.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
+    NO_WRITES_PERFORMED, RETRYABLE_ERROR, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
     TRANSIENT_TRANSACTION_ERROR,
 };
 use crate::{
@@ -94,6 +94,11 @@ impl Operation {
             one_document: false,
             deadline: None,
         }
+    }
+
+    /// Whether a refusal of it leaves nothing behind: the server aborts its transaction.
+    pub(super) fn aborts_when_refused(&self) -> bool {
+        self.in_transaction && self.kind != Kind::EndTransaction
     }
 
     /// Whether the specification of retryable writes speaks of it, whichever server it goes to.
@@ -230,6 +235,8 @@ pub struct Labels {
     pub retryable_write: bool,
     /// [`NO_WRITES_PERFORMED`].
     pub no_writes_performed: bool,
+    /// [`RETRYABLE_ERROR`].
+    pub retryable: bool,
     /// [`SYSTEM_OVERLOADED_ERROR`].
     pub system_overloaded: bool,
     /// [`TRANSIENT_TRANSACTION_ERROR`].
@@ -243,6 +250,7 @@ impl<S: AsRef<str>> FromIterator<S> for Labels {
             match label.as_ref() {
                 RETRYABLE_WRITE_ERROR => known.retryable_write = true,
                 NO_WRITES_PERFORMED => known.no_writes_performed = true,
+                RETRYABLE_ERROR => known.retryable = true,
                 SYSTEM_OVERLOADED_ERROR => known.system_overloaded = true,
                 TRANSIENT_TRANSACTION_ERROR => known.transient_transaction = true,
                 _ => {}

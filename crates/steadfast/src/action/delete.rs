@@ -45,11 +45,11 @@ impl Delete<'_> {
         let client = &self.collection.client;
         let options = self.options.as_ref();
         let command = delete::delete(self.collection, &self.query, self.multi, options)?;
+        let command = command.in_session(self.session, client)?;
         if !command.acknowledged && options.is_some_and(|options| options.hint.is_some()) {
             let operation = trace::Operation { name: "delete", id: client.begin_operation() };
             write::check_unheard_hint(client, operation).await?;
         }
-        let command = command.in_session(self.session, client)?;
         write::run(client, command, delete::read).await
     }
 }

@@ -68,9 +68,9 @@ pub struct InsertMany<'a> {
 impl InsertMany<'_> {
     async fn execute(self) -> Result<InsertManyResult> {
         let options = self.options.unwrap_or_default();
-        let settings = insert::settings_of_many(&options);
+        let mut settings = insert::settings_of_many(&options);
         let documents = self.documents?;
-        let session = write::share(self.session, self.collection, &settings)?;
+        let session = write::share(self.session, self.collection, &mut settings)?;
         let (tally, broken) =
             write::run_batches(self.collection, documents, &settings, session).await?;
         tally.conclude_insert_many(broken)

@@ -53,17 +53,23 @@ pub(super) async fn check_unheard_hint(
 }
 
 /// The session of the application for a write of several batches. It is refused here and not with
-/// the batch that is unacknowledged, which may be the last of many.
+/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
+/// are without a write concern.
 pub(super) fn share(
     session: Option<&mut ClientSession>,
     collection: &Handle,
-    settings: &Settings<'_>,
+    settings: &mut Settings<'_>,
 ) -> Result<Option<Arc<Session>>> {
     let Some(session) = session else { return Ok(None) };
+    let session = session.share(&collection.client)?;
+    settings.in_transaction = session.is_in_transaction();
+    if settings.in_transaction && settings.write_concern.is_some() {
+        return Err(session::explicit_write_concern());
+    }
     if !bulk::is_acknowledged(collection, settings) {
         return Err(session::unacknowledged());
     }
-    session.share(&collection.client).map(Some)
+    Ok(Some(session))
 }
 
 /// How an operation of several batches ended: what was answered, and the error that kept the next
@@ -82,7 +88,8 @@ pub(super) async fn run_batches(
     let operation_id = client.begin_operation();
     let operation = trace::Operation { name: statements.first_command(), id: operation_id };
     // The limits are those of the server that the first batch then goes to.
-    let selected = client.topology().select(Target::Write, &[], operation).await?;
+    let selected = client.topology().select(Target::Write, &[], operation).await;
+    let selected = selected.map_err(|error| session::without_server(session.as_deref(), error))?;
     let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
     let mut tally = Tally::default();
@@ -91,7 +98,7 @@ pub(super) async fn run_batches(
         let mut command = bulk::command(collection, settings, &mut statements, batch, followed)?;
         let acknowledged = command.acknowledged;
         // pitfall 19
-        command.session = session.take().filter(|_| acknowledged);
+        command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         let mut reply = match client.run_as_part_of(operation_id, command).await {
             Ok(reply) => reply,

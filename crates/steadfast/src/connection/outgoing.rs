@@ -23,6 +23,10 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) lsid: Option<&'a RawDocument>,
     /// The number that, with the session, names the write.
     pub(crate) txn_number: Option<i64>,
+    /// Whether that number is a transaction's, which the command is part of.
+    pub(crate) in_transaction: bool,
+    /// Whether it is the first of the transaction.
+    pub(crate) starts_transaction: bool,
     /// The deployment's own time, to be passed on.
     pub(crate) cluster_time: Option<&'a RawDocument>,
     /// The version of the interface to hold the server to.
@@ -44,6 +48,8 @@ impl<'a> Outgoing<'a> {
             read_preference: None,
             lsid: None,
             txn_number: None,
+            in_transaction: false,
+            starts_transaction: false,
             cluster_time: None,
             server_api: None,
             acknowledged: true,
@@ -101,6 +107,12 @@ impl<'a> Outgoing<'a> {
         }
         if let Some(number) = self.txn_number {
             body.append_i64("txnNumber", number)?;
+        }
+        if self.starts_transaction {
+            body.append_bool("startTransaction", true)?;
+        }
+        if self.in_transaction {
+            body.append_bool("autocommit", false)?;
         }
         if let Some(time) = self.cluster_time {
             body.append_document("$clusterTime", time)?;

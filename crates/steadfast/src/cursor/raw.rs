@@ -69,7 +69,7 @@ impl RawCursor {
             .map_err(|error| error.with_server(&reply.server.address))?;
         let mut cursor = Self {
             client: client.clone(),
-            home: Home { server: reply.server, connection: Pinned::new(reply.pinned) },
+            home: Home { server: reply.server, connection: reply.pinned },
             session: reply.session,
             progress,
             current: None,
@@ -166,7 +166,7 @@ impl RawCursor {
         let server = &reply.server.address;
         self.progress.accept(reply.bytes()).map_err(|error| error.with_server(server))?;
         if self.home.connection.is_pinned() {
-            self.home.connection = Pinned::new(reply.pinned);
+            self.home.connection = reply.pinned;
         }
         self.release_if_exhausted();
         Ok(())
@@ -211,7 +211,7 @@ impl RawCursor {
             // The connection is in use: what it is used for has to end first.
             Some(answer) if home.connection.is_pinned() => self.client.spawn(async move {
                 let Ok(Ok(reply)) = answer.await else { return };
-                let connection = Pinned::new(reply.pinned);
+                let connection = reply.pinned;
                 if connection.is_pinned() {
                     send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
                 }

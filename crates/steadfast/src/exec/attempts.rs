@@ -11,8 +11,10 @@ use steadfast_core::retry::{Cause, Failure, GiveUp, Labels, Phase, Raise};
 
 use crate::{
     command::Reply,
+    cursor::Home,
     error::{Attempt, Error, ErrorKind, History, Result},
     operation::write_concern_error,
+    pool::PooledConnection,
     refusal,
     topology::Server,
 };
@@ -37,13 +39,24 @@ enum Ending {
 pub(super) struct Current {
     pub(super) began: Instant,
     pub(super) server: Arc<Server>,
+    /// What binds it to that server.
+    pub(super) home: Option<Home>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
 }
 
 impl Current {
-    pub(super) fn new(began: Instant, server: &Arc<Server>) -> Self {
-        Self { began, server: Arc::clone(server), connection: None, request_id: None }
+    pub(super) fn new(began: Instant, server: &Arc<Server>, home: Option<Home>) -> Self {
+        Self { began, server: Arc::clone(server), home, connection: None, request_id: None }
+    }
+}
+
+impl Current {
+    /// Gives a connection back that is as good as before: to whom it is pinned, else to its pool.
+    pub(super) fn put_back(&self, connection: PooledConnection) {
+        if let Some(home) = &self.home {
+            home.connection.put_back(connection);
+        }
     }
 }
 

@@ -140,6 +140,12 @@ impl Outgoing<'_> {
         if let Some(number) = self.txn_number {
             document.insert("txnNumber", number);
         }
+        if self.starts_transaction {
+            document.insert("startTransaction", true);
+        }
+        if self.in_transaction {
+            document.insert("autocommit", false);
+        }
         if let Some(preference) = self.read_preference {
             document.insert("$readPreference", preference.to_document());
         }

@@ -58,6 +58,7 @@ pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
         target,
         Kind::Generic,
     );
+    command.beside_transaction = true;
     let mut cursors = RawArrayBuf::new();
     cursors.push(id);
     command.field(cstr!("cursors"), cursors);

@@ -105,6 +105,7 @@ pub(crate) fn settings_of_many(options: &InsertManyOptions) -> Settings<'_> {
         let_vars: None,
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        ..Settings::default()
     }
 }
 

@@ -7,7 +7,7 @@ use bson::RawDocumentBuf;
 use crate::{
     Database,
     collection::check_database_name,
-    command::{Command, Kind, Target},
+    command::{Command, Explicit, Kind, Target},
     cursor::More,
     error::{Error, Result},
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
@@ -58,10 +58,12 @@ fn own(
         database: database.name.clone(),
         body,
         sequence: None,
+        explicit: Explicit { criteria: criteria.is_some(), ..Explicit::default() },
         target: Target::Read(criteria.unwrap_or_default()),
         kind: Kind::Generic,
         acknowledged: true,
         takes_read_concern: false,
+        beside_transaction: false,
         session: None,
         selected: None,
     })

@@ -79,6 +79,7 @@ pub(crate) fn update<U: Serialize>(
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
+        ..Settings::default()
     };
     let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
     let head = head(collection, Verb::Update, &settings, kind)?;

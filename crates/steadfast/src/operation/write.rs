@@ -55,6 +55,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) let_vars: Option<&'a Document>,
     pub(crate) comment: Option<&'a Bson>,
     pub(crate) write_concern: Option<&'a WriteConcern>,
+    /// Whether the transaction's write concern stands for that of the command.
+    pub(crate) in_transaction: bool,
 }
 
 impl Default for Settings<'_> {
@@ -65,6 +67,7 @@ impl Default for Settings<'_> {
             let_vars: None,
             comment: None,
             write_concern: None,
+            in_transaction: false,
         }
     }
 }
@@ -89,7 +92,9 @@ pub(crate) fn head(
     if let Some(comment) = settings.comment {
         command.field(cstr!("comment"), bson::RawBson::try_from(comment.clone())?);
     }
-    add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    if !settings.in_transaction {
+        add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    }
     Ok(command)
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bson::{Document, Timestamp};
-use steadfast::{ClientSession, options::SessionOptions};
+use steadfast::{
+    ClientSession,
+    options::{SessionOptions, TransactionOptions},
+};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{ClientEntity, Entities};
@@ -46,6 +49,16 @@ impl SessionEntity {
         Ok(SessionInUse { entity: self.clone(), held })
     }
 
+    /// Takes the session away, so that nobody else finds it.
+    pub(crate) async fn take_away(&self) -> Step<ClientSession> {
+        self.held.lock().await.take().ok_or_else(|| Stop::failed("the session has ended"))
+    }
+
+    /// Brings a session that was taken away.
+    pub(crate) async fn bring_back(&self, session: ClientSession) {
+        *self.held.lock().await = Some(session);
+    }
+
     /// Ends the session.
     pub(crate) async fn end(&self) {
         *self.held.lock().await = None;
@@ -75,12 +88,23 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
                 let name = value.as_str().ok_or("snapshotTime names an entity")?;
                 options.snapshot_time = Some(snapshot_time(entities, name)?);
             }
-            "defaultTransactionOptions" => return Err(Stop::needs("transactions")),
+            "defaultTransactionOptions" => {
+                let given = value.as_document().ok_or("defaultTransactionOptions is a document")?;
+                options.default_transaction_options = Some(transaction_options(given)?);
+            }
             "defaultTimeoutMS" => return Err(Stop::needs("timeoutMS")),
             _ => return Err(Stop::failed(format!("a session has no option {key}"))),
         }
     }
     Ok(options)
+}
+
+fn transaction_options(given: &Document) -> Step<TransactionOptions> {
+    const KNOWN: [&str; 4] = ["readConcern", "writeConcern", "readPreference", "maxCommitTimeMS"];
+    match given.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        Some(unknown) => Err(Stop::failed(format!("a transaction has no option {unknown}"))),
+        None => Ok(bson::deserialize_from_document(given.clone())?),
+    }
 }
 
 fn snapshot_time(entities: &Entities, name: &str) -> Step<Timestamp> {

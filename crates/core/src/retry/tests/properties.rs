@@ -22,6 +22,7 @@ fn any_failure() -> impl Strategy<Value = Failure<'static>> {
     let phase = select(&[Phase::BeforeSending, Phase::Sending, Phase::Sending][..]);
     let labels = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         |(retryable_write, no_writes_performed, system_overloaded, transient_transaction)| Labels {
+            retryable: false,
             retryable_write,
             no_writes_performed,
             system_overloaded,
