@@ -70,12 +70,12 @@ use std::time::{Duration, Instant};
 
 use crate::address::ServerAddress;
 
+use self::label::{is_retryable_read, is_without_transaction_numbers};
 pub use self::{
     facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
     label::retryable_write_label,
     outcome::{Ledger, Outcome},
 };
-use self::label::{is_retryable_read, is_without_transaction_numbers};
 
 /// On errors after which a write may be sent again with the same transaction id.
 pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";

@@ -21,13 +21,13 @@ use steadfast_core::{
     transaction::{Settings, State as TransactionState, Transaction},
 };
 
+pub(crate) use self::transaction::{explicit_write_concern, without_server};
 pub use self::{
     options::{
         SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
     },
     start::StartSession,
 };
-pub(crate) use self::transaction::{explicit_write_concern, without_server};
 use crate::{
     Client,
     cursor::Home,
@@ -170,7 +170,9 @@ impl Drop for ClientSession {
         }
         let (client, session) = (self.client.clone(), Arc::clone(&self.session));
         self.client.spawn(async move {
-            let Ok(abort) = operation::transaction::abort().in_shared(Some(session)) else { return };
+            let Ok(abort) = operation::transaction::abort().in_shared(Some(session)) else {
+                return;
+            };
             let _ = tokio::time::timeout(ABORT_LIMIT, client.run(abort)).await;
         });
     }

@@ -103,8 +103,6 @@ pub fn unpins(part: Part, labels: Labels, added: Option<&'static str>) -> bool {
     match part {
         Part::Outside => false,
         Part::Abort => true,
-        Part::First | Part::Later | Part::Commit => {
-            labels.transient_transaction || added.is_some()
-        }
+        Part::First | Part::Later | Part::Commit => labels.transient_transaction || added.is_some(),
     }
 }

@@ -8,7 +8,7 @@ use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
 
 use crate::{
     Client,
-    command::{Command, Target},
+    command::{Command, Kind, Target},
     error::{Error, ErrorKind, Result},
     pool::PooledConnection,
     session::{ReadPoint, Session, Sessions},
@@ -62,7 +62,7 @@ fn read_concern(
         return Ok(None);
     }
     match session.read_point() {
-        Some(ReadPoint::After(time)) if command.takes_read_concern => {
+        Some(ReadPoint::After(time)) if takes_time(command) => {
             let own = command.body.get_document("readConcern");
             let mut concern = own.map_or_else(|_| RawDocumentBuf::new(), ToOwned::to_owned);
             concern.append(cstr!("afterClusterTime"), time);
@@ -83,6 +83,26 @@ fn read_concern(
         }
         Some(ReadPoint::After(_)) | None => Ok(None),
     }
+}
+
+/// Whether a causally consistent session may say what the command must come after: that is so of
+/// reads, and of the writes that the specification lists. The application's own commands are sent as
+/// they are.
+fn takes_time(command: &Command) -> bool {
+    const WRITES: [&str; 10] = [
+        "insert",
+        "update",
+        "findAndModify",
+        "delete",
+        "bulkWrite",
+        "create",
+        "createIndexes",
+        "drop",
+        "dropDatabase",
+        "dropIndexes",
+    ];
+    let listed = || WRITES.contains(&&*command.name) && command.kind != Kind::Generic;
+    command.takes_read_concern || listed()
 }
 
 /// The read concern of the first command of a transaction, which holds for all: the transaction's

@@ -40,11 +40,9 @@ impl Membership {
         let (part, left) = match command.kind {
             Kind::EndTransaction if command.name == "commitTransaction" => (Part::Commit, None),
             Kind::EndTransaction => (Part::Abort, session.unpin()),
-            Kind::Read
-            | Kind::RecognisableWrite
-            | Kind::Write
-            | Kind::Generic
-            | Kind::GetMore => (session.begin_operation(), None),
+            Kind::Read | Kind::RecognisableWrite | Kind::Write | Kind::Generic | Kind::GetMore => {
+                (session.begin_operation(), None)
+            }
         };
         if part == Part::Outside {
             return outside;

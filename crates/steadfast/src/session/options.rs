@@ -9,9 +9,7 @@ use steadfast_core::{
     transaction::Settings,
 };
 
-use crate::{
-    ClientSession, action::StartTransaction, options::options, session::StartSession,
-};
+use crate::{ClientSession, action::StartTransaction, options::options, session::StartSession};
 
 options! {
     /// What a session is to guarantee.

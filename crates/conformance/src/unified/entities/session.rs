@@ -1,16 +1,19 @@
 //! A session of a test.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::{Document, Timestamp};
 use steadfast::{
-    ClientSession,
+    ClientSession, TransactionState,
     options::{SessionOptions, TransactionOptions},
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{ClientEntity, Entities};
-use crate::unified::stop::{Step, Stop};
+use crate::unified::{
+    events::Journal,
+    stop::{Step, Stop},
+};
 
 /// A session of a test, until it is ended. Clones share it.
 #[derive(Clone, Debug)]
@@ -18,7 +21,12 @@ pub(crate) struct SessionEntity {
     /// What servers know it by, also when it has ended.
     pub(crate) id: Document,
     held: Arc<Mutex<Option<ClientSession>>>,
+    /// What is observed of its client.
+    journal: Journal,
 }
+
+/// How long the driver may take to abort the transaction of a session that ended.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A session that an operation runs in: nobody else can use it meanwhile.
 #[derive(Debug)]
@@ -37,7 +45,8 @@ impl SessionEntity {
         let options = session_options(entities, options)?;
         let session = client.client.start_session().with_options(options).await?;
         let id = session.id().clone();
-        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))) })
+        let journal = client.journal.clone();
+        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))), journal })
     }
 
     /// Takes the session for an operation.
@@ -59,9 +68,18 @@ impl SessionEntity {
         *self.held.lock().await = Some(session);
     }
 
-    /// Ends the session.
-    pub(crate) async fn end(&self) {
-        *self.held.lock().await = None;
+    /// Ends the session, and waits until a transaction that is in progress is aborted, which the
+    /// driver does in the background.
+    pub(crate) async fn end(&self) -> Step<()> {
+        let session = self.take_away().await?;
+        let open = session.transaction_state() == TransactionState::InProgress;
+        let before = self.journal.aborted_transactions();
+        drop(session);
+        let ended = |journal: &Journal| !open || journal.aborted_transactions() > before;
+        match self.journal.wait(PATIENCE, ended).await {
+            true => Ok(()),
+            false => Err(Stop::failed("the transaction was not aborted when its session ended")),
+        }
     }
 }
 

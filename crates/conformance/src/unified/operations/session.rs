@@ -22,7 +22,7 @@ pub(super) async fn call(
     match name {
         "endSession" => {
             arguments.done()?;
-            entity.end().await;
+            entity.end().await?;
             Ok(Outcome::Nothing)
         }
         "getSnapshotTime" => {

@@ -129,7 +129,11 @@ impl Run {
     }
 
     /// Ends the transaction after the callback's part of it; none if all is to be done again.
-    async fn end<R>(&mut self, session: &mut ClientSession, called: Result<R>) -> Option<Result<R>> {
+    async fn end<R>(
+        &mut self,
+        session: &mut ClientSession,
+        called: Result<R>,
+    ) -> Option<Result<R>> {
         let value = match called {
             Ok(value) => value,
             Err(error) => return self.after_failure(session, error).await.map(Err),
