@@ -38,8 +38,8 @@ pub(crate) struct Command {
     pub(crate) acknowledged: bool,
     /// What was said for this very call, and not inherited.
     pub(crate) explicit: Explicit,
-    /// Whether it is no part of a transaction that its session may be in.
-    pub(crate) beside_transaction: bool,
+    /// Which transaction of its session it is part of.
+    pub(crate) belongs: Belongs,
     /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
@@ -54,6 +54,17 @@ pub(crate) struct Explicit {
     pub(crate) read_concern: bool,
     pub(crate) write_concern: bool,
     pub(crate) criteria: bool,
+}
+
+/// Which transaction of its session a command is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// The one that the session is in, if it is in one.
+    Present,
+    /// The one with this number, that of its cursor; none if the cursor was made outside of one.
+    Cursor(Option<i64>),
+    /// None, whatever the session is in.
+    Nowhere,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -118,7 +129,7 @@ impl Command {
             kind,
             acknowledged: true,
             explicit: Explicit::default(),
-            beside_transaction: false,
+            belongs: Belongs::Present,
             takes_read_concern: false,
             session: None,
             selected: None,
@@ -169,6 +180,8 @@ pub(crate) struct Reply {
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
     pub(crate) pinned: Pinned,
+    /// The transaction it was part of, which a cursor goes on with.
+    pub(crate) transaction: Option<i64>,
     /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
     pub(crate) session: Option<Arc<Session>>,
     /// Whether the driver puts the label of a retryable write on what is wrong with it.
@@ -186,6 +199,7 @@ impl Reply {
             body,
             server,
             pinned: Pinned::default(),
+            transaction: None,
             session: None,
             labelled_retryable: false,
             transaction_label: None,

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Belongs, Command, Reply, Target},
     error::{Error, ErrorKind, Result},
     session::Session,
 };
@@ -41,6 +41,8 @@ pub(super) struct RawCursor {
     /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
     /// (pitfall 20).
     session: Option<Arc<Session>>,
+    /// The transaction it was made in.
+    transaction: Option<i64>,
     progress: Progress,
     current: Option<Bytes>,
     answer: Option<Answer>,
@@ -71,6 +73,7 @@ impl RawCursor {
             client: client.clone(),
             home: Home { server: reply.server, connection: reply.pinned },
             session: reply.session,
+            transaction: reply.transaction,
             progress,
             current: None,
             answer: None,
@@ -150,6 +153,7 @@ impl RawCursor {
                 }
                 let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
                 command.session.clone_from(&self.session);
+                command.belongs = Belongs::Cursor(self.transaction);
                 none.insert(ask(&self.client, command))
             }
         };

@@ -256,6 +256,7 @@ impl<'c> Execution<'c> {
         let blemish = Blemish::of(raw(&body));
         let mut reply = Reply::new(body, Arc::clone(&selected.server));
         reply.session.clone_from(&self.session);
+        reply.transaction = self.membership.number();
         let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
         let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
         reply.pinned = home.keep(connection, keeps);

@@ -34,14 +34,14 @@ impl Membership {
     pub(super) fn of(command: &Command) -> Self {
         let outside = Self { part: Part::Outside, session: None, number: None, left: None };
         let Some(session) = &command.session else { return outside };
-        if command.beside_transaction || session.kind == session::Kind::Implicit {
+        if session.kind == session::Kind::Implicit {
             return outside;
         }
         let (part, left) = match command.kind {
             Kind::EndTransaction if command.name == "commitTransaction" => (Part::Commit, None),
             Kind::EndTransaction => (Part::Abort, session.unpin()),
             Kind::Read | Kind::RecognisableWrite | Kind::Write | Kind::Generic | Kind::GetMore => {
-                (session.begin_operation(), None)
+                (session.begin_operation(command.belongs), None)
             }
         };
         if part == Part::Outside {

@@ -7,7 +7,7 @@ use bson::{RawArrayBuf, RawBson, raw::cstr};
 use super::find::checked_batch_size;
 use crate::{
     Namespace,
-    command::{Command, Kind, Target},
+    command::{Belongs, Command, Kind, Target},
     cursor::More,
     error::Result,
 };
@@ -58,7 +58,7 @@ pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
         target,
         Kind::Generic,
     );
-    command.beside_transaction = true;
+    command.belongs = Belongs::Nowhere;
     let mut cursors = RawArrayBuf::new();
     cursors.push(id);
     command.field(cstr!("cursors"), cursors);

@@ -7,7 +7,7 @@ use bson::RawDocumentBuf;
 use crate::{
     Database,
     collection::check_database_name,
-    command::{Command, Explicit, Kind, Target},
+    command::{Belongs, Command, Explicit, Kind, Target},
     cursor::More,
     error::{Error, Result},
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
@@ -63,7 +63,7 @@ fn own(
         kind: Kind::Generic,
         acknowledged: true,
         takes_read_concern: false,
-        beside_transaction: false,
+        belongs: Belongs::Present,
         session: None,
         selected: None,
     })

@@ -9,7 +9,7 @@ use steadfast_core::{
 
 use super::{Session, lock};
 use crate::{
-    command::{Command, Explicit, Kind, Target},
+    command::{Belongs, Command, Explicit, Kind, Target},
     cursor::Home,
     error::{Error, ErrorKind, Result},
     operation,
@@ -60,8 +60,17 @@ impl Session {
     }
 
     /// An operation begins that is neither a commit nor an abort.
-    pub(crate) fn begin_operation(&self) -> Part {
-        let part = self.transaction(Transaction::begin_operation);
+    pub(crate) fn begin_operation(&self, belongs: Belongs) -> Part {
+        let part = self.transaction(|transaction| match belongs {
+            Belongs::Nowhere => None,
+            Belongs::Present => Some(transaction.begin_operation()),
+            Belongs::Cursor(made_in) if transaction.is_active() => {
+                (made_in == Some(transaction.number())).then_some(Part::Later)
+            }
+            Belongs::Cursor(_) => Some(transaction.begin_operation()),
+        });
+        // What is beside a transaction leaves it as it is.
+        let Some(part) = part else { return Part::Outside };
         if part == Part::Outside {
             drop(self.unpin());
         }
@@ -95,8 +104,8 @@ impl Session {
     /// Makes a command of the session part of its transaction, if there is one. Concerns that it
     /// inherited give way to the transaction's; its own are refused.
     pub(crate) fn adapt(&self, command: &mut Command) -> Result<()> {
-        let beside = command.beside_transaction || command.kind == Kind::EndTransaction;
-        if beside || !self.is_in_transaction() {
+        let ends = command.kind == Kind::EndTransaction;
+        if ends || command.belongs != Belongs::Present || !self.is_in_transaction() {
             return Ok(());
         }
         let Explicit { read_concern, write_concern, criteria } = command.explicit;
