@@ -208,6 +208,10 @@ impl RawCursor {
         let answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
+        // It ends with its transaction, whose next command must find the connection in its place.
+        if connection.is_of_transaction() {
+            return;
+        }
         let kill = move |target| Command { session, ..kill(target) };
         let home = Home { server: self.home.server.clone(), connection };
         let client = self.client.clone();
