@@ -8,14 +8,12 @@ mod attempts;
 mod conclusion;
 mod context;
 mod execution;
+mod membership;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use bson::RawDocument;
 use steadfast_core::{
@@ -28,8 +26,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     error::Result,
-    pool::PooledConnection,
-    topology::{Selected, Server},
+    topology::Selected,
 };
 
 /// The number of the next operation.
@@ -62,17 +59,6 @@ impl Client {
     /// Carries out a command even while the client is being shut down.
     pub(crate) async fn carry_out(&self, operation_id: i64, command: Command) -> Result<Reply> {
         Execution::new(self, operation_id, command).run().await
-    }
-}
-
-/// The server and the connection that a cursor is bound to.
-fn pinned(target: &Target) -> Option<(Arc<Server>, PooledConnection)> {
-    match target {
-        Target::Cursor(home) => {
-            let connection = home.connection.take()?;
-            Some((Arc::clone(&home.server), connection))
-        }
-        Target::Write | Target::Read(_) | Target::WritingAggregate(_) => None,
     }
 }
 

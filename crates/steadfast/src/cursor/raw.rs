@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Belongs, Command, Reply, Target},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::Session,
@@ -42,6 +42,8 @@ pub(crate) struct RawCursor {
     /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
     /// (pitfall 20).
     session: Option<Arc<Session>>,
+    /// The transaction it was made in.
+    transaction: Option<i64>,
     progress: Progress,
     current: Option<Bytes>,
     answer: Option<Answer>,
@@ -78,8 +80,9 @@ impl RawCursor {
             .map_err(|error| error.with_server(&reply.server.address))?;
         let mut cursor = Self {
             client: client.clone(),
-            home: Home { server: reply.server, connection: Pinned::new(reply.pinned) },
+            home: Home { server: reply.server, connection: reply.pinned },
             session: reply.session,
+            transaction: reply.transaction,
             progress,
             current: None,
             answer: None,
@@ -212,6 +215,7 @@ impl RawCursor {
                         self.step
                     }
                 };
+                command.belongs = Belongs::Cursor(self.transaction);
                 none.insert(ask(&self.client, command))
             }
         };
@@ -224,7 +228,7 @@ impl RawCursor {
         let server = &reply.server.address;
         self.progress.accept(reply.bytes()).map_err(|error| error.with_server(server))?;
         if self.home.connection.is_pinned() {
-            self.home.connection = Pinned::new(reply.pinned);
+            self.home.connection = reply.pinned;
         }
         self.release_if_exhausted();
         Ok(())
@@ -262,6 +266,10 @@ impl RawCursor {
         let answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
+        // It ends with its transaction, whose next command must find the connection in its place.
+        if connection.is_of_transaction() {
+            return;
+        }
         // However late it is: the server is to be rid of it.
         let deadline = self.deadline.map(Deadline::renewed);
         let kill = move |target| Command { session, deadline, ..kill(target) };
@@ -271,7 +279,7 @@ impl RawCursor {
             // The connection is in use: what it is used for has to end first.
             Some(answer) if home.connection.is_pinned() => self.client.spawn(async move {
                 let Ok(Ok(reply)) = answer.await else { return };
-                let connection = Pinned::new(reply.pinned);
+                let connection = reply.pinned;
                 if connection.is_pinned() {
                     send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
                 }
