@@ -223,6 +223,7 @@ impl Sessions {
                 transaction: Transaction::default(),
                 pin: None,
             }),
+            turn: Arc::default(),
         }
     }
 
@@ -265,6 +266,8 @@ pub(crate) struct Session {
     pub(crate) kind: Kind,
     sessions: Arc<Sessions>,
     state: Mutex<State>,
+    /// Held by the operation of its transaction that is under way.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]

@@ -11,4 +11,5 @@ mod reads;
 mod secured;
 mod sessions;
 mod tour;
+mod transactions;
 mod writes;

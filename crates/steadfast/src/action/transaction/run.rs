@@ -195,3 +195,6 @@ impl Run {
 fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
+
+#[cfg(test)]
+mod tests;

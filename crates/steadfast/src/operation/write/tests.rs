@@ -24,6 +24,7 @@ async fn each_verb_gets_the_fields_it_knows() {
         let_vars: Some(&variables),
         comment: Some(&comment),
         write_concern: None,
+        in_transaction: false,
     };
     assert_eq!(
         head_of(Verb::Insert, &settings),
