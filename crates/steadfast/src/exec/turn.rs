@@ -59,10 +59,6 @@ async fn operate(
     command: Command,
     mut sender: oneshot::Sender<Result<Reply>>,
 ) {
-    let Ok(_active) = client.begin_activity() else {
-        let _ = sender.send(Err(Error::new(ErrorKind::Shutdown)));
-        return;
-    };
     let mut run = pin!(client.carry_out(operation_id, command));
     let outcome = tokio::select! {
         outcome = &mut run => Some(outcome),
