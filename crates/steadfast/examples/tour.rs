@@ -9,15 +9,16 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    Client, Collection, Database, IndexModel, Namespace, SearchIndexModel,
+    Client, ClientSession, Collection, Database, IndexModel, Namespace, SearchIndexModel,
+    TransactionState,
     bson::{Bson, Document, doc, rawdoc},
     change_stream::event::OperationType,
     error::{ErrorKind, Result},
     options::{
         ClientOptions, CollectionOptions, DatabaseOptions, DeleteManyModel, DeleteOneModel,
         DriverInfo, FullDocumentType, IndexOptions, InsertOneModel, ReadConcern, ReadPreference,
-        ReplaceOneModel, ReturnDocument, SelectionCriteria, UpdateManyModel, UpdateOneModel,
-        WriteConcern,
+        ReplaceOneModel, ReturnDocument, SelectionCriteria, TransactionOptions, UpdateManyModel,
+        UpdateOneModel, WriteConcern,
     },
 };
 
@@ -57,6 +58,7 @@ pub async fn tour(uri: &str) -> Result<()> {
     run_commands(&database).await?;
     use_sessions(&client, &books).await?;
     watch(&client, &database, &books).await?;
+    use_transactions(&client, &books).await?;
     delete(&books).await?;
     books.drop().await?;
     database.drop().await?;
@@ -313,6 +315,42 @@ async fn watch(client: &Client, database: &Database, books: &Collection<Book>) -
     assert!(anywhere.is_alive() && anywhere.resume_token().is_some());
     let mut anywhere = anywhere.with_type::<Document>();
     while anywhere.next_if_any(&mut session).await?.is_none() {}
+    Ok(())
+}
+
+async fn use_transactions(client: &Client, books: &Collection<Book>) -> Result<()> {
+    let defaults = TransactionOptions::builder().write_concern(WriteConcern::majority()).build();
+    let mut session = client.start_session().default_transaction_options(defaults).await?;
+    let start = session
+        .start_transaction()
+        .read_concern(ReadConcern::snapshot())
+        .selection_criteria(SelectionCriteria::from(ReadPreference::Primary))
+        .max_commit_time(Duration::from_secs(10));
+    if let Err(error) = start.await {
+        // A standalone server has none.
+        assert!(matches!(&*error.kind, ErrorKind::Transaction { .. }));
+        return Ok(());
+    }
+    assert_eq!(session.transaction_state(), TransactionState::Starting);
+    books.insert_one(book(30, "Burmese Days", 1934)).session(&mut session).await?;
+    assert!(!session.is_pinned());
+    session.abort_transaction().await?;
+    assert!(books.find_one(doc! { "_id": 30 }).session(&mut session).await?.is_none());
+
+    session.start_transaction().write_concern(WriteConcern::majority()).await?;
+    books.insert_one(book(30, "Burmese Days", 1934)).session(&mut session).await?;
+    session.commit_transaction().await?;
+    session.commit_transaction().await?;
+
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        books.delete_one(doc! { "_id": 30 }).session(&mut *session).await?;
+        books.insert_one(book(31, "A Clergyman's Daughter", 1935)).session(session).await
+    });
+    assert_eq!(run.await?.inserted_id, Bson::Int32(31));
+    let run = session.start_transaction().and_run((books, 31), |session, (books, id)| {
+        Box::pin(async move { books.delete_one(doc! { "_id": *id }).session(session).await })
+    });
+    assert_eq!(run.await?.deleted_count, 1);
     Ok(())
 }
 

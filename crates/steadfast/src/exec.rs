@@ -11,6 +11,7 @@ mod execution;
 mod membership;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod watch;
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -53,7 +54,10 @@ impl Client {
         command: Command,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
-        self.carry_out(operation_id, command).await
+        match turn::session_of(&command) {
+            Some(session) => self.carry_out_in_turn(session, operation_id, command).await,
+            None => self.carry_out(operation_id, command).await,
+        }
     }
 
     /// Carries out a command even while the client is being shut down.

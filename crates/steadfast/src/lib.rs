@@ -91,6 +91,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
+
+    #[doc = include_str!("../../../docs/transactions.md")]
+    struct Transactions;
 }
 
 pub use self::{

@@ -231,6 +231,7 @@ impl Sessions {
                 transaction_deadline: None,
                 pin: None,
             }),
+            turn: Arc::default(),
         }
     }
 
@@ -273,6 +274,8 @@ pub(crate) struct Session {
     pub(crate) kind: Kind,
     sessions: Arc<Sessions>,
     state: Mutex<State>,
+    /// Held by the operation of its transaction that is under way.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]

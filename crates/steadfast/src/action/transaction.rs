@@ -51,8 +51,8 @@ impl ClientSession {
     /// [`outcome`](Error::outcome) tells of the transaction as a whole, and of all calls of commit so
     /// far. With [`MaybeApplied`](crate::error::Outcome::MaybeApplied), or the label
     /// [`UNKNOWN_TRANSACTION_COMMIT_RESULT`](crate::error::UNKNOWN_TRANSACTION_COMMIT_RESULT), call
-    /// it again: a transaction is never committed twice. So does a future that was dropped before it
-    /// was done.
+    /// it again: a transaction is never committed twice. Do the same after a future of it was dropped
+    /// before it was done.
     pub fn commit_transaction(&mut self) -> CommitTransaction<'_> {
         CommitTransaction { session: self, timeout: None }
     }

@@ -1,11 +1,15 @@
 //! The transaction that a session is in: what it makes of the commands, and where it is bound to.
 
+use std::sync::Arc;
+
 use bson::{RawDocumentBuf, raw::cstr};
 use steadfast_core::{
     read_preference::ReadPreference,
     selection::SelectionCriteria,
     transaction::{Misuse, Part, Settings, State as TransactionState, Transaction},
 };
+
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Session, lock};
 use crate::{
@@ -101,6 +105,11 @@ impl Session {
             ));
         }
         Ok(deadline)
+    }
+
+    /// Waits until no other operation of its transaction is under way.
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Where the transaction is bound to.

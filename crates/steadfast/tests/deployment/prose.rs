@@ -1,6 +1,6 @@
-//! The prose tests of six specifications, by their numbers: retryable writes, retryable reads,
-//! change streams, server discovery and monitoring, connection pools, server selection. Each module
-//! says what it leaves out, and why.
+//! The prose tests of seven specifications, by their numbers: retryable writes, retryable reads,
+//! change streams, server discovery and monitoring, connection pools, server selection, transactions.
+//! Each module says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
@@ -10,6 +10,7 @@ mod pooling;
 mod retryable_reads;
 mod retryable_writes;
 mod selection;
+mod transactions;
 
 use std::sync::OnceLock;
 

@@ -213,3 +213,6 @@ impl Drop for Run {
         self.session.set_transaction_deadline(None);
     }
 }
+
+#[cfg(test)]
+mod tests;
