@@ -188,7 +188,7 @@ impl Drop for Watching {
 }
 
 fn open(client: &Client, reply: Reply, more: More) -> Result<RawCursor> {
-    Ok(RawCursor::new(client, reply, more)?.killed_when_lost())
+    Ok(RawCursor::new(client, reply, more)?.replaceable())
 }
 
 /// What is left of the cursor's batch.
