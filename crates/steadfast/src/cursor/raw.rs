@@ -13,7 +13,7 @@ use std::{
 
 use bson::RawDocument;
 use bytes::Bytes;
-use steadfast_core::description::ServerType;
+use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
 use super::{
@@ -55,8 +55,8 @@ pub(crate) struct RawCursor {
     failure: Option<Error>,
     /// Whether the failure is that of a `getMore`, and not of what it brought.
     refused_more: bool,
-    /// Whether the server is told to forget it also when the connection to it broke.
-    killed_when_lost: bool,
+    /// Whether another takes its place when it is lost.
+    replaceable: bool,
 }
 
 /// What came of moving on.
@@ -90,16 +90,16 @@ impl RawCursor {
             step: None,
             failure: None,
             refused_more: false,
-            killed_when_lost: false,
+            replaceable: false,
         };
         cursor.release_if_exhausted();
         Ok(cursor)
     }
 
-    /// The same cursor, which the server is told to forget also when the connection to it broke,
-    /// because another is going to take its place.
-    pub(crate) fn killed_when_lost(mut self) -> Self {
-        self.killed_when_lost = true;
+    /// The same cursor, if another takes its place when it is lost: then its server is not waited
+    /// for while it cannot be reached, and is told to forget it also after the connection broke.
+    pub(crate) fn replaceable(mut self) -> Self {
+        self.replaceable = true;
         self
     }
 
@@ -206,6 +206,9 @@ impl RawCursor {
                 if self.home.connection.is_broken() {
                     return Poll::Ready(Err(lost_connection()));
                 }
+                if self.replaceable && !is_reachable(&self.client, &self.home) {
+                    return Poll::Ready(Err(unreachable(&self.home)));
+                }
                 let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
                 command.session.clone_from(&self.session);
                 command.deadline = match self.progress.has_time_for_each_step() {
@@ -246,7 +249,7 @@ impl RawCursor {
     fn fail(&mut self, error: Error) {
         /// The codes of a server that has not got the cursor: CursorNotFound, CursorKilled.
         const GONE: [i32; 2] = [43, 237];
-        let unreachable = error.is_network_error() && !self.killed_when_lost
+        let unreachable = error.is_network_error() && !self.replaceable
             || error.is_server_selection_error()
             || matches!(&*error.kind, ErrorKind::Shutdown);
         if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
@@ -342,6 +345,18 @@ fn takes_comments(client: &Client, reply: &Reply) -> bool {
         matches!(server.server_type, ServerType::LoadBalancer | ServerType::Unknown)
             || server.max_wire_version >= WIRE_VERSION_4_4
     })
+}
+
+/// Whether the server that has the cursor answered when it was last looked for.
+fn is_reachable(client: &Client, home: &Home) -> bool {
+    let view = client.topology().view();
+    view.description.servers.get(&home.server.address).is_some_and(ServerDescription::is_available)
+}
+
+fn unreachable(home: &Home) -> Error {
+    let address = &home.server.address;
+    let message = format!("the server {address}, which has the cursor, cannot be reached");
+    Error::new(ErrorKind::ConnectionPoolCleared { message }).with_server(address)
 }
 
 fn lost_connection() -> Error {
