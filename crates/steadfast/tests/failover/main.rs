@@ -6,6 +6,7 @@
 mod books;
 mod counters;
 mod lossy_proxy;
+mod lost_chunks;
 mod lost_replies;
 mod step_downs;
 mod storm;
