@@ -29,6 +29,7 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
+pub mod client_backpressure;
 pub mod collection_management;
 pub mod command_logging;
 pub mod command_monitoring;
@@ -36,6 +37,7 @@ pub mod connection_logging;
 pub mod connection_monitoring;
 pub mod connection_string;
 pub mod crud;
+pub mod csot;
 pub mod discovery_and_monitoring;
 pub mod handshake;
 pub mod index_management;
@@ -61,6 +63,7 @@ macro_rules! for_each_suite {
     ($each:ident) => {
         $each! {
             auth,
+            client_backpressure,
             collection_management,
             command_logging,
             command_monitoring,
@@ -68,6 +71,7 @@ macro_rules! for_each_suite {
             connection_monitoring,
             connection_string,
             crud,
+            csot,
             discovery_and_monitoring,
             handshake,
             index_management,

@@ -28,6 +28,7 @@ fn passes(name: &str) {
 /// How many cases there are in PyMongo 4.19.0, so that none gets lost in loading.
 const PUBLISHED: &[(&str, usize)] = &[
     ("auth", 64),
+    ("client_backpressure", 103),
     ("collection_management", 7),
     ("command_logging", 30),
     ("command_monitoring", 35),
@@ -35,6 +36,7 @@ const PUBLISHED: &[(&str, usize)] = &[
     ("connection_monitoring", 32),
     ("connection_string", 98),
     ("crud", 437),
+    ("csot", 433),
     ("discovery_and_monitoring", 223),
     ("handshake", 1),
     ("index_management", 15),

@@ -76,7 +76,12 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
                 options.snapshot_time = Some(snapshot_time(entities, name)?);
             }
             "defaultTransactionOptions" => return Err(Stop::needs("transactions")),
-            "defaultTimeoutMS" => return Err(Stop::needs("timeoutMS")),
+            "defaultTimeoutMS" => {
+                let given: SessionOptions = bson::deserialize_from_document(Document::from_iter(
+                    [(key.clone(), value.clone())],
+                ))?;
+                options.default_timeout = given.default_timeout;
+            }
             _ => return Err(Stop::failed(format!("a session has no option {key}"))),
         }
     }

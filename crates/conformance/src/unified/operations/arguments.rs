@@ -6,6 +6,7 @@ use serde::{
     de::{DeserializeOwned, Error as _, Visitor, value::Error},
     forward_to_deserialize_any,
 };
+use steadfast::options::TimeoutMode;
 
 use crate::unified::{
     entities::{Entities, SessionInUse},
@@ -55,6 +56,18 @@ impl Arguments {
         self.given.remove(key)
     }
 
+    /// Takes what the time limit is for, which options do not read.
+    pub(super) fn timeout_mode(&mut self) -> Step<Option<TimeoutMode>> {
+        self.optional("timeoutMode")
+    }
+
+    /// Those of these arguments that there are, apart from the others.
+    pub(super) fn apart(&mut self, keys: &[&str]) -> Self {
+        let taken = keys.iter().filter_map(|&key| Some((key.to_owned(), self.given.remove(key)?)));
+        let taken = taken.collect();
+        Self::new(&self.operation, taken)
+    }
+
     /// All that is left, as options of the driver. One that these do not have is an error: it must
     /// not be passed over.
     pub(super) fn options<T: DeserializeOwned>(self) -> Step<T> {
@@ -85,7 +98,6 @@ impl Arguments {
 
     fn unknown(&self, key: &str) -> Stop {
         match key {
-            "timeoutMS" | "timeoutMode" => Stop::needs("timeoutMS"),
             "rawData" => Stop::needs("rawData"),
             "encryptedFields" => Stop::needs("client-side encryption"),
             _ => Stop::failed(format!("{} knows no argument {key}", self.operation)),
@@ -135,6 +147,8 @@ impl<'de> Deserializer<'de> for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bson::doc;
     use steadfast::options::FindOptions;
 
@@ -149,7 +163,27 @@ mod tests {
         assert_eq!((options.batch_size, options.let_vars), (Some(2), Some(doc! {})));
         let arguments = Arguments::new("find", doc! { "batch_size": 2 });
         assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Failed(_))));
-        let arguments = Arguments::new("find", doc! { "timeoutMS": 2 });
+        let arguments = Arguments::new("find", doc! { "rawData": true });
         assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Unsupported(_))));
+    }
+
+    #[test]
+    fn time_limits_are_taken() {
+        let given = doc! { "timeoutMS": 2, "timeoutMode": "iteration" };
+        let mut arguments = Arguments::new("find", given);
+        assert_eq!(arguments.timeout_mode(), Ok(Some(TimeoutMode::Iteration)));
+        let options: FindOptions = arguments.options().unwrap();
+        assert_eq!(options.timeout, Some(Duration::from_millis(2)));
+        let arguments = Arguments::new("find", doc! { "timeoutMode": "iteration" });
+        assert!(arguments.options::<FindOptions>().is_err(), "it is not passed over");
+    }
+
+    #[test]
+    fn some_arguments_can_be_set_apart() {
+        let mut arguments = Arguments::new("createIndex", doc! { "timeoutMS": 2, "name": "a" });
+        let apart: FindOptions = arguments.apart(&["timeoutMS", "maxTimeMS"]).options().unwrap();
+        assert_eq!(apart.timeout, Some(Duration::from_millis(2)));
+        assert_eq!(arguments.required::<String>("name"), Ok("a".to_owned()));
+        assert!(arguments.done().is_ok());
     }
 }
