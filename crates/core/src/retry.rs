@@ -1,9 +1,10 @@
 //! When a command is tried again, which error a caller gets, and what became of the write.
 //!
-//! The one state machine for retryable writes and retryable reads. It knows nothing of sockets,
-//! sessions or the driver's errors: failures come in as facts, `now` is passed in, and decisions
-//! go out as data for the driver's loop to act on. One [`Retry`] serves one command; a batch that
-//! is sent as several commands has one for each, because each has its own transaction id.
+//! The one state machine for retryable writes, retryable reads and overloaded servers. It knows
+//! nothing of sockets, sessions or the driver's errors: failures come in as facts, `now` and random
+//! numbers are passed in, and decisions go out as data for the driver's loop to act on. One
+//! [`Retry`] serves one command; a batch that is sent as several commands has one for each, because
+//! each has its own transaction id. All of a client's commands share one [`Budget`].
 //!
 //! # The order of calls
 //!
@@ -13,37 +14,51 @@
 //!           none found          -> no_server()            -> GiveUp
 //!         server_selected(facts)                          -> go on | GiveUp
 //!         check out a connection
-//!           failed              -> on_failure(..)         -> Retry | GiveUp
+//!           failed              -> on_failure(..)         -> Retry after a wait | GiveUp
 //!         begin_sending(now)                              -> TransactionId | GiveUp
 //!         send, receive
-//!           failed              -> on_failure(..)         -> Retry | GiveUp
+//!           failed              -> on_failure(..)         -> Retry after a wait | GiveUp
+//!           succeeded           -> succeeded()
 //! ```
 //!
 //! # What may be tried again at all
 //!
-//! Decided when the first server has been selected, and never widened later.
+//! There are two ways for an error to be retryable. By its *kind*: it is one of those that the
+//! specifications of retryable reads and writes list, and the command can be sent twice without
+//! harm. That is decided when the first server has been selected, and never widened later. By its
+//! *label* `RetryableError`: the server has not carried the command out, so that any command may be
+//! sent again.
 //!
-//! | # | command                              | tried again if                                             | transaction id |
-//! |---|--------------------------------------|------------------------------------------------------------|----------------|
-//! | 1 | [`Kind::Read`]                       | `retryReads`, not in a transaction                         | no             |
-//! | 2 | [`Kind::RecognisableWrite`]          | `retryWrites`, not in a transaction, acknowledged, and the server supports it (wire version 6, sessions, not a standalone) | yes, under the same conditions |
-//! | 3 | [`Kind::EndTransaction`]             | always, whatever `retryWrites` says                        | the transaction's own |
-//! | 4 | [`Kind::Write`], [`Kind::Generic`], [`Kind::GetMore`] | never                                     | no             |
+//! | # | command                              | by the error's kind if                                     | by its label if | transaction id |
+//! |---|--------------------------------------|------------------------------------------------------------|-----------------|----------------|
+//! | 1 | [`Kind::Read`]                       | `retryReads`, not in a transaction                         | `retryReads`    | no             |
+//! | 2 | [`Kind::RecognisableWrite`]          | `retryWrites`, not in a transaction, acknowledged, and the server supports it (wire version 6, sessions, not a standalone) | `retryWrites`, acknowledged | yes, if it may be retried by kind |
+//! | 3 | [`Kind::EndTransaction`]             | always, whatever `retryWrites` says                        | always          | the transaction's own |
+//! | 4 | [`Kind::Write`]                      | never                                                      | `retryWrites`, acknowledged | no |
+//! | 5 | [`Kind::GetMore`]                    | never                                                      | `retryReads`    | no             |
+//! | 6 | [`Kind::Generic`]                    | never                                                      | `retryReads` and `retryWrites`, acknowledged | no |
 //!
 //! # What happens after a failure
 //!
-//! The first row that fits decides.
+//! An *overload error* here is one labelled `RetryableError` or `SystemOverloadedError`; any other
+//! is an ordinary one, and so is the retry after it. The first row that fits decides.
 //!
 //! | # | the failure                                                                | then |
 //! |---|----------------------------------------------------------------------------|------|
-//! | 1 | of a command that may not be tried again                                    | give up |
-//! | 2 | not retryable: of a write, one without `RetryableWriteError`, be it from the server or added here ([`retryable_write_label`]); of a read, neither a network error, nor PoolCleared, nor one of the specification's codes | give up |
-//! | 3 | there is no deadline, and this was the second attempt                       | give up |
+//! | 1 | not retryable by kind: of a write, one without `RetryableWriteError`, be it from the server or added here ([`retryable_write_label`]); of a read, neither a network error, nor PoolCleared, nor one of the specification's codes; or the command may not be. And not retryable by label: none, or the command may not be; or a reply that tells of writes, or no reply to what was sent | give up |
+//! | 2 | it or an earlier one is an overload error, and there were `maxAdaptiveRetries` retries of any sort | give up |
+//! | 3 | it is an ordinary one, there is no deadline, and there was an ordinary retry | give up |
 //! | 4 | there is a deadline, and it has passed                                      | give up |
-//! | 5 | the first attempt to be sent was sent so long ago that the server may have forgotten the session | give up |
-//! | 6 | any other                                                                   | retry; avoid the server if it is a router or said `SystemOverloadedError` |
+//! | 5 | an earlier attempt, or this one, may have been carried out, and was sent so long ago that the server may have forgotten the session | give up |
+//! | 6 | it is labelled `SystemOverloadedError`, and the wait would not end before the deadline | give up; no token is taken |
+//! | 7 | it is an overload error, and the [`Budget`] has no token                    | give up |
+//! | 8 | any other                                                                   | retry: after a wait if labelled `SystemOverloadedError`, else at once; avoid the server if it is a router, or so labelled and `enableOverloadRetargeting` is not off |
 //!
-//! Row 5 is asked again right before sending, because selecting and connecting take time too.
+//! Row 5 is asked again right before sending, because waiting, selecting and connecting take time.
+//! The wait is `jitter * min(10 s, base * 2^i)`; `i` is the number of waits before, `base` is 100 ms
+//! or the server's `baseBackoffMS`.
+//!
+//! What the token becomes that row 7 took, [`Budget`]'s module says.
 //!
 //! # Which error is raised
 //!
@@ -59,18 +74,26 @@
 //!
 //! What became of the write is a question of its own, answered over all attempts: [`Outcome`].
 
+mod backoff;
+pub mod budget;
 mod codes;
+mod decision;
 mod facts;
 mod label;
 mod outcome;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::address::ServerAddress;
 
 pub use self::{
+    budget::{Budget, Withdrawal},
+    decision::{GiveUp, Next, Raise, TransactionId, Verdict},
     facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
     label::retryable_write_label,
     outcome::Outcome,
@@ -84,6 +107,8 @@ use self::{
 pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
 /// On errors of an attempt that wrote nothing.
 pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
+/// On errors after which any command may be sent again, because this one was not carried out.
+pub const RETRYABLE_ERROR: &str = "RetryableError";
 /// On errors of a server that sheds load.
 pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
 /// On errors after which a whole transaction may be tried again: it was not committed.
@@ -97,11 +122,11 @@ pub const RETRYABLE_WRITES_UNSUPPORTED: &str = "This MongoDB deployment does not
 const SESSION_MARGIN: Duration = Duration::from_secs(60);
 /// How long servers remember a session if nothing else is known, as behind a load balancer.
 const DEFAULT_SESSION_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// How often a command is tried again if no deadline bounds it.
-const RETRIES_WITHOUT_DEADLINE: usize = 1;
+/// How often a command is tried again after ordinary errors if no deadline bounds it.
+const ORDINARY_RETRIES_WITHOUT_DEADLINE: usize = 1;
 
 /// One command's way through its attempts; see the [module](self) for the order of calls.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Retry {
     settings: RetrySettings,
     operation: Operation,
@@ -110,7 +135,17 @@ pub struct Retry {
     server: Option<ServerFacts>,
     attempts: Vec<Tried>,
     deprioritised: Vec<ServerAddress>,
-    first_sending: Option<Instant>,
+    ordinary_retries: usize,
+    /// How often it waited for a server to recover.
+    waits: u32,
+    met_overload: bool,
+    budget: Arc<Budget>,
+    /// What the attempt under way was paid for with.
+    token: Option<Withdrawal>,
+    /// When the latest attempt to be sent was sent.
+    latest_sending: Option<Instant>,
+    /// When the first of those attempts was sent that may have been carried out.
+    in_doubt_since: Option<Instant>,
     /// The shortest of the servers that were selected.
     session_lifetime: Duration,
     ledger: Ledger,
@@ -131,63 +166,16 @@ struct Tried {
     lacks_transaction_numbers: bool,
 }
 
-/// What to make of a failure.
+/// Why there is no retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Verdict {
-    /// Whether the driver puts [`RETRYABLE_WRITE_ERROR`] on this error.
-    pub add_retryable_write_label: bool,
-    /// How to go on.
-    pub next: Next,
-}
-
-/// How to go on after a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Next {
-    /// Select a server again, and send the command again with the same transaction id.
-    Retry,
-    /// Raise an error.
-    GiveUp(GiveUp),
-}
-
-/// The end of a command that did not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct GiveUp {
-    /// Which error a caller gets.
-    pub raise: Raise,
-    /// What became of the write, over all attempts.
-    pub outcome: Outcome,
-    /// What the error is to say instead of the server's words.
-    pub message: Option<&'static str>,
-}
-
-/// Which error a caller gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Raise {
-    /// That no server could be selected: there was no attempt.
-    Selection,
-    /// That of the attempt with this index; the first failure told to
-    /// [`on_failure`](Retry::on_failure) is 0.
-    Attempt(usize),
-}
-
-/// By what the server is to recognise the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum TransactionId {
-    /// By nothing that is added here: send no `txnNumber` of the driver's own.
-    None,
-    /// By a number that the session has not used: advance it. This is the first sending.
-    New,
-    /// By the very number of the sendings before.
-    Same,
+enum Stop {
+    Policy,
+    Budget,
 }
 
 impl Retry {
-    /// A command that has not been tried.
-    pub fn new(settings: RetrySettings, operation: Operation) -> Self {
+    /// A command that has not been tried, of the client whose budget this is.
+    pub fn new(settings: RetrySettings, operation: Operation, budget: &Arc<Budget>) -> Self {
         Self {
             settings,
             operation,
@@ -195,7 +183,13 @@ impl Retry {
             server: None,
             attempts: Vec::new(),
             deprioritised: Vec::new(),
-            first_sending: None,
+            ordinary_retries: 0,
+            waits: 0,
+            met_overload: false,
+            budget: Arc::clone(budget),
+            token: None,
+            latest_sending: None,
+            in_doubt_since: None,
             session_lifetime: Duration::MAX,
             ledger: Ledger::default(),
         }
@@ -227,7 +221,7 @@ impl Retry {
         let supported = server.supports_retryable_writes();
         match self.policy {
             None => self.policy = Some(self.policy_by(supported)),
-            Some(_) if self.operation.kind.needs_session_record() && !supported => {
+            Some(_) if self.needs_session_record() && !supported => {
                 return Err(self.give_up());
             }
             Some(_) => {}
@@ -262,8 +256,7 @@ impl Retry {
         if !self.attempts.is_empty() && self.is_too_late(now) {
             return Err(self.give_up());
         }
-        let first = self.first_sending.is_none();
-        self.first_sending.get_or_insert(now);
+        let first = self.latest_sending.replace(now).is_none();
         Ok(match (self.with_transaction_id(), first) {
             (false, _) => TransactionId::None,
             // After a check-out that failed there is no session yet, and so no number.
@@ -272,22 +265,40 @@ impl Retry {
         })
     }
 
-    /// An attempt failed.
-    pub fn on_failure(&mut self, failure: &Failure<'_>, now: Instant) -> Verdict {
+    /// The server carried the command out.
+    pub fn succeeded(&mut self) {
+        self.token = None;
+        // What nobody answered says nothing of how the server is.
+        if self.operation.acknowledged {
+            self.budget.deposit();
+        }
+    }
+
+    /// An attempt failed. `jitter` is a random number from 0 to 1, asked for only before a wait.
+    pub fn on_failure(
+        &mut self,
+        failure: &Failure<'_>,
+        now: Instant,
+        jitter: impl FnOnce() -> f64,
+    ) -> Verdict {
         let add_label = self.server.as_ref().is_some_and(|server| {
             retryable_write_label(self.settings, &self.operation, server, failure)
         });
         self.record(failure);
         let labelled = failure.labels.retryable_write || add_label;
-        let retry = self.may_retry()
-            && self.is_retryable(failure, labelled)
-            && self.is_retry_left()
-            && !self.is_too_late(now);
-        if retry {
+        let decided = self.wait_for_retry(failure, labelled, now, jitter);
+        if decided.is_ok() {
             self.avoid_server(failure);
         }
-        let next = if retry { Next::Retry } else { Next::GiveUp(self.give_up()) };
-        Verdict { add_retryable_write_label: add_label, next }
+        let next = match decided {
+            Ok(wait) => Next::Retry { wait },
+            Err(_) => Next::GiveUp(self.give_up()),
+        };
+        Verdict {
+            add_retryable_write_label: add_label,
+            refused_by_budget: decided == Err(Stop::Budget),
+            next,
+        }
     }
 
     fn record(&mut self, failure: &Failure<'_>) {
@@ -297,9 +308,51 @@ impl Retry {
             lacks_transaction_numbers: self.with_transaction_id()
                 && is_without_transaction_numbers(failure),
         });
+        self.met_overload |= failure.labels.are_of_overload();
+        match self.token.take() {
+            Some(token) if failure.labels.system_overloaded => token.spend(),
+            // Dropped, it goes back.
+            _ => {}
+        }
         let through_router = self.server.as_ref().is_none_or(ServerFacts::is_router);
         let with_transaction_id = self.with_transaction_id();
         self.ledger.enter(&self.operation, failure, through_router, with_transaction_id);
+        self.in_doubt_since = match self.outcome().is_certainly_not_applied() {
+            true => None,
+            false => self.in_doubt_since.or(self.latest_sending),
+        };
+    }
+
+    /// How long to wait before the retry, if there is to be one: the rows of the table in order.
+    fn wait_for_retry(
+        &mut self,
+        failure: &Failure<'_>,
+        labelled: bool,
+        now: Instant,
+        jitter: impl FnOnce() -> f64,
+    ) -> Result<Duration, Stop> {
+        if !self.is_retryable(failure, labelled)
+            || !self.is_retry_left(failure)
+            || self.is_too_late(now)
+        {
+            return Err(Stop::Policy);
+        }
+        let wait = if failure.labels.system_overloaded {
+            backoff::wait(self.waits, failure.base_backoff, jitter())
+        } else {
+            Duration::ZERO
+        };
+        // pitfall 32: no wait for what cannot come in time, and no token for it.
+        if !self.is_before_deadline(now, wait) {
+            return Err(Stop::Policy);
+        }
+        if failure.labels.are_of_overload() {
+            self.token = Some(self.budget.withdraw().ok_or(Stop::Budget)?);
+        } else {
+            self.ordinary_retries += 1;
+        }
+        self.waits += u32::from(failure.labels.system_overloaded);
+        Ok(wait)
     }
 
     fn may_retry(&self) -> bool {
@@ -310,37 +363,60 @@ impl Retry {
         self.policy.is_some_and(|policy| policy.with_transaction_id)
     }
 
+    /// Whether a server that does not keep sessions must not be sent it again.
+    fn needs_session_record(&self) -> bool {
+        self.with_transaction_id() || self.operation.kind == Kind::EndTransaction
+    }
+
     fn is_retryable(&self, failure: &Failure<'_>, labelled: bool) -> bool {
-        match self.operation.kind {
+        let by_kind = match self.operation.kind {
             Kind::Read => is_retryable_read(failure),
             Kind::RecognisableWrite | Kind::EndTransaction => labelled,
             Kind::Write | Kind::Generic | Kind::GetMore => false,
-        }
+        };
+        // pitfall 31: nothing is tried again that the application's options forbid.
+        let by_label =
+            failure.is_retryable_by_label() && self.operation.may_retry_adaptively(self.settings);
+        by_kind && self.may_retry() || by_label
     }
 
-    fn is_retry_left(&self) -> bool {
-        self.operation.deadline.is_some() || self.attempts.len() <= RETRIES_WITHOUT_DEADLINE
+    fn is_retry_left(&self, failure: &Failure<'_>) -> bool {
+        // pitfall 33: one limit for a mix of errors, deadline or not.
+        let retries = self.attempts.len() - 1;
+        if self.met_overload && retries >= self.settings.max_adaptive_retries() {
+            return false;
+        }
+        failure.labels.are_of_overload()
+            || self.operation.deadline.is_some()
+            || self.ordinary_retries < ORDINARY_RETRIES_WITHOUT_DEADLINE
     }
 
     /// Whether a further sending would come after the deadline, or after the server's record of an
     /// earlier one may have expired.
     fn is_too_late(&self, now: Instant) -> bool {
-        let deadline_passed = self.operation.deadline.is_some_and(|deadline| now >= deadline);
-        deadline_passed || self.is_session_record_in_doubt(now)
+        !self.is_before_deadline(now, Duration::ZERO) || self.is_session_record_in_doubt(now)
+    }
+
+    fn is_before_deadline(&self, now: Instant, wait: Duration) -> bool {
+        self.operation
+            .deadline
+            .is_none_or(|deadline| now.checked_add(wait).is_some_and(|then| then < deadline))
     }
 
     fn is_session_record_in_doubt(&self, now: Instant) -> bool {
-        let Some(first) = self.first_sending else { return false };
+        let Some(since) = self.in_doubt_since else { return false };
         let safe_for = self.session_lifetime.saturating_sub(SESSION_MARGIN);
         self.operation.kind.needs_session_record()
-            && now.saturating_duration_since(first) >= safe_for
+            && now.saturating_duration_since(since) >= safe_for
     }
 
-    /// Elsewhere than in a sharded cluster, only an overloaded server is avoided: a secondary that
-    /// a read prefers stays preferred after its connection broke.
+    /// Elsewhere than in a sharded cluster, only an overloaded server is avoided, unless an
+    /// application would rather not have reads go elsewhere: a secondary that a read prefers stays preferred after its connection broke.
     fn avoid_server(&mut self, failure: &Failure<'_>) {
         let Some(server) = &self.server else { return };
-        let avoid = server.is_router() || failure.labels.system_overloaded;
+        let overloaded =
+            failure.labels.system_overloaded && self.settings.avoids_overloaded_servers();
+        let avoid = server.is_router() || overloaded;
         if avoid && !self.deprioritised.contains(&server.address) {
             self.deprioritised.push(server.address.clone());
         }

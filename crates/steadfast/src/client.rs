@@ -2,6 +2,7 @@
 
 mod activity;
 mod metadata;
+mod metrics;
 mod open;
 mod shutdown;
 mod warm;
@@ -10,18 +11,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
-    retry::RetrySettings,
+    retry::{Budget, RetrySettings},
     selection::SelectionCriteria,
     server_api::ServerApi,
 };
 
 use self::activity::{Active, Activity};
-pub use self::{shutdown::Shutdown, warm::WarmConnectionPool};
+pub(crate) use self::metrics::Counters;
+pub use self::{metrics::ClientMetrics, shutdown::Shutdown, warm::WarmConnectionPool};
 use crate::{
     Database,
     error::{Error, ErrorKind, Result},
-    event::command::CommandEvent,
+    event::{command::CommandEvent, retry::RetryEvent},
     options::{ClientOptions, DatabaseOptions},
+    random::random_unit,
     session::Sessions,
     topology::{Selected, Topology},
     trace,
@@ -52,6 +55,11 @@ struct Inner {
     options: ClientOptions,
     activity: Activity,
     sessions: Arc<Sessions>,
+    /// What retries after overload errors are paid from.
+    retry_budget: Arc<Budget>,
+    counters: Counters,
+    /// By how much of its length a wait is really waited.
+    jitter: fn() -> f64,
 }
 
 /// How much one command may hold.
@@ -93,8 +101,16 @@ impl Client {
     /// client's background work.
     pub fn with_options(options: ClientOptions) -> Result<Self> {
         let topology = open::topology(&options)?;
-        let (activity, sessions) = (Activity::default(), Arc::default());
-        Ok(Self { inner: Arc::new(Inner { topology, options, activity, sessions }) })
+        let inner = Inner {
+            topology,
+            options,
+            activity: Activity::default(),
+            sessions: Arc::default(),
+            retry_budget: Arc::default(),
+            counters: Counters::default(),
+            jitter: random_unit,
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The database `name`, with the client's defaults.
@@ -151,7 +167,22 @@ impl Client {
         RetrySettings {
             retry_writes: options.retry_writes.unwrap_or(true),
             retry_reads: options.retry_reads.unwrap_or(true),
+            max_adaptive_retries: options.max_adaptive_retries,
+            overload_retargeting: options.enable_overload_retargeting,
         }
+    }
+
+    /// What retries after overload errors are paid from.
+    pub(crate) fn retry_budget(&self) -> &Arc<Budget> {
+        &self.inner.retry_budget
+    }
+
+    pub(crate) fn jitter(&self) -> fn() -> f64 {
+        self.inner.jitter
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner.counters
     }
 
     /// The client's sessions.
@@ -192,6 +223,13 @@ impl Client {
         trace::command(&event, self.topology().id(), max_document_bytes);
         if let Some(handler) = &self.inner.options.command_event_handler {
             handler.handle(event);
+        }
+    }
+
+    /// Tells of what becomes of a command that failed, which is put into words only if anyone listens.
+    pub(crate) fn tell_of_retry(&self, event: impl FnOnce() -> RetryEvent) {
+        if let Some(handler) = &self.inner.options.retry_event_handler {
+            handler.handle(event());
         }
     }
 

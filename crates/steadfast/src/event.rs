@@ -1,10 +1,12 @@
-//! What the driver tells those who watch it: of commands, of connection pools, of servers.
+//! What the driver tells those who watch it: of commands and retries, of connection pools, of
+//! servers.
 //!
 //! A handler is set in [`ClientOptions`](crate::options::ClientOptions). It is called in the course
 //! of the driver's own work, in the order in which things happened, and never while the driver
 //! holds a lock: it may take its time at the expense of that work, but it cannot block it for good.
 
 pub mod command;
+pub mod retry;
 
 use std::{
     collections::VecDeque,

@@ -5,6 +5,7 @@
 //! [`steadfast_core::retry`] to say; [`execution`] is the loop that acts on it.
 
 mod attempts;
+mod conclusion;
 mod context;
 mod execution;
 mod watch;

@@ -87,7 +87,7 @@ mod documents {
 }
 
 pub use self::{
-    client::Client,
+    client::{Client, ClientMetrics},
     collection::{Collection, Namespace},
     cursor::{Cursor, SessionCursor, SessionCursorStream},
     database::Database,

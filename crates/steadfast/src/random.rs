@@ -20,6 +20,12 @@ pub(crate) fn random_u64() -> u64 {
     })
 }
 
+/// A number from 0 to 1, and not 1 itself.
+pub(crate) fn random_unit() -> f64 {
+    // As many bits as a double holds exactly.
+    (random_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// A number from 0 to `n - 1`; 0 if `n` is 0.
 #[cfg(feature = "dns")]
 pub(crate) fn random_below(n: usize) -> usize {

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) use self::{
     command::{command, logs_commands},
     connection::{connection, logs_connections},
-    retry::retrying,
+    retry::{overload_given_up, retrying},
     selection::{
         Operation, selection_failed, selection_started, selection_succeeded, selection_waits,
     },

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
+    NO_WRITES_PERFORMED, RETRYABLE_ERROR, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
     TRANSIENT_TRANSACTION_ERROR,
 };
 use crate::{
@@ -15,6 +15,8 @@ use crate::{
 const RETRYABLE_WRITES_WIRE_VERSION: i32 = 6;
 /// The wire version of MongoDB 4.4, the first whose servers label their errors themselves.
 const LABELLING_WIRE_VERSION: i32 = 9;
+/// How often a command is tried again after overload errors, unless an application says otherwise.
+const MAX_ADAPTIVE_RETRIES: u32 = 5;
 
 /// The client's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +25,34 @@ pub struct RetrySettings {
     pub retry_writes: bool,
     /// The option `retryReads`.
     pub retry_reads: bool,
+    /// The option `maxAdaptiveRetries`: how many retries there are at most once a command met with
+    /// an overload error. 5 if unset.
+    pub max_adaptive_retries: Option<u32>,
+    /// The option `enableOverloadRetargeting`: whether a server that sheds load is avoided. So it
+    /// is, if unset. Routers are avoided after any failure.
+    pub overload_retargeting: Option<bool>,
 }
 
-/// Both are on unless an application says otherwise.
+/// Reads and writes are retried unless an application says otherwise.
 impl Default for RetrySettings {
     fn default() -> Self {
-        Self { retry_writes: true, retry_reads: true }
+        Self {
+            retry_writes: true,
+            retry_reads: true,
+            max_adaptive_retries: None,
+            overload_retargeting: None,
+        }
+    }
+}
+
+impl RetrySettings {
+    pub(super) fn max_adaptive_retries(self) -> usize {
+        let retries = self.max_adaptive_retries.unwrap_or(MAX_ADAPTIVE_RETRIES);
+        usize::try_from(retries).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn avoids_overloaded_servers(self) -> bool {
+        self.overload_retargeting.unwrap_or(true)
     }
 }
 
@@ -107,6 +131,18 @@ impl Operation {
             Kind::Read | Kind::Write | Kind::Generic | Kind::GetMore => false,
         }
     }
+
+    /// Whether it may be tried again after an error labelled [`RETRYABLE_ERROR`], which says that
+    /// nothing was done. Transactions are no obstacle, nor is what the server can recognise.
+    pub(super) fn may_retry_adaptively(&self, settings: RetrySettings) -> bool {
+        match self.kind {
+            Kind::Read | Kind::GetMore => settings.retry_reads,
+            Kind::RecognisableWrite | Kind::Write => settings.retry_writes && self.acknowledged,
+            // It may be either.
+            Kind::Generic => settings.retry_reads && settings.retry_writes && self.acknowledged,
+            Kind::EndTransaction => true,
+        }
+    }
 }
 
 /// A server, as far as retrying is concerned.
@@ -174,6 +210,24 @@ pub struct Failure<'a> {
     pub cause: Cause<'a>,
     /// The labels of the error: those at the top of the reply, and those of the driver.
     pub labels: Labels,
+    /// The `baseBackoffMS` of the reply: what the server would have the wait begin with.
+    pub base_backoff: Option<Duration>,
+}
+
+impl Failure<'_> {
+    /// Whether its labels vouch for it that the command was not carried out, and so may be sent
+    /// again whatever it is. The label is believed of a command that was refused as a whole, or
+    /// was not sent; not of a reply that tells of writes.
+    pub(super) fn is_retryable_by_label(&self) -> bool {
+        let not_carried_out = match self.cause {
+            Cause::Refused { .. } => true,
+            Cause::Network { .. } | Cause::PoolCleared | Cause::UnreadableReply | Cause::Driver => {
+                self.phase == Phase::BeforeSending
+            }
+            Cause::WriteErrors { .. } | Cause::WriteConcern { .. } => false,
+        };
+        self.labels.retryable && not_carried_out
+    }
 }
 
 /// How far an attempt had come.
@@ -230,10 +284,19 @@ pub struct Labels {
     pub retryable_write: bool,
     /// [`NO_WRITES_PERFORMED`].
     pub no_writes_performed: bool,
+    /// [`RETRYABLE_ERROR`].
+    pub retryable: bool,
     /// [`SYSTEM_OVERLOADED_ERROR`].
     pub system_overloaded: bool,
     /// [`TRANSIENT_TRANSACTION_ERROR`].
     pub transient_transaction: bool,
+}
+
+impl Labels {
+    /// Whether a retry after such an error is bounded by `maxAdaptiveRetries` and paid for.
+    pub(super) fn are_of_overload(self) -> bool {
+        self.retryable || self.system_overloaded
+    }
 }
 
 impl<S: AsRef<str>> FromIterator<S> for Labels {
@@ -243,6 +306,7 @@ impl<S: AsRef<str>> FromIterator<S> for Labels {
             match label.as_ref() {
                 RETRYABLE_WRITE_ERROR => known.retryable_write = true,
                 NO_WRITES_PERFORMED => known.no_writes_performed = true,
+                RETRYABLE_ERROR => known.retryable = true,
                 SYSTEM_OVERLOADED_ERROR => known.system_overloaded = true,
                 TRANSIENT_TRANSACTION_ERROR => known.transient_transaction = true,
                 _ => {}

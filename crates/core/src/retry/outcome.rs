@@ -25,18 +25,19 @@ use super::{
 /// | 3  | the network, a time-out, an unreadable reply, our own shutting down    | unknown        | the server may have carried it out before, or may do so yet; also with `w: 0` |
 /// | 4  | a reply that tells of statements carried out, beside others that failed | unknown       | some of it was applied; the partial result says what |
 /// | 5  | a reply labelled `NoWritesPerformed`                                   | wrote nothing  | the server says so, of this attempt only |
-/// | 6  | only a write concern error, a time-out of it included                  | not durable    | it was applied; not waiting any longer does not undo it |
-/// | 7  | a commit or an abort refused with `TransientTransactionError`          | refused        | the server knows the transaction to be aborted |
-/// | 8  | a commit or an abort refused otherwise                                 | unknown        | an earlier one may have been carried out |
-/// | 9  | a duplicate key or a failed validation, of a retryable write           | refused        | the server looked into its session record first |
-/// | 10 | a refusal that comes before execution (unauthorised, unparsable, …)    | wrote nothing  | nothing was begun; nothing is said of earlier attempts |
-/// | 11 | another refusal, of more than one document                             | unknown        | it may have been carried out in part |
-/// | 12 | another refusal, through a router                                      | unknown        | the router may have sent it twice itself, and met with a lost reply first |
-/// | 13 | an interruption, a shutdown, a server's own time-out, codes 217 and 225, no code | unknown | it may have come after the write; a session record that is gone says neither yes nor no |
-/// | 14 | another refusal, of one document (`NotWritablePrimary` too)            | wrote nothing  | one document is written wholly or not at all |
+/// | 6  | a refusal labelled `RetryableError`                                   | wrote nothing  | the server says that any command may be sent again after it |
+/// | 7  | only a write concern error, a time-out of it included                  | not durable    | it was applied; not waiting any longer does not undo it |
+/// | 8  | a commit or an abort refused with `TransientTransactionError`          | refused        | the server knows the transaction to be aborted |
+/// | 9  | a commit or an abort refused otherwise                                 | unknown        | an earlier one may have been carried out |
+/// | 10 | a duplicate key or a failed validation, of a retryable write           | refused        | the server looked into its session record first |
+/// | 11 | a refusal that comes before execution (unauthorised, unparsable, …)    | wrote nothing  | nothing was begun; nothing is said of earlier attempts |
+/// | 12 | another refusal, of more than one document                             | unknown        | it may have been carried out in part |
+/// | 13 | another refusal, through a router                                      | unknown        | the router may have sent it twice itself, and met with a lost reply first |
+/// | 14 | an interruption, a shutdown, a server's own time-out, codes 217 and 225, no code | unknown | it may have come after the write; a session record that is gone says neither yes nor no |
+/// | 15 | another refusal, of one document (`NotWritablePrimary` too)            | wrote nothing  | one document is written wholly or not at all |
 ///
 /// A listed statement error (`writeErrors`) of a retryable write counts like a refusal of that
-/// statement alone, so row 11 does not apply to it; of several, the least certain counts. Of a
+/// statement alone, so row 12 does not apply to it; of several, the least certain counts. Of a
 /// multi-document write it tells nothing, because documents before the failing one may be changed.
 ///
 /// # What the attempts tell together
@@ -167,6 +168,7 @@ fn told_by(operation: &Operation, failure: &Failure<'_>, through_router: bool) -
         }
         Cause::WriteErrors { any_applied: true, .. } => Told::Unknown,
         _ if failure.labels.no_writes_performed => Told::WroteNothing,
+        _ if failure.is_retryable_by_label() => Told::WroteNothing,
         Cause::WriteConcern { .. } => Told::NotDurable,
         Cause::Refused { .. } if operation.kind == Kind::EndTransaction => {
             told_of_transaction(failure)

@@ -1,8 +1,11 @@
 //! The decision tables, row by row, and what holds whatever happens.
 
+mod budget;
 mod deciding;
 mod labelling;
+mod modelled_deployment;
 mod outcomes;
+mod overload;
 mod properties;
 mod raising;
 
@@ -12,6 +15,31 @@ use super::*;
 use crate::description::ServerType;
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+const BOTH: RetrySettings = RetrySettings {
+    retry_writes: true,
+    retry_reads: true,
+    max_adaptive_retries: None,
+    overload_retargeting: None,
+};
+const NEITHER: RetrySettings = RetrySettings { retry_writes: false, retry_reads: false, ..BOTH };
+
+const KINDS: [Kind; 6] = [
+    Kind::Read,
+    Kind::RecognisableWrite,
+    Kind::Write,
+    Kind::Generic,
+    Kind::GetMore,
+    Kind::EndTransaction,
+];
+
+/// A retry without a wait.
+const AT_ONCE: Next = Next::Retry { wait: Duration::ZERO };
+
+/// The longest waits.
+fn unjittered() -> f64 {
+    1.0
+}
 
 fn address(host: &str) -> ServerAddress {
     ServerAddress::parse(host).unwrap()
@@ -54,11 +82,11 @@ fn read() -> Operation {
 }
 
 fn sending(cause: Cause<'_>) -> Failure<'_> {
-    Failure { phase: Phase::Sending, cause, labels: Labels::default() }
+    Failure { phase: Phase::Sending, cause, labels: Labels::default(), base_backoff: None }
 }
 
 fn before_sending(cause: Cause<'_>) -> Failure<'_> {
-    Failure { phase: Phase::BeforeSending, cause, labels: Labels::default() }
+    Failure { phase: Phase::BeforeSending, cause, labels: Labels::default(), base_backoff: None }
 }
 
 fn labelled<'a>(failure: Failure<'a>, labels: &[&str]) -> Failure<'a> {
@@ -86,7 +114,7 @@ fn pool_cleared() -> Failure<'static> {
 }
 
 fn start(settings: RetrySettings, operation: Operation, first: ServerFacts) -> Retry {
-    let mut retry = Retry::new(settings, operation);
+    let mut retry = Retry::new(settings, operation, &Arc::default());
     retry.server_selected(first).unwrap();
     retry
 }
@@ -103,14 +131,14 @@ fn run_with(
     failures: &[Failure<'_>],
 ) -> GiveUp {
     let now = Instant::now();
-    let mut retry = Retry::new(settings, operation);
+    let mut retry = Retry::new(settings, operation, &Arc::default());
     for (index, failure) in failures.iter().enumerate() {
         retry.server_selected(at.clone()).unwrap();
         if failure.phase == Phase::Sending {
             let _ = retry.begin_sending(now).unwrap();
         }
-        match retry.on_failure(failure, now).next {
-            Next::Retry => {}
+        match retry.on_failure(failure, now, unjittered).next {
+            Next::Retry { .. } => {}
             Next::GiveUp(end) => {
                 assert_eq!(index + 1, failures.len(), "gave up early");
                 return end;
@@ -132,5 +160,5 @@ fn is_retried(
     if failure.phase == Phase::Sending {
         let _ = retry.begin_sending(now).unwrap();
     }
-    retry.on_failure(failure, now).next == Next::Retry
+    matches!(retry.on_failure(failure, now, unjittered).next, Next::Retry { .. })
 }

@@ -7,7 +7,10 @@ use std::{
 };
 
 use bson::{RawBsonRef, RawDocument};
-use steadfast_core::retry::{Cause, Failure, GiveUp, Labels, Phase, Raise};
+use steadfast_core::{
+    address::ServerAddress,
+    retry::{Cause, Failure, GiveUp, Labels, Phase, Raise},
+};
 
 use crate::{
     command::Reply,
@@ -37,14 +40,16 @@ enum Ending {
 /// An attempt under way.
 pub(super) struct Current {
     pub(super) began: Instant,
+    /// How long was waited before it.
+    pub(super) backoff: Duration,
     pub(super) server: Arc<Server>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
 }
 
 impl Current {
-    pub(super) fn new(began: Instant, server: &Arc<Server>) -> Self {
-        Self { began, server: Arc::clone(server), connection: None, request_id: None }
+    pub(super) fn new(began: Instant, server: &Arc<Server>, backoff: Duration) -> Self {
+        Self { began, backoff, server: Arc::clone(server), connection: None, request_id: None }
     }
 }
 
@@ -69,6 +74,11 @@ impl Attempts {
             },
             None => String::new(),
         }
+    }
+
+    /// The server of the latest attempt.
+    pub(super) fn latest_server(&self) -> Option<&ServerAddress> {
+        self.records.last().map(|attempt| &attempt.server)
     }
 
     /// Hands over what the retry machine chose to raise. `selection` is the error of the selection
@@ -105,7 +115,7 @@ fn record(current: Current, labels: Vec<String>) -> Attempt {
         connection: current.connection,
         request_id: current.request_id,
         labels,
-        backoff: Duration::ZERO,
+        backoff: current.backoff,
         duration: now().saturating_duration_since(current.began),
     }
 }
@@ -130,7 +140,21 @@ pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
         ErrorKind::InvalidResponse { .. } => Cause::UnreadableReply,
         _ => Cause::Driver,
     };
-    Failure { phase, cause, labels: error.labels().iter().collect() }
+    let base_backoff = error.server_response().and_then(|reply| base_backoff(reply));
+    Failure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
+}
+
+/// What the server would have a wait begin with.
+fn base_backoff(reply: &RawDocument) -> Option<Duration> {
+    let millis = match reply.get("baseBackoffMS").ok().flatten()? {
+        RawBsonRef::Int32(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Int64(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Double(millis) => {
+            return Duration::try_from_secs_f64(millis / 1000.0).ok();
+        }
+        _ => return None,
+    };
+    Some(Duration::from_millis(millis))
 }
 
 /// Whether it was the driver that stopped waiting, so that the server may still be at it.
@@ -185,6 +209,6 @@ impl Blemish {
             Some(code) if self.codes.is_empty() => Cause::WriteConcern { code },
             _ => Cause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
         };
-        Failure { phase: Phase::Sending, cause, labels: self.labels }
+        Failure { phase: Phase::Sending, cause, labels: self.labels, base_backoff: None }
     }
 }

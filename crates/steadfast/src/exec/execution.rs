@@ -7,9 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use steadfast_core::retry::{
-    GiveUp, Kind, Next, Operation, Phase, Retry, ServerFacts, TransactionId, Verdict,
-};
+use steadfast_core::retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId};
 
 use super::{
     attempts::{Attempts, Blemish, Current, failure},
@@ -21,7 +19,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     connection::{Connection, Outgoing},
-    deadline::{Clock, Deadline, TimeSpent, now},
+    deadline::{Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
     pool::PooledConnection,
     refusal::{refusal, write_concern_failure},
@@ -35,26 +33,28 @@ static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
 
 /// A command on its way.
 pub(super) struct Execution<'c> {
-    client: &'c Client,
-    operation_id: i64,
-    command: Command,
-    retry: Retry,
-    attempts: Attempts,
+    pub(super) client: &'c Client,
+    pub(super) operation_id: i64,
+    pub(super) command: Command,
+    pub(super) retry: Retry,
+    pub(super) attempts: Attempts,
     /// The session it runs in, once there is one; the same for all attempts.
     session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
     /// By when it must be done.
-    deadline: Option<Deadline>,
+    pub(super) deadline: Option<Deadline>,
     /// Where the time went, if there is a deadline.
-    spent: TimeSpent,
+    pub(super) spent: TimeSpent,
     /// It was given up because what was left of its time would not have been enough.
-    out_of_time: bool,
+    pub(super) out_of_time: bool,
+    /// How long was waited before the attempt under way.
+    pub(super) backoff: Duration,
 }
 
 /// How an attempt ended: with the command's success, or its failure for good; or it goes on, to be
-/// tried again.
-type Ended = ControlFlow<Result<Reply>>;
+/// tried again after a wait.
+pub(super) type Ended = ControlFlow<Result<Reply>, Duration>;
 
 /// Why a request was not sent.
 enum Unsent {
@@ -79,7 +79,12 @@ impl<'c> Execution<'c> {
             deadline,
             spent: command.spent,
             out_of_time: false,
-            retry: Retry::new(client.retry_settings(), for_retrying(&command)),
+            backoff: Duration::ZERO,
+            retry: Retry::new(
+                client.retry_settings(),
+                for_retrying(&command),
+                client.retry_budget(),
+            ),
             attempts: Attempts::default(),
             session: command.session.clone(),
             txn_number: None,
@@ -91,21 +96,8 @@ impl<'c> Execution<'c> {
         loop {
             match self.attempt().await {
                 Ended::Break(outcome) => return self.judged(outcome),
-                Ended::Continue(()) => {}
+                Ended::Continue(wait) => self.back_off(wait).await,
             }
-        }
-    }
-
-    /// What a caller is told: whatever else went wrong, that time ran out, if it did.
-    fn judged(&self, outcome: Result<Reply>) -> Result<Reply> {
-        let Some(deadline) = self.deadline else { return outcome };
-        match outcome {
-            Ok(mut reply) => {
-                reply.clock = Some(Clock { deadline, spent: self.spent });
-                Ok(reply)
-            }
-            Err(error) if self.out_of_time => Err(deadline.exceeded(error, self.spent)),
-            Err(error) => Err(deadline.judge(error, self.spent)),
         }
     }
 
@@ -128,7 +120,7 @@ impl<'c> Execution<'c> {
         {
             return self.give_up(give_up, None);
         }
-        let mut current = Current::new(began, &selected.server);
+        let mut current = Current::new(began, &selected.server, self.backoff);
         let _counted = Arc::clone(&selected.server).begin_operation();
         let connection = match pinned {
             Some((_, connection)) => connection,
@@ -289,11 +281,16 @@ impl<'c> Execution<'c> {
         if has_open_cursor(reply.body()) {
             reply.pinned = self.client.is_load_balanced().then_some(connection);
         }
-        let Some(blemish) = blemish else { return Ended::Break(Ok(reply)) };
-        let verdict = self.retry.on_failure(&blemish.failure(), now());
+        let Some(blemish) = blemish else {
+            self.retry.succeeded();
+            return Ended::Break(Ok(reply));
+        };
+        let failure = blemish.failure();
+        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
         self.attempts.add_reply(current, reply);
-        self.conclude(verdict)
+        self.conclude(verdict, labels)
     }
 
     /// The server refused the command, or the connection broke.
@@ -312,31 +309,14 @@ impl<'c> Execution<'c> {
 
     fn failed(&mut self, current: Current, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
-        let verdict = self.retry.on_failure(&failure(&error, phase), now());
+        let failure = failure(&error, phase);
+        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let labels = failure.labels;
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
         }
         self.attempts.add_error(current, error);
-        self.conclude(verdict)
-    }
-
-    fn conclude(&mut self, verdict: Verdict) -> Ended {
-        match verdict.next {
-            Next::Retry => {
-                let operation =
-                    trace::Operation { name: &self.command.name, id: self.operation_id };
-                let id = self.client.topology().id();
-                trace::retrying(id, operation, self.retry.failed_attempts(), || {
-                    self.attempts.latest()
-                });
-                Ended::Continue(())
-            }
-            Next::GiveUp(give_up) => self.give_up(give_up, None),
-        }
-    }
-
-    fn give_up(&mut self, give_up: GiveUp, selection: Option<Error>) -> Ended {
-        Ended::Break(std::mem::take(&mut self.attempts).raise(give_up, selection))
+        self.conclude(verdict, labels)
     }
 }
 

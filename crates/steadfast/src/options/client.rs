@@ -13,7 +13,9 @@ use steadfast_core::{
     server_api::ServerApi,
 };
 
-use crate::event::{EventHandler, cmap::CmapEvent, command::CommandEvent, sdam::SdamEvent};
+use crate::event::{
+    EventHandler, cmap::CmapEvent, command::CommandEvent, retry::RetryEvent, sdam::SdamEvent,
+};
 
 pub use self::parse::ParseClientOptions;
 
@@ -84,6 +86,8 @@ client_options! {
     command_event_handler: EventHandler<CommandEvent>,
     /// Who is told of connections and pools.
     cmap_event_handler: EventHandler<CmapEvent>,
+    /// Who is told of retries, and of what is not tried again while a server is overloaded.
+    retry_event_handler: EventHandler<RetryEvent>,
     /// Who is told of servers and of the deployment.
     sdam_event_handler: EventHandler<SdamEvent>,
     /// How messages may be compressed, the best liked first. Each needs its cargo feature.

@@ -1,5 +1,7 @@
 //! Log messages about commands that are tried again.
 
+use std::time::Duration;
+
 use bson::oid::ObjectId;
 use tracing::Level;
 
@@ -9,9 +11,10 @@ const TARGET: &str = "steadfast::retry";
 
 /// A command failed, and will be tried again. `reason` is asked for only if anyone reads it.
 pub(crate) fn retrying(
-    topology_id: ObjectId,
-    operation: Operation<'_>,
+    (topology_id, operation): (ObjectId, Operation<'_>),
     failed_attempts: usize,
+    backoff: Duration,
+    tokens_left: f64,
     reason: impl FnOnce() -> String,
 ) {
     if tracing::enabled!(target: TARGET, Level::INFO) {
@@ -21,8 +24,33 @@ pub(crate) fn retrying(
             operation = operation.name,
             operationId = operation.id,
             attempt = failed_attempts + 1,
+            backoffMS = backoff.as_secs_f64() * 1000.0,
+            tokensLeft = tokens_left,
             reason = reason(),
             "Command is tried again"
+        );
+    }
+}
+
+/// A command failed because a server is overloaded, and is not tried again.
+pub(crate) fn overload_given_up(
+    (topology_id, operation): (ObjectId, Operation<'_>),
+    failed_attempts: usize,
+    refused_by_budget: bool,
+    tokens_left: f64,
+    reason: impl FnOnce() -> String,
+) {
+    if tracing::enabled!(target: TARGET, Level::WARN) {
+        tracing::warn!(
+            target: TARGET,
+            topologyId = topology_id.to_hex(),
+            operation = operation.name,
+            operationId = operation.id,
+            failedAttempts = failed_attempts,
+            refusedByBudget = refused_by_budget,
+            tokensLeft = tokens_left,
+            reason = reason(),
+            "Command is given up: the server is overloaded"
         );
     }
 }

@@ -10,6 +10,7 @@ mod behind_a_load_balancer;
 #[cfg(any(feature = "snappy", feature = "zlib", feature = "zstd"))]
 mod compression;
 mod dead_servers;
+mod deadlines;
 mod endings;
 mod events;
 mod kinds_of_deployments;

@@ -69,15 +69,16 @@ async fn a_handshake_that_fails_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_twice_leaves_nothing_sent() {
+async fn a_handshake_that_always_fails_leaves_nothing_sent() {
     with_each(retryable_writes(), |write| async move {
         let deployment = Deployment::primary().await;
-        deployment.cut_handshakes(2);
+        deployment.cut_handshakes(usize::MAX);
         let watched = Watched::new(&deployment, "").await;
         let error = watched.run(&write).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
         assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{}: {error:?}", write.name);
-        assert_eq!(error.attempts().len(), 2, "{}", write.name);
+        // It may be for overload that a server does not let us in.
+        assert_eq!(error.attempts().len(), 6, "{}", write.name);
         assert!(error.attempts().iter().all(|it| it.request_id.is_none()), "{}", write.name);
         assert!(watched.started(write.command).is_empty(), "{}", write.name);
         assert!(deployment.applied().is_empty(), "{}", write.name);

@@ -154,11 +154,11 @@ impl Deployment {
         self.state.lock().unwrap().cut_handshakes = count;
     }
 
-    /// Has the next connection of operations closed at its handshake, after a network error. That
-    /// costs the monitor its connection, too, whose new one comes first.
-    pub(crate) fn cut_handshake_after_network_error(&self) {
+    /// Has every further connection of operations closed at its handshake, after a network error.
+    /// That costs the monitor its connection, too, whose new one comes first.
+    pub(crate) fn cut_handshakes_after_network_error(&self) {
         let mut state = self.state.lock().unwrap();
-        (state.good_handshakes, state.cut_handshakes) = (1, 1);
+        (state.good_handshakes, state.cut_handshakes) = (1, usize::MAX);
     }
 
     /// How often each statement was applied.

@@ -9,6 +9,7 @@ mod common;
 mod attempts;
 mod batches;
 mod connections;
+mod deadlines;
 mod deployment;
 mod exactly_once;
 mod log;

@@ -39,12 +39,19 @@ async fn a_label_of_the_server_does_not_make_them_retryable() {
     .await;
 }
 
+/// It is for overload that it might be, and nothing was sent.
 #[tokio::test]
-async fn a_check_out_that_fails_is_not_tried_again_either() {
+async fn a_check_out_that_fails_is_tried_again_unless_the_options_forbid_it() {
     with_each(other_writes(), |write| async move {
         let deployment = Deployment::primary().await;
         deployment.cut_handshakes(1);
         let watched = Watched::new(&deployment, "").await;
+        watched.run(&write).await.expect(write.name);
+        assert_eq!(watched.numbers(write.command), [None], "{}", write.name);
+
+        let deployment = Deployment::primary().await;
+        deployment.cut_handshakes(1);
+        let watched = Watched::new(&deployment, "retryWrites=false").await;
         let error = watched.run(&write).await.expect_err(write.name);
         assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
         let labelled = error.contains_label(RETRYABLE_WRITE_ERROR);

@@ -78,11 +78,12 @@ async fn the_first_error_is_raised_if_no_connection_is_to_be_had_for_the_retry()
     let watched = Watched::new(&deployment, "").await;
     watched.ping().await;
     deployment.suffer(&[Fault::LostReply]);
-    deployment.cut_handshake_after_network_error();
+    deployment.cut_handshakes_after_network_error();
     let error = watched.run(&write("insert_one")).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
-    let [sent, unsent] = error.attempts() else { panic!("{error:?}") };
-    assert!(sent.request_id.is_some() && unsent.request_id.is_none(), "{error:?}");
+    let [sent, unsent @ ..] = error.attempts() else { panic!("{error:?}") };
+    assert!(sent.request_id.is_some(), "{error:?}");
+    assert!(unsent.len() == 5 && unsent.iter().all(|it| it.request_id.is_none()), "{error:?}");
 }
 
 #[tokio::test]

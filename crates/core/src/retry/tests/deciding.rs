@@ -2,18 +2,6 @@
 
 use super::*;
 
-const BOTH: RetrySettings = RetrySettings { retry_writes: true, retry_reads: true };
-const NEITHER: RetrySettings = RetrySettings { retry_writes: false, retry_reads: false };
-
-const KINDS: [Kind; 6] = [
-    Kind::Read,
-    Kind::RecognisableWrite,
-    Kind::Write,
-    Kind::Generic,
-    Kind::GetMore,
-    Kind::EndTransaction,
-];
-
 fn transaction_id(settings: RetrySettings, operation: Operation, at: ServerFacts) -> TransactionId {
     start(settings, operation, at).begin_sending(Instant::now()).unwrap()
 }
@@ -24,7 +12,7 @@ fn each_kind_is_retried_as_its_row_says() {
         let expected = match kind {
             // Row 1, row 2, row 3.
             Kind::Read | Kind::RecognisableWrite | Kind::EndTransaction => true,
-            // Row 4; pitfall 30: getMore is never sent again after a network error.
+            // Rows 4 to 6; pitfall 30: getMore is never sent again after a network error.
             Kind::Write | Kind::Generic | Kind::GetMore => false,
         };
         for failure in [broken(), timed_out(), pool_cleared()] {
@@ -41,10 +29,12 @@ fn options_switch_off_all_but_the_end_of_a_transaction() {
         let retried = is_retried(NEITHER, operation, primary(), &broken());
         assert_eq!(retried, kind == Kind::EndTransaction, "{kind:?}");
     }
-    let only_reads = RetrySettings { retry_writes: false, retry_reads: true };
+    let only_reads =
+        RetrySettings { retry_writes: false, retry_reads: true, ..RetrySettings::default() };
     assert!(is_retried(only_reads, read(), primary(), &broken()));
     assert!(!is_retried(only_reads, write(), primary(), &broken()));
-    let only_writes = RetrySettings { retry_writes: true, retry_reads: false };
+    let only_writes =
+        RetrySettings { retry_writes: true, retry_reads: false, ..RetrySettings::default() };
     assert!(!is_retried(only_writes, read(), primary(), &broken()));
     assert!(is_retried(only_writes, write(), primary(), &broken()));
 }
@@ -132,7 +122,7 @@ fn every_sending_has_the_same_transaction_id() {
     let mut retry = start(BOTH, operation, primary());
     assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::New);
     for _ in 0..3 {
-        assert_eq!(retry.on_failure(&broken(), now).next, Next::Retry);
+        assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
         retry.server_selected(server("b", ServerType::RsPrimary)).unwrap();
         assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::Same);
     }
@@ -143,12 +133,12 @@ fn every_sending_has_the_same_transaction_id() {
 fn after_a_failed_check_out_the_transaction_id_is_still_to_be_made() {
     let now = Instant::now();
     let mut retry = start(BOTH, write(), primary());
-    assert_eq!(retry.on_failure(&pool_cleared(), now).next, Next::Retry);
+    assert_eq!(retry.on_failure(&pool_cleared(), now, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
     assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::New);
 }
 
-/// Row 2 of the failures, for writes: the label decides, nothing else.
+/// Row 1 of the failures, for writes: the label decides, nothing else.
 #[test]
 fn a_new_servers_label_alone_makes_its_refusal_retryable() {
     for code in [91, 189, 10107, 11600, 1, 11000] {
@@ -192,7 +182,7 @@ fn pool_cleared_and_handshake_errors_are_retried() {
     }
 }
 
-/// Row 2 of the failures, for reads.
+/// Row 1 of the failures, for reads.
 #[test]
 fn reads_are_retried_by_code() {
     for code in [6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436] {
@@ -219,9 +209,9 @@ fn without_a_deadline_there_is_one_retry() {
         for failure in [broken(), pool_cleared()] {
             let now = Instant::now();
             let mut retry = start(BOTH, operation, primary());
-            assert_eq!(retry.on_failure(&failure, now).next, Next::Retry);
+            assert_eq!(retry.on_failure(&failure, now, unjittered).next, AT_ONCE);
             retry.server_selected(primary()).unwrap();
-            assert!(matches!(retry.on_failure(&failure, now).next, Next::GiveUp(_)));
+            assert!(matches!(retry.on_failure(&failure, now, unjittered).next, Next::GiveUp(_)));
             assert_eq!(retry.failed_attempts(), 2);
         }
     }
@@ -234,11 +224,11 @@ fn with_a_deadline_it_is_tried_until_that_passes() {
     let operation = Operation { deadline: Some(now + MINUTE), ..read() };
     let mut retry = start(BOTH, operation, primary());
     for second in 0..60 {
-        let verdict = retry.on_failure(&broken(), now + Duration::from_secs(second));
-        assert_eq!(verdict.next, Next::Retry);
+        let verdict = retry.on_failure(&broken(), now + Duration::from_secs(second), unjittered);
+        assert_eq!(verdict.next, AT_ONCE);
         retry.server_selected(primary()).unwrap();
     }
-    assert!(matches!(retry.on_failure(&broken(), now + MINUTE).next, Next::GiveUp(_)));
+    assert!(matches!(retry.on_failure(&broken(), now + MINUTE, unjittered).next, Next::GiveUp(_)));
 }
 
 /// Row 5; pitfall 9.
@@ -253,16 +243,19 @@ fn a_write_is_not_sent_again_once_the_server_may_have_forgotten_the_session() {
     let last_moment = now + 29 * MINUTE - Duration::from_nanos(1);
 
     let mut retry = sent();
-    assert!(matches!(retry.on_failure(&broken(), now + 29 * MINUTE).next, Next::GiveUp(_)));
+    assert!(matches!(
+        retry.on_failure(&broken(), now + 29 * MINUTE, unjittered).next,
+        Next::GiveUp(_)
+    ));
 
     let mut retry = sent();
-    assert_eq!(retry.on_failure(&broken(), last_moment).next, Next::Retry);
+    assert_eq!(retry.on_failure(&broken(), last_moment, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
     assert_eq!(retry.begin_sending(last_moment).unwrap(), TransactionId::Same);
 
     // Selecting and connecting took too long.
     let mut retry = sent();
-    assert_eq!(retry.on_failure(&broken(), now).next, Next::Retry);
+    assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
     let end = retry.begin_sending(now + 29 * MINUTE).unwrap_err();
     assert_eq!(end.raise, Raise::Attempt(0));
@@ -279,7 +272,7 @@ fn a_server_with_a_shorter_memory_shortens_the_time_for_a_retry() {
     };
     let mut retry = start(BOTH, write(), primary());
     let _ = retry.begin_sending(now).unwrap();
-    assert_eq!(retry.on_failure(&broken(), now + MINUTE).next, Next::Retry);
+    assert_eq!(retry.on_failure(&broken(), now + MINUTE, unjittered).next, AT_ONCE);
     retry.server_selected(forgetful).unwrap();
     assert!(retry.begin_sending(now + MINUTE).is_err());
 }
@@ -289,32 +282,38 @@ fn what_was_never_sent_and_what_only_reads_can_wait() {
     let now = Instant::now();
     let late = now + 60 * MINUTE;
     let mut retry = start(BOTH, write(), primary());
-    assert_eq!(retry.on_failure(&pool_cleared(), late).next, Next::Retry);
+    assert_eq!(retry.on_failure(&pool_cleared(), late, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
     assert_eq!(retry.begin_sending(late + late.duration_since(now)).unwrap(), TransactionId::New);
 
     let mut retry = start(BOTH, read(), primary());
     let _ = retry.begin_sending(now).unwrap();
-    assert_eq!(retry.on_failure(&broken(), late).next, Next::Retry);
+    assert_eq!(retry.on_failure(&broken(), late, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
     assert_eq!(retry.begin_sending(late).unwrap(), TransactionId::None);
 }
 
-/// Row 6: a router is avoided after any failure, another server only if it sheds load.
+/// Row 8: a router is avoided after any failure, another server only if it sheds load.
 #[test]
 fn the_failed_server_is_avoided_where_another_can_serve() {
     let overloaded = labelled(broken(), &["SystemOverloadedError"]);
+    let retargeting = |on| RetrySettings { overload_retargeting: on, ..BOTH };
     let cases = [
-        (router(), broken(), vec![address("r")]),
-        (router(), pool_cleared(), vec![address("r")]),
-        (primary(), broken(), vec![]),
-        (primary(), overloaded, vec![address("a")]),
+        (None, router(), broken(), vec![address("r")]),
+        (None, router(), pool_cleared(), vec![address("r")]),
+        (None, primary(), broken(), vec![]),
+        (None, primary(), overloaded, vec![address("a")]),
+        (Some(true), primary(), overloaded, vec![address("a")]),
+        (Some(true), primary(), broken(), vec![]),
+        (Some(false), primary(), overloaded, vec![]),
+        (Some(false), router(), overloaded, vec![address("r")]),
     ];
-    for (server, failure, expected) in cases {
+    for (on, server, failure, expected) in cases {
         for operation in [read(), write()] {
-            let mut retry = start(BOTH, operation, server.clone());
-            assert_eq!(retry.on_failure(&failure, Instant::now()).next, Next::Retry);
-            assert_eq!(retry.deprioritised(), expected, "{failure:?}");
+            let mut retry = start(retargeting(on), operation, server.clone());
+            let verdict = retry.on_failure(&failure, Instant::now(), unjittered);
+            assert!(matches!(verdict.next, Next::Retry { .. }));
+            assert_eq!(retry.deprioritised(), expected, "{on:?} {failure:?}");
         }
     }
 }
@@ -323,10 +322,10 @@ fn the_failed_server_is_avoided_where_another_can_serve() {
 fn every_failed_router_is_avoided_and_named_once() {
     let now = Instant::now();
     let operation = Operation { deadline: Some(now + MINUTE), ..write() };
-    let mut retry = Retry::new(BOTH, operation);
+    let mut retry = Retry::new(BOTH, operation, &Arc::default());
     for host in ["r", "q", "r"] {
         retry.server_selected(server(host, ServerType::Mongos)).unwrap();
-        assert_eq!(retry.on_failure(&broken(), now).next, Next::Retry);
+        assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
     }
     assert_eq!(retry.deprioritised(), [address("r"), address("q")]);
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-const ON: RetrySettings = RetrySettings { retry_writes: true, retry_reads: true };
-const OFF: RetrySettings = RetrySettings { retry_writes: false, retry_reads: true };
+const ON: RetrySettings = BOTH;
+const OFF: RetrySettings = RetrySettings { retry_writes: false, ..BOTH };
 const CODES: [i32; 12] = [6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 
 fn adds(server: &ServerFacts, failure: &Failure<'_>) -> bool {

@@ -3,13 +3,14 @@
 use super::{Outcome::*, *};
 
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
+const OVERLOAD: &[&str] = &["SystemOverloadedError", "RetryableError"];
 const NO_WRITES: &[&str] = &["RetryableWriteError", "NoWritesPerformed"];
 
 /// The outcome of a single attempt.
 fn once(operation: Operation, at: &ServerFacts, failure: Failure<'_>) -> Outcome {
     let mut retry = start(RetrySettings::default(), operation, at.clone());
     let _ = retry.begin_sending(Instant::now()).unwrap();
-    let _ = retry.on_failure(&failure, Instant::now());
+    let _ = retry.on_failure(&failure, Instant::now(), unjittered);
     retry.outcome()
 }
 
@@ -87,9 +88,31 @@ fn row_5_the_server_knows_that_it_wrote_nothing() {
     }
 }
 
+/// Whatever the code and whatever the command: nothing was done, of this attempt.
+#[test]
+fn row_6_what_may_be_sent_again_whatever_it_is_was_not_carried_out() {
+    let commit = Operation { in_transaction: true, ..Operation::new(Kind::EndTransaction) };
+    for operation in [write(), batch(), many(), Operation::new(Kind::Generic), commit] {
+        for server in [primary(), router(), standalone()] {
+            for code in [462, 91, 10107, 0, 50] {
+                let shed = labelled(refused(code), OVERLOAD);
+                assert_eq!(once(operation, &server, shed), NotApplied, "{code}");
+            }
+        }
+    }
+    // It says nothing of an earlier attempt, and is not believed of a reply that tells of writes.
+    let shed = labelled(refused(462), OVERLOAD);
+    assert_eq!(outcome(&[broken(), shed, shed]), MaybeApplied);
+    assert_eq!(run(commit, &primary(), &[broken(), shed, shed]).outcome, MaybeApplied);
+    let told = once(many(), &primary(), labelled(write_concern(91), OVERLOAD));
+    assert_eq!(told, AppliedNotDurable);
+    let told = once(many(), &primary(), labelled(write_errors(&[462], false), OVERLOAD));
+    assert_eq!(told, MaybeApplied);
+}
+
 /// pitfall 11.
 #[test]
-fn row_6_a_write_concern_error_does_not_undo_the_write() {
+fn row_7_a_write_concern_error_does_not_undo_the_write() {
     for operation in [write(), batch(), many()] {
         for server in [primary(), router(), old(primary())] {
             for code in [64, 91, 100, 189, 11600] {
@@ -101,7 +124,7 @@ fn row_6_a_write_concern_error_does_not_undo_the_write() {
 }
 
 #[test]
-fn row_7_and_8_a_commit_is_known_to_have_failed_only_if_its_transaction_is_known_to_be_aborted() {
+fn row_8_and_9_a_commit_is_known_to_have_failed_only_if_its_transaction_is_known_to_be_aborted() {
     let commit = Operation { in_transaction: true, ..Operation::new(Kind::EndTransaction) };
     let aborted = labelled(refused(251), &["TransientTransactionError"]);
     assert_eq!(once(commit, &primary(), aborted), NotApplied);
@@ -114,7 +137,7 @@ fn row_7_and_8_a_commit_is_known_to_have_failed_only_if_its_transaction_is_known
 }
 
 #[test]
-fn row_9_a_refused_document_is_not_applied() {
+fn row_10_a_refused_document_is_not_applied() {
     for code in [121, 11000, 11001, 12582] {
         for server in [primary(), router()] {
             assert_eq!(once(write(), &server, refused(code)), NotApplied, "{code}");
@@ -125,7 +148,7 @@ fn row_9_a_refused_document_is_not_applied() {
 }
 
 #[test]
-fn row_10_what_is_refused_before_execution_is_not_applied() {
+fn row_11_what_is_refused_before_execution_is_not_applied() {
     for operation in [write(), batch(), many(), Operation::new(Kind::Generic)] {
         for server in [primary(), router()] {
             for code in [9, 13, 59, 72, 73, 322, 323, 462, 40415] {
@@ -136,7 +159,7 @@ fn row_10_what_is_refused_before_execution_is_not_applied() {
 }
 
 #[test]
-fn row_11_what_touches_many_documents_may_be_refused_halfway() {
+fn row_12_what_touches_many_documents_may_be_refused_halfway() {
     for operation in [batch(), many(), Operation::new(Kind::Generic)] {
         for code in [10107, 112, 50, 11000, 12345] {
             assert_eq!(once(operation, &primary(), refused(code)), MaybeApplied, "{code}");
@@ -147,7 +170,7 @@ fn row_11_what_touches_many_documents_may_be_refused_halfway() {
 }
 
 #[test]
-fn row_12_a_router_may_have_sent_it_twice_itself() {
+fn row_13_a_router_may_have_sent_it_twice_itself() {
     for code in [10107, 6, 133, 12345] {
         assert_eq!(once(write(), &router(), refused(code)), MaybeApplied, "{code}");
         assert_eq!(once(write(), &router(), write_errors(&[code], false)), MaybeApplied, "{code}");
@@ -156,7 +179,7 @@ fn row_12_a_router_may_have_sent_it_twice_itself() {
 
 /// pitfall 10 for 217 and 225.
 #[test]
-fn row_13_an_interruption_may_have_come_after_the_write() {
+fn row_14_an_interruption_may_have_come_after_the_write() {
     for code in
         [0, 1, 6, 7, 8, 50, 64, 89, 91, 189, 202, 217, 225, 262, 9001, 11600, 11601, 11602, 13436]
     {
@@ -168,7 +191,7 @@ fn row_13_an_interruption_may_have_come_after_the_write() {
 }
 
 #[test]
-fn row_14_one_document_is_written_wholly_or_not_at_all() {
+fn row_15_one_document_is_written_wholly_or_not_at_all() {
     for code in [2, 10107, 13435, 112, 20, 12345] {
         assert_eq!(once(write(), &primary(), refused(code)), NotApplied, "{code}");
         assert_eq!(once(write(), &primary(), write_errors(&[code], false)), NotApplied, "{code}");

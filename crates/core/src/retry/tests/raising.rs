@@ -9,7 +9,7 @@ const NO_WRITES: &[&str] = &["RetryableWriteError", "NoWritesPerformed"];
 #[test]
 fn a_first_selection_that_fails_is_raised_itself() {
     for operation in [read(), write()] {
-        let end = Retry::new(RetrySettings::default(), operation).no_server();
+        let end = Retry::new(RetrySettings::default(), operation, &Arc::default()).no_server();
         assert_eq!(end.raise, Raise::Selection);
         assert_eq!(end.outcome, Outcome::NotSent);
     }
@@ -47,14 +47,14 @@ fn a_retrys_server_that_is_too_old_is_not_asked_and_the_earlier_error_raised() {
     for operation in [write(), Operation::new(Kind::EndTransaction)] {
         for unfit in [standalone(), ServerFacts { max_wire_version: 5, ..primary() }] {
             let mut retry = start(RetrySettings::default(), operation, primary());
-            assert_eq!(retry.on_failure(&broken(), Instant::now()).next, Next::Retry);
+            assert_eq!(retry.on_failure(&broken(), Instant::now(), unjittered).next, AT_ONCE);
             let end = retry.server_selected(unfit).unwrap_err();
             assert_eq!(end.raise, Raise::Attempt(0));
             assert_eq!(end.outcome, Outcome::MaybeApplied);
         }
     }
     let mut retry = start(RetrySettings::default(), read(), primary());
-    assert_eq!(retry.on_failure(&broken(), Instant::now()).next, Next::Retry);
+    assert_eq!(retry.on_failure(&broken(), Instant::now(), unjittered).next, AT_ONCE);
     retry.server_selected(standalone()).unwrap();
 }
 

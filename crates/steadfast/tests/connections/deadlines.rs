@@ -1,0 +1,337 @@
+//! A call with a time limit ends by its deadline, whatever it is at, and says what it was at. That
+//! costs no connection.
+
+use steadfast::{
+    Collection,
+    error::{Outcome, TimeSpent},
+    options::{CollectionOptions, CursorType, DatabaseOptions, TimeoutMode},
+};
+
+use super::*;
+
+const SOON: Duration = Duration::from_millis(150);
+/// Longer than any test takes.
+const LATER: Duration = Duration::from_secs(600);
+
+#[track_caller]
+fn spent(error: &Error) -> TimeSpent {
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(!error.is_network_error() && !error.is_network_timeout(), "{error:?}");
+    match &*error.kind {
+        ErrorKind::Timeout(timeout) => timeout.spent,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_bulk(part: Duration, what: &str, error: &Error) {
+    assert!(part >= SOON / 2, "not {what}: {error}");
+    assert_says(error, &[what, "timed out after 150ms (timeoutMS)"]);
+    let source = std::error::Error::source(error).expect("what it was at");
+    assert_says(error, &[&source.to_string()]);
+}
+
+fn is_checked_in(event: &CmapEvent) -> bool {
+    matches!(event, CmapEvent::ConnectionCheckedIn(_))
+}
+
+#[tokio::test]
+async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
+    let (server, gate) = slow_server(Role::Standalone).await;
+    let (client, pool) = client_with_cmap(&server.uri("timeoutMS=150")).await;
+    let began = Instant::now();
+    let error = run(&client, "slow").await.expect_err("nobody opens the gate");
+    assert!(began.elapsed() >= SOON);
+    assert_bulk(spent(&error).waiting, "waiting for the server", &error);
+    assert_eq!(error.outcome(), Outcome::MaybeApplied);
+    assert_eq!(error.attempts().len(), 1);
+    assert_eq!(error.server_address().unwrap().to_string(), server.address());
+
+    assert!(!pool.seen().iter().any(is_checked_in), "its reply is still to come");
+    gate.open();
+    pool.wait_for(1, is_checked_in).await;
+    run(&client, "ping").await.unwrap();
+    let log = server.log();
+    assert_eq!(log.connections_of("ping"), log.connections_of("slow"));
+    assert!(!pool.seen().iter().any(|event| matches!(event, CmapEvent::PoolCleared(_))));
+}
+
+#[tokio::test]
+async fn looking_for_a_server_ends_in_time() {
+    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let client = Client::with_uri_str(server.uri("timeoutMS=150")).await.unwrap();
+    let error = run(&client, "ping").await.expect_err("no hello is answered");
+    assert_bulk(spent(&error).selecting, "looking for a server", &error);
+    assert_says(&error, &["has not answered yet", &server.address()]);
+    assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
+}
+
+#[tokio::test]
+async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
+            request.is_handshake_for_operations().then_some(reply)
+        }
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let database = client.database("db");
+    let error = bounded(database.run_command(doc! { "ping": 1 }).timeout(SOON)).await.unwrap_err();
+    assert_bulk(spent(&error).connecting, "opening a connection", &error);
+    assert_eq!(error.outcome(), Outcome::NotSent);
+    gate.open();
+    run(&client, "ping").await.unwrap();
+    assert_eq!(server.log().opened, 2, "the monitor's and the one that was opened");
+}
+
+#[tokio::test]
+async fn waiting_for_a_free_connection_ends_in_time() {
+    let (server, gate) = slow_server(Role::Standalone).await;
+    let client = Client::with_uri_str(server.uri("maxPoolSize=1&timeoutMS=150")).await.unwrap();
+    let database = client.database("db");
+    let busy =
+        tokio::spawn(async move { database.run_command(doc! { "slow": 1 }).timeout(LATER).await });
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    let error = run(&client, "ping").await.expect_err("the only connection is in use");
+    assert_bulk(spent(&error).checking_out, "waiting for a free connection", &error);
+    assert_says(&error, &["of 1 connections 1 are in use"]);
+    assert_eq!(error.outcome(), Outcome::NotSent);
+    gate.open();
+    bounded(busy).await.unwrap().unwrap();
+}
+
+/// What the server was told of its time in the latest command of this name.
+fn told(server: &Server, name: &str) -> Option<i64> {
+    server.log().named(name).last().unwrap().body.get_i64("maxTimeMS").ok()
+}
+
+#[tokio::test]
+async fn the_nearest_limit_counts_and_the_server_is_told_of_it() {
+    let server = Server::plain(Role::Standalone).await;
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let client = Client::with_uri_str(server.uri("timeoutMS=240000")).await.unwrap();
+    assert_eq!(client.timeout(), Some(minutes(4)));
+    let database = client.database("db");
+    let shorter = DatabaseOptions::builder().timeout(minutes(3)).build();
+    let shorter = client.database_with_options("db", shorter);
+    let books: Collection<Document> = shorter.collection("books");
+    let shortest = CollectionOptions::builder().timeout(minutes(2)).build();
+    let shortest: Collection<Document> = shorter.collection_with_options("books", shortest);
+    assert_eq!((books.timeout(), shortest.timeout()), (Some(minutes(3)), Some(minutes(2))));
+
+    let within = |limit: u64| {
+        let told = told(&server, "drop").expect("a time limit");
+        let limit = i64::try_from(60_000 * limit).unwrap();
+        assert!(told <= limit && told > limit - 60_000, "{told} of {limit}");
+    };
+    database.collection::<Document>("books").drop().await.unwrap();
+    within(4);
+    books.drop().await.unwrap();
+    within(3);
+    shortest.drop().await.unwrap();
+    within(2);
+    shortest.drop().timeout(minutes(1)).await.unwrap();
+    within(1);
+    shortest.drop().timeout(Duration::ZERO).await.unwrap();
+    assert_eq!(told(&server, "drop"), None, "zero is without end");
+}
+
+#[tokio::test]
+async fn without_a_limit_the_server_is_told_of_none() {
+    let server = Server::plain(Role::Standalone).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    run(&client, "ping").await.unwrap();
+    assert_eq!(told(&server, "ping"), None);
+}
+
+#[tokio::test]
+async fn the_other_limits_do_not_count_beside_a_deadline() {
+    let server = Server::start(Role::Standalone, |request| {
+        let slowly = vec![Step::Pause(SOON), Step::Reply(doc! { "ok": 1, "n": 1 })];
+        (request.name == "insert").then_some(slowly)
+    })
+    .await;
+    let options = "socketTimeoutMS=20&waitQueueTimeoutMS=20&maxPoolSize=1&wTimeoutMS=20";
+    let client = Client::with_uri_str(server.uri(options)).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    for timeout in [LATER, Duration::ZERO] {
+        let insert = || books.insert_one(doc! { "_id": 1 }).timeout(timeout);
+        let (first, second) = bounded(async { tokio::join!(insert(), insert()) }).await;
+        first.and(second).unwrap();
+        let log = server.log();
+        let sent = &log.named("insert").last().unwrap().body;
+        assert!(sent.get_document("writeConcern").is_err(), "{sent}");
+    }
+    let error = books.insert_one(doc! { "_id": 1 }).await.expect_err("socketTimeoutMS counts");
+    assert!(error.is_network_timeout() && !error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_ran_out_of_its_time_is_a_timeout_of_the_call() {
+    let refused =
+        doc! { "ok": 0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too slow" };
+    let reply = refused.clone();
+    let server = Server::start(Role::Standalone, move |request| {
+        let failed = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 50, "errmsg": "too slow" }] };
+        let late = doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 50, "errmsg": "too slow" } };
+        match request.name.as_str() {
+            "ping" => Some(vec![Step::Reply(reply.clone())]),
+            "insert" => Some(vec![Step::Reply(failed)]),
+            "delete" => Some(vec![Step::Reply(late)]),
+            _ => None,
+        }
+    })
+    .await;
+    let limited = Client::with_uri_str(server.uri("timeoutMS=60000")).await.unwrap();
+    let unlimited = Client::with_uri_str(server.uri("")).await.unwrap();
+    for (client, is_timeout) in [(limited, true), (unlimited, false)] {
+        let books = client.database("db").collection::<Document>("books");
+        let errors = [
+            run(&client, "ping").await.unwrap_err(),
+            books.insert_one(doc! {}).await.unwrap_err(),
+            books.delete_one(doc! {}).await.unwrap_err(),
+        ];
+        for error in &errors {
+            assert_eq!(error.is_timeout(), is_timeout, "{error:?}");
+            assert_says(error, &["too slow"]);
+        }
+        let outcomes = errors.map(|error| error.outcome());
+        let expected = [Outcome::MaybeApplied, Outcome::MaybeApplied, Outcome::AppliedNotDurable];
+        assert_eq!(outcomes, expected);
+    }
+}
+
+#[tokio::test]
+async fn all_batches_of_a_write_share_one_deadline() {
+    let (server, _gate) = {
+        let gate = Gate::closed();
+        let second = gate.clone();
+        let server = Server::start(Role::Standalone, move |request| {
+            if request.is_hello() {
+                return Some(vec![Step::Reply(hello_with(doc! { "maxWriteBatchSize": 2 }))]);
+            }
+            let third = request.body.get_array("documents").is_ok_and(|documents| {
+                documents.iter().any(|document| document.as_document() == Some(&doc! { "_id": 5 }))
+            });
+            let answered = vec![Step::Reply(doc! { "ok": 1, "n": 2 })];
+            Some(if third { vec![Step::Wait(second.clone())] } else { answered })
+        })
+        .await;
+        (server, gate)
+    };
+    let client = Client::with_uri_str(server.uri("timeoutMS=300")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let documents = (1..=6).map(|id| doc! { "_id": id });
+    let error = bounded(books.insert_many(documents)).await.expect_err("the third is not answered");
+    assert!(error.is_timeout(), "{error:?}");
+    let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
+    assert_eq!(partly.inserted_ids.len(), 4, "what was answered is told");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied);
+    let left: Vec<_> = server
+        .log()
+        .named("insert")
+        .iter()
+        .map(|insert| insert.body.get_i64("maxTimeMS").unwrap())
+        .collect();
+    assert_eq!(left.len(), 3);
+    assert!(left.is_sorted_by(|earlier, later| earlier >= later), "{left:?}");
+}
+
+/// A server with a cursor of three documents for `find`, and of one for each of the first `more`
+/// calls of `getMore`; then it does not answer.
+async fn server_with_cursor(more: usize) -> Server {
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    Server::start(Role::Standalone, move |request| {
+        let batch = |name: &str, documents: Vec<Document>| {
+            let cursor = doc! { "id": 7_i64, "ns": "db.books", name: documents };
+            Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })])
+        };
+        match request.name.as_str() {
+            "find" => batch("firstBatch", vec![doc! { "_id": 1 }, doc! { "_id": 2 }]),
+            "getMore" if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) >= more => {
+                Some(Vec::new())
+            }
+            "getMore" => batch("nextBatch", vec![doc! { "_id": 3 }]),
+            _ => None,
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_cursor_gives_what_it_has_after_its_time_is_over_and_then_is_given_up() {
+    let server = server_with_cursor(0).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let mut cursor = bounded(books.find(doc! {}).timeout(SOON)).await.unwrap();
+    assert!(told(&server, "find").is_some());
+    tokio::time::sleep(SOON).await;
+    assert!(bounded(cursor.advance()).await.unwrap());
+    assert!(bounded(cursor.advance()).await.unwrap());
+    let error = bounded(cursor.advance()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    // The server is told to forget it, in time of its own.
+    server.wait_for(|log| !log.named("killCursors").is_empty()).await;
+    assert!(told(&server, "killCursors").is_some());
+    assert!(server.log().named("getMore").is_empty(), "there was no time for it");
+}
+
+#[tokio::test]
+async fn each_step_of_a_cursor_may_have_as_much_time_as_its_call() {
+    let server = server_with_cursor(2).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
+    let mut cursor = bounded(find).await.unwrap();
+    assert_eq!(told(&server, "find"), None, "the server would take it for the life of the cursor");
+    tokio::time::sleep(SOON).await;
+    for _ in 0..4 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    assert_eq!(told(&server, "getMore"), None);
+    let began = Instant::now();
+    let error = bounded(cursor.advance()).await.unwrap_err();
+    assert!(began.elapsed() >= SOON);
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_the_server() {
+    let server = server_with_cursor(1).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let find = books
+        .find(doc! {})
+        .cursor_type(CursorType::TailableAwait)
+        .max_await_time(Duration::from_millis(20))
+        .timeout(SOON);
+    let mut cursor = bounded(find).await.unwrap();
+    for _ in 0..3 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    assert_eq!(told(&server, "getMore"), Some(20));
+    let error = bounded(cursor.advance()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn monitors_have_no_deadline() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
+            (request.is_hello() && request.connection == 1).then_some(reply)
+        }
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("timeoutMS=50")).await.unwrap();
+    let error = run(&client, "ping").await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(server.log().opened, 1, "the monitor still waits for its first reply");
+    gate.open();
+    bounded(client.database("db").run_command(doc! { "ping": 1 }).timeout(LATER)).await.unwrap();
+}
