@@ -1,6 +1,9 @@
 //! One test from its beginning to its end: "Executing a Test" in the specification.
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use bson::{Document, doc};
 
@@ -75,6 +78,7 @@ fn meets_overload(test: &Test) -> bool {
 
 async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     let played = operate(run, file, test).await;
+    await_kills(run, test).await;
     for entity in run.entities.clients() {
         entity.journal.close();
     }
@@ -90,6 +94,18 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
         entity.client.shutdown().immediate(true).await;
     }
     judged
+}
+
+/// A cursor that failed or was let go of is killed in the background. A test that expects to see it
+/// would close its eyes too early.
+async fn await_kills(run: &Run, test: &Test) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    for expected in test.expect_events.as_deref().unwrap_or_default() {
+        let kills = expected.events.iter().filter(|event| event.is_start_of("killCursors")).count();
+        if let (1.., Ok(entity)) = (kills, run.entities.client(&expected.client)) {
+            entity.journal.wait(PATIENCE, |journal| journal.killed_cursors() >= kills).await;
+        }
+    }
 }
 
 async fn operate(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {

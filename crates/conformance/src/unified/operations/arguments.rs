@@ -51,6 +51,11 @@ impl Arguments {
         self.given.remove(key).map(|value| read(key, value)).transpose()
     }
 
+    /// Whether an argument is there, not taken yet.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.given.contains_key(key)
+    }
+
     /// Takes the argument as it is.
     pub(super) fn bson(&mut self, key: &str) -> Option<Bson> {
         self.given.remove(key)

@@ -126,8 +126,10 @@ async fn create_command_cursor(database: &Database, mut arguments: Arguments) ->
 
 /// The command, its name first as a server wants it.
 fn command(arguments: &mut Arguments) -> Result<Document, Failure> {
-    let name: String = arguments.required("commandName")?;
     let mut given: Document = arguments.required("command")?;
+    let name: Option<String> = arguments.optional("commandName")?;
+    let first = || given.keys().next().cloned();
+    let name = name.or_else(first).ok_or("an empty document is no command")?;
     let value = given.remove(&name).ok_or("the command lacks its name")?;
     let mut command = Document::from_iter([(name, value)]);
     command.extend(given);
