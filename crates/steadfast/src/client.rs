@@ -100,6 +100,11 @@ impl Client {
     /// A client with these options. To be called within a tokio runtime, which then runs the
     /// client's background work.
     pub fn with_options(options: ClientOptions) -> Result<Self> {
+        Self::with_jitter(options, random_unit)
+    }
+
+    /// The same, with a die of the caller's own.
+    pub(crate) fn with_jitter(options: ClientOptions, jitter: fn() -> f64) -> Result<Self> {
         let topology = open::topology(&options)?;
         let inner = Inner {
             topology,
@@ -108,7 +113,7 @@ impl Client {
             sessions: Arc::default(),
             retry_budget: Arc::default(),
             counters: Counters::default(),
-            jitter: random_unit,
+            jitter,
         };
         Ok(Self { inner: Arc::new(inner) })
     }

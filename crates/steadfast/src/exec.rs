@@ -8,6 +8,8 @@ mod attempts;
 mod conclusion;
 mod context;
 mod execution;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::sync::{

@@ -40,6 +40,10 @@
 //! ([`outcome`](error::Error::outcome)) and what was tried
 //! ([`attempts`](error::Error::attempts)).
 
+// So that tests of the inside can use what tests of the outside use.
+#[cfg(test)]
+extern crate self as steadfast;
+
 pub mod action;
 mod auth;
 mod client;

@@ -17,6 +17,7 @@ mod never_again;
 mod older_servers;
 mod operations;
 mod outcomes;
+mod overload;
 mod raised;
 mod reads;
 mod routers;

@@ -1,0 +1,104 @@
+//! The waits between attempts, with the clock in hand and the die loaded.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::time::Duration;
+
+use bson::doc;
+
+use self::common::{Recorder, Role, Server, Step};
+use crate::{
+    Client,
+    event::{command::CommandEvent, retry::RetryEvent},
+    options::ClientOptions,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Keeps the paused clock from going on by itself whenever the runtime has nothing to do but wait
+/// for a socket. It goes on by itself again when this is dropped.
+struct ClockInHand(#[allow(dead_code)] std::sync::mpsc::Sender<()>);
+
+impl ClockInHand {
+    fn take() -> Self {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        // The clock does not go on while there is blocking work.
+        tokio::task::spawn_blocking(move || receiver.recv());
+        tokio::time::pause();
+        Self(sender)
+    }
+
+    /// Moves the clock, and lets all that was waiting for that do what it can without a socket.
+    async fn advance(&self, time: Duration) {
+        tokio::time::advance(time).await;
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A server that sheds all load.
+async fn overloaded_server() -> Server {
+    Server::start(Role::Primary, |request| {
+        let refused = doc! {
+            "ok": 0, "code": 462, "codeName": "IngressRequestRateLimitExceeded",
+            "errmsg": "rate exceeded", "errorLabels": ["SystemOverloadedError", "RetryableError"],
+        };
+        (request.name == "insert").then_some(vec![Step::Reply(refused)])
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
+    let server = overloaded_server().await;
+    let (commands, retries) = (Recorder::new(), Recorder::new());
+    let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
+    options.command_event_handler = Some(commands.handler());
+    options.retry_event_handler = Some(retries.handler());
+    let client = Client::with_jitter(options, || 1.0).unwrap();
+    let started = || {
+        let started = |event: &CommandEvent| matches!(event, CommandEvent::Started(event) if event.command_name == "insert");
+        commands.seen().iter().filter(|event| started(event)).count()
+    };
+
+    let clock = ClockInHand::take();
+    let books = client.database("db").collection::<bson::Document>("books");
+    let insert = tokio::spawn(async move { books.insert_one(doc! {}).await });
+    for (attempt, wait) in (1..).zip([100, 200, 400, 800, 1600].map(|millis| millis * MS)) {
+        retries.wait_for(attempt, |_| true).await;
+        match retries.seen().last() {
+            Some(RetryEvent::Scheduled(event)) => assert_eq!(event.backoff, wait),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(started(), attempt);
+        clock.advance(wait - MS).await;
+        assert_eq!(started(), attempt, "not before the wait of {wait:?} is over");
+        // The runtime's timers count in whole milliseconds of their own.
+        clock.advance(2 * MS).await;
+        assert_eq!(started(), attempt + 1, "when the wait of {wait:?} is over");
+    }
+    let error = insert.await.unwrap().expect_err("the server sheds all load");
+    let waits: Vec<_> = error.attempts().iter().map(|attempt| attempt.backoff).collect();
+    assert_eq!(waits, [0, 100, 200, 400, 800, 1600].map(|millis| millis * MS));
+    assert_eq!(client.metrics().backoff, 3100 * MS);
+}
+
+#[tokio::test]
+async fn a_wait_that_would_cross_the_deadline_is_not_begun_and_costs_no_token() {
+    // pitfall 32
+    let server = overloaded_server().await;
+    let options = ClientOptions::parse(server.uri("")).await.unwrap();
+    let client = Client::with_jitter(options, || 1.0).unwrap();
+    let books = client.database("db").collection::<bson::Document>("books");
+    // The clock stands still, so that nothing but the wait can take too long.
+    let _clock = ClockInHand::take();
+    for timeout in [50, 100] {
+        let insert = books.insert_one(doc! {}).timeout(timeout * MS);
+        let error = insert.await.expect_err("the server sheds all load");
+        assert_eq!((error.code(), error.is_timeout()), (Some(462), false), "{error:?}");
+        assert_eq!(error.attempts().len(), 1, "{error:?}");
+        assert_eq!(client.metrics().retry_tokens, 1000.0);
+    }
+}

@@ -1,0 +1,249 @@
+//! A server that sheds load is given time, and is not made worse.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{Server, Step};
+use steadfast::{
+    ClientMetrics,
+    error::{RETRYABLE_ERROR, SYSTEM_OVERLOADED_ERROR},
+    event::retry::RetryEvent,
+};
+
+use super::*;
+
+/// `IngressRequestRateLimitExceeded`.
+const RATE_LIMIT_EXCEEDED: i32 = 462;
+const OVERLOADED: &[&str] = &["SystemOverloadedError", "RetryableError"];
+const REFUSED: Fault = Fault::Refused(RATE_LIMIT_EXCEEDED, OVERLOADED);
+
+fn everything() -> Vec<Operation> {
+    retryable_writes().into_iter().chain(other_writes()).chain(reads()).collect()
+}
+
+#[tokio::test]
+async fn every_operation_is_tried_again_and_done_once() {
+    with_each(everything(), |operation| async move {
+        let faults = [REFUSED, REFUSED];
+        let (deployment, watched, result) = run_with(&operation, "", &faults).await;
+        result.unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+        let numbers = watched.numbers(operation.command);
+        assert!(numbers.len() >= 3, "{}: {numbers:?}", operation.name);
+        assert!(numbers[..3].iter().all(|number| *number == numbers[0]), "{}", operation.name);
+        let applied = deployment.applied();
+        assert!(applied.values().all(|times| *times == 1), "{}: {applied:?}", operation.name);
+        let metrics = watched.client.metrics();
+        assert_eq!((metrics.overload_errors, metrics.overload_retries), (2, 2));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_stays_overloaded_gets_six_attempts_and_the_error_keeps_its_labels() {
+    with_each(everything(), |operation| async move {
+        let (deployment, watched, result) = run_with(&operation, "", &[REFUSED; 6]).await;
+        let error = result.expect_err(operation.name);
+        assert_eq!(error.code(), Some(RATE_LIMIT_EXCEEDED), "{}: {error:?}", operation.name);
+        assert!(error.contains_label(SYSTEM_OVERLOADED_ERROR), "{}: {error:?}", operation.name);
+        assert!(error.contains_label(RETRYABLE_ERROR), "{}: {error:?}", operation.name);
+        assert_eq!(error.outcome(), Outcome::NotApplied, "{}: {error:?}", operation.name);
+        assert_eq!(watched.started(operation.command).len(), 6, "{}", operation.name);
+        assert_eq!(
+            (error.attempts().len(), deployment.faults_left()),
+            (6, 0),
+            "{}",
+            operation.name
+        );
+        assert!(deployment.applied().is_empty(), "{}", operation.name);
+        for (attempt, limit) in error.attempts().iter().zip([0, 100, 200, 400, 800, 1600]) {
+            assert!(
+                attempt.backoff <= Duration::from_millis(limit),
+                "{}: {attempt:?}",
+                operation.name
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_options_forbid_is_not_tried_again() {
+    // pitfall 31
+    let unless = |options: &'static str, operations: Vec<Operation>| {
+        with_each(operations, move |operation| async move {
+            let (_, watched, result) = run_with(&operation, options, &[REFUSED]).await;
+            result.expect_err(operation.name);
+            assert_eq!(watched.started(operation.command).len(), 1, "{}", operation.name);
+            let metrics = watched.client.metrics();
+            assert_eq!((metrics.overload_errors, metrics.retries), (1, 0), "{}", operation.name);
+        })
+    };
+    unless("retryReads=false", reads()).await;
+    unless("retryWrites=false", retryable_writes()).await;
+    unless("retryWrites=false", other_writes()).await;
+    let own_command = || other_writes().into_iter().filter(|it| it.name == "run_command").collect();
+    unless("retryReads=false", own_command()).await;
+    unless("maxAdaptiveRetries=0", everything()).await;
+}
+
+#[tokio::test]
+async fn the_number_of_retries_is_the_applications_to_choose() {
+    for (options, attempts) in [("maxAdaptiveRetries=2", 3), ("maxAdaptiveRetries=1", 2)] {
+        let (_, watched, result) = run_with(&write("insert_one"), options, &[REFUSED; 9]).await;
+        result.expect_err(options);
+        assert_eq!(watched.started("insert").len(), attempts, "{options}");
+    }
+}
+
+#[tokio::test]
+async fn a_mix_of_errors_escapes_no_limit() {
+    // pitfall 33
+    let other = Fault::Refused(HOST_UNREACHABLE, RETRYABLE);
+    for (faults, attempts) in [
+        // The one ordinary retry is used up.
+        (vec![other, REFUSED, other, REFUSED], 3),
+        (vec![REFUSED, other, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED], 6),
+        (vec![other, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED], 6),
+    ] {
+        let (_, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+        let error = result.expect_err("there are faults left");
+        assert_eq!(watched.started("insert").len(), attempts, "{faults:?}: {error:?}");
+        // Only after the overload errors was there a wait.
+        let waited = error.attempts().iter().map(|attempt| attempt.backoff > Duration::ZERO);
+        let expected: Vec<_> = [false]
+            .into_iter()
+            .chain(faults.iter().map(|it| *it == REFUSED))
+            .take(attempts)
+            .collect();
+        assert_eq!(waited.collect::<Vec<_>>(), expected, "{faults:?}");
+    }
+}
+
+/// A server that sheds all load while the switch is set, and asks for short waits.
+async fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
+    let switch = Arc::clone(switch);
+    Server::start(Role::Primary, move |request| {
+        let refused = doc! {
+            "ok": 0, "code": RATE_LIMIT_EXCEEDED, "errmsg": "rate exceeded",
+            "errorLabels": OVERLOADED.to_vec(), "baseBackoffMS": 1,
+        };
+        let reply = if switch.load(Ordering::SeqCst) {
+            refused
+        } else {
+            doc! { "ok": 1, "n": 1 }
+        };
+        (request.name == "insert").then_some(vec![Step::Reply(reply)])
+    })
+    .await
+}
+
+async fn insert_from_tasks(books: &Books, tasks: usize, each: usize) -> usize {
+    let inserts = (0..tasks).map(|_| {
+        let books = books.clone();
+        tokio::spawn(async move {
+            let mut attempts = 0;
+            for _ in 0..each {
+                if let Err(error) = books.insert_one(doc! {}).await {
+                    attempts += error.attempts().len();
+                }
+            }
+            attempts
+        })
+    });
+    let mut attempts = 0;
+    for insert in inserts.collect::<Vec<_>>() {
+        attempts += insert.await.unwrap();
+    }
+    attempts
+}
+
+#[tokio::test]
+async fn when_the_tokens_are_used_up_each_command_is_tried_once_until_others_succeed() {
+    let overloaded = Arc::new(AtomicBool::new(true));
+    let server = shedding_server(&overloaded).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books: Books = client.database("db").collection("books");
+    let sent = || server.log().named("insert").len();
+
+    // 64 tasks, 5 inserts each, up to 5 retries: more than there are tokens.
+    let attempts = bounded(insert_from_tasks(&books, 64, 5)).await;
+    let metrics = client.metrics();
+    assert_eq!((attempts, sent()), (64 * 5 + 1000, 64 * 5 + 1000), "each token bought a retry");
+    assert_eq!((metrics.retry_tokens, metrics.overload_retries), (0.0, 1000));
+    assert!(metrics.retries_refused > 0, "{metrics:?}");
+
+    let error = books.insert_one(doc! {}).await.unwrap_err();
+    assert_eq!(error.attempts().len(), 1);
+
+    // Ten successes bring one token in.
+    overloaded.store(false, Ordering::SeqCst);
+    for _ in 0..10 {
+        books.insert_one(doc! {}).await.unwrap();
+    }
+    assert_eq!(client.metrics().retry_tokens, 1.0);
+    overloaded.store(true, Ordering::SeqCst);
+    let error = books.insert_one(doc! {}).await.unwrap_err();
+    assert_eq!((error.attempts().len(), client.metrics().retry_tokens), (2, 0.0));
+}
+
+#[tokio::test]
+async fn tokens_come_back_when_futures_are_dropped() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    for round in 0..20 {
+        deployment.suffer(&[REFUSED]);
+        let books = watched.books.clone();
+        let insert = tokio::spawn(async move { books.insert_one(doc! { "_id": 1 }).await });
+        // It was refused, and is waiting or about to; or it is done already, if the wait was short.
+        deployment.server().wait_for(|log| log.named("insert").len() > round).await;
+        insert.abort();
+        let _ = insert.await;
+        while deployment.faults_left() > 0 {
+            let _ = watched.run(&write("insert_one")).await;
+        }
+    }
+    let ClientMetrics { retry_tokens, .. } = watched.client.metrics();
+    assert_eq!(retry_tokens, 1000.0);
+}
+
+#[tokio::test]
+async fn retries_and_refusals_are_told() {
+    let overloaded = Arc::new(AtomicBool::new(true));
+    let server = shedding_server(&overloaded).await;
+    let retries = Recorder::new();
+    let mut options = ClientOptions::parse(server.uri("maxAdaptiveRetries=2")).await.unwrap();
+    options.retry_event_handler = Some(retries.handler());
+    let client = Client::with_options(options).unwrap();
+    let books: Books = client.database("db").collection("books");
+    books.insert_one(doc! {}).await.unwrap_err();
+    let seen = retries.seen();
+    let [RetryEvent::Scheduled(first), RetryEvent::Scheduled(second), RetryEvent::GivenUp(last)] =
+        &seen[..]
+    else {
+        panic!("{seen:?}")
+    };
+    assert_eq!((first.failed_attempts, second.failed_attempts, last.failed_attempts), (1, 2, 3));
+    assert_eq!((first.tokens_left, second.tokens_left, last.tokens_left), (999.0, 998.0, 998.0));
+    assert!(first.overloaded && first.reason.contains("rate exceeded"), "{first:?}");
+    assert_eq!(first.server.as_ref().map(ToString::to_string), Some(server.address()));
+    assert!(!last.refused_by_budget, "{last:?}");
+    assert_eq!((first.operation_id, &*first.command_name), (last.operation_id, "insert"));
+}
+
+#[tokio::test]
+async fn an_overloaded_server_is_avoided() {
+    let address = |event: &CommandStartedEvent| event.connection.address.clone();
+    for _ in 0..5 {
+        let deployment = Deployment::start_all(Role::Mongos, 2).await;
+        let watched = Watched::new(&deployment, "").await;
+        deployment.suffer(&[REFUSED]);
+        watched.run(&write("insert_one")).await.unwrap();
+        let started = watched.started("insert");
+        assert_ne!(address(&started[0]), address(&started[1]));
+    }
+}
