@@ -26,6 +26,7 @@ const fn folder(
 /// One line per suite; a suite's own file chooses among the subfolders.
 const FOLDERS: &[Folder] = &[
     folder("auth", "auth", "auth/tests"),
+    folder("change_streams", "change_streams", "change-streams/tests"),
     folder("client-backpressure", "client-backpressure", "client-backpressure/tests"),
     folder("collection_management", "collection_management", "collection-management/tests"),
     folder("command_logging", "command_logging", "command-logging-and-monitoring/tests/logging"),

@@ -29,6 +29,7 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
+pub mod change_streams;
 pub mod client_backpressure;
 pub mod collection_management;
 pub mod command_logging;
@@ -63,6 +64,7 @@ macro_rules! for_each_suite {
     ($each:ident) => {
         $each! {
             auth,
+            change_streams,
             client_backpressure,
             collection_management,
             command_logging,

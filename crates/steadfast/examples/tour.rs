@@ -1,19 +1,23 @@
-//! A tour of the whole API: every method of `Client`, `Database`, `Collection`, `Cursor`
-//! and `ClientSession` once.
+//! A tour of the whole API: every method of `Client`, `Database`, `Collection`, `Cursor`,
+//! `ChangeStream` and `ClientSession` once.
 //!
 //! `cargo run -p steadfast --example tour -- mongodb://localhost:27017` works in a database called
 //! `steadfast_tour`, which it drops first and last.
+
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use steadfast::{
     Client, Collection, Database, IndexModel, Namespace, SearchIndexModel,
     bson::{Bson, Document, doc, rawdoc},
+    change_stream::event::OperationType,
     error::{ErrorKind, Result},
     options::{
         ClientOptions, CollectionOptions, DatabaseOptions, DeleteManyModel, DeleteOneModel,
-        DriverInfo, IndexOptions, InsertOneModel, ReadConcern, ReadPreference, ReplaceOneModel,
-        ReturnDocument, SelectionCriteria, UpdateManyModel, UpdateOneModel, WriteConcern,
+        DriverInfo, FullDocumentType, IndexOptions, InsertOneModel, ReadConcern, ReadPreference,
+        ReplaceOneModel, ReturnDocument, SelectionCriteria, UpdateManyModel, UpdateOneModel,
+        WriteConcern,
     },
 };
 
@@ -52,6 +56,7 @@ pub async fn tour(uri: &str) -> Result<()> {
     index(&books).await?;
     run_commands(&database).await?;
     use_sessions(&client, &books).await?;
+    watch(&client, &database, &books).await?;
     delete(&books).await?;
     books.drop().await?;
     database.drop().await?;
@@ -268,6 +273,46 @@ async fn use_sessions(client: &Client, books: &Collection<Book>) -> Result<()> {
     books.insert_one(book(20, "Why I Write", 1946)).await?;
     assert_eq!(books.count_documents(doc! {}).session(&mut snapshot).await?, before);
     books.delete_one(doc! { "_id": 20 }).await?;
+    Ok(())
+}
+
+async fn watch(client: &Client, database: &Database, books: &Collection<Book>) -> Result<()> {
+    let mut changes = match books.watch().full_document(FullDocumentType::UpdateLookup).await {
+        Ok(changes) => changes,
+        // A standalone server has no change streams.
+        Err(error) => {
+            assert!(matches!(&*error.kind, ErrorKind::Command(_)), "{error}");
+            assert!(client.watch().await.is_err() && database.watch().await.is_err());
+            return Ok(());
+        }
+    };
+    let mut session = client.start_session().await?;
+    let ours = [doc! { "$match": { "ns.db": database.name() } }];
+    let mut anywhere = client.watch().pipeline(ours).session(&mut session).await?;
+    let short = Duration::from_millis(100);
+    let mut in_database = database.watch().max_await_time(short).await?.with_type::<Document>();
+
+    books.insert_one(book(30, "Down and Out", 1933)).session(&mut session).await?;
+    let event = changes.try_next().await?.expect("it goes on");
+    assert_eq!(event.operation_type, OperationType::Insert);
+    assert_eq!(event.full_document, Some(book(30, "Down and Out", 1933)));
+    assert!(changes.is_alive());
+    let event = anywhere.next(&mut session).await?.expect("it goes on");
+    assert_eq!(event.document_key, Some(doc! { "_id": 30 }));
+    let mut found = None;
+    while in_database.is_alive() && found.is_none() {
+        found = in_database.next_if_any().await?;
+    }
+    assert_eq!(found.expect("it goes on").get_str("operationType")?, "insert");
+
+    // Those that come later begin where the others are.
+    books.delete_one(doc! { "_id": 30 }).await?;
+    let later = books.watch().resume_after(changes.resume_token());
+    let event = later.await?.try_next().await?.expect("it goes on");
+    assert_eq!(event.operation_type, OperationType::Delete);
+    assert!(anywhere.is_alive() && anywhere.resume_token().is_some());
+    let mut anywhere = anywhere.with_type::<Document>();
+    while anywhere.next_if_any(&mut session).await?.is_none() {}
     Ok(())
 }
 

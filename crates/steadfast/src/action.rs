@@ -78,6 +78,7 @@ mod run_command;
 mod search_index;
 mod session;
 mod update;
+mod watch;
 mod write;
 
 pub use crate::client::{Shutdown, WarmConnectionPool};
@@ -105,6 +106,7 @@ pub use self::{
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
     session::{ExplicitSession, ImplicitSession},
     update::Update,
+    watch::Watch,
 };
 
 /// Marks an action that lists things with all that is known of them.

@@ -18,9 +18,12 @@ use bson::RawDocument;
 use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use self::raw::{Advance, RawCursor};
 pub use self::session::{SessionCursor, SessionCursorStream};
-pub(crate) use self::{home::Home, progress::More};
+pub(crate) use self::{
+    home::Home,
+    progress::More,
+    raw::{Advance, Answer, RawCursor, ask, poll_answer},
+};
 use crate::{
     Client,
     command::{Command, Reply},

@@ -34,6 +34,8 @@ pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
 pub const RETRYABLE_ERROR: &str = "RetryableError";
 /// On errors that came before anything was written.
 pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
+/// On errors after which a change stream may be resumed.
+pub const RESUMABLE_CHANGE_STREAM_ERROR: &str = "ResumableChangeStreamError";
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -64,6 +66,7 @@ pub struct Error {
 struct Details {
     labels: BTreeSet<String>,
     server: Option<ServerAddress>,
+    wire_version: Option<i32>,
     response: Option<RawDocumentBuf>,
     source: Option<Error>,
     history: Option<History>,
@@ -151,6 +154,17 @@ impl Error {
 
     pub(crate) fn with_server(mut self, server: &ServerAddress) -> Self {
         self.details_mut().server.get_or_insert_with(|| server.clone());
+        self
+    }
+
+    /// The highest wire version that the server had announced on the connection it refused the
+    /// command on.
+    pub(crate) fn wire_version(&self) -> Option<i32> {
+        self.details.as_ref()?.wire_version
+    }
+
+    pub(crate) fn with_wire_version(mut self, version: i32) -> Self {
+        self.details_mut().wire_version = Some(version);
         self
     }
 
@@ -400,6 +414,9 @@ pub enum ErrorKind {
         /// What was wrong with it.
         message: String,
     },
+    /// An event of a change stream came without the token that the stream could be resumed after.
+    #[error("cannot provide resume functionality when the resume token is missing")]
+    MissingResumeToken,
     /// No suitable server was found in time.
     #[error("no suitable server: {message}")]
     #[non_exhaustive]

@@ -46,6 +46,7 @@ extern crate self as steadfast;
 
 pub mod action;
 mod auth;
+pub mod change_stream;
 mod client;
 mod collection;
 mod command;

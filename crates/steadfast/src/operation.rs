@@ -5,6 +5,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod bulk;
+pub(crate) mod change_stream;
 pub(crate) mod collections;
 pub(crate) mod count;
 pub(crate) mod databases;

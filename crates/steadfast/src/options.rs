@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod bulk_write;
+mod change_stream;
 mod client;
 mod collation;
 mod collection;
@@ -29,6 +30,7 @@ mod search_index;
 pub(crate) mod seconds;
 mod timeout_mode;
 mod update;
+pub(crate) mod words;
 mod write_model;
 
 pub use steadfast_core::{
@@ -46,6 +48,10 @@ pub(crate) use self::declare::options;
 pub use self::{
     aggregate::{AggregateOptions, AggregateOptionsBuilder},
     bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
+    change_stream::{
+        ChangeStreamOptions, ChangeStreamOptionsBuilder, FullDocumentBeforeChangeType,
+        FullDocumentType,
+    },
     client::{
         ClientOptions, ClientOptionsBuilder, DriverInfo, DriverInfoBuilder, ParseClientOptions,
     },

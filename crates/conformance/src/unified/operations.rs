@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bulk_write;
+mod change_streams;
 mod client;
 mod collection;
 mod cursor;
@@ -194,14 +195,12 @@ impl Outcome {
 /// An operation that the format knows and the driver has not, or one that nobody knows.
 fn unknown(of: &str, name: &str) -> Failure {
     let lacking = match name {
-        "createChangeStream" | "watch" => "change streams",
         "clientBulkWrite" => "the client's bulk write",
         "count" => "the deprecated count, which the driver leaves out",
         "mapReduce" => "mapReduce, which the driver leaves out",
         "listDatabaseObjects" | "listCollectionObjects" => {
             "lists of handles, which the driver leaves out"
         }
-        "rename" => "renaming of collections",
         _ => return Stop::failed(format!("unknown operation {name} of a {of}")).into(),
     };
     Stop::needs(lacking).into()

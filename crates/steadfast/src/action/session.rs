@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    Client, ClientSession, Cursor, SessionCursor, command::Command, cursor::More, error::Result,
+    Client, ClientSession, Cursor, SessionCursor,
+    change_stream::{ChangeStream, session::SessionChangeStream},
+    command::Command,
+    cursor::More,
+    error::Result,
     session::Session,
 };
 
@@ -26,12 +30,17 @@ impl<'a> ExplicitSession<'a> {
 pub(super) trait Opens: Sized {
     /// The cursor that an application gets.
     type Cursor<T>;
+    /// The change stream that an application gets.
+    type ChangeStream<T>;
 
     /// The session for the command, if it is not to have its own.
     fn share(&self, client: &Client) -> Result<Option<Arc<Session>>>;
 
     /// The cursor as the application gets it.
     fn keep<T>(self, cursor: Cursor<T>) -> Self::Cursor<T>;
+
+    /// The change stream as the application gets it.
+    fn keep_stream<T>(self, stream: ChangeStream<T>) -> Self::ChangeStream<T>;
 
     /// Runs the command that makes a cursor, for the application.
     async fn open<T>(
@@ -58,6 +67,7 @@ pub(super) trait Opens: Sized {
 
 impl Opens for ImplicitSession {
     type Cursor<T> = Cursor<T>;
+    type ChangeStream<T> = ChangeStream<T>;
 
     fn share(&self, _client: &Client) -> Result<Option<Arc<Session>>> {
         Ok(None)
@@ -66,10 +76,15 @@ impl Opens for ImplicitSession {
     fn keep<T>(self, cursor: Cursor<T>) -> Cursor<T> {
         cursor
     }
+
+    fn keep_stream<T>(self, stream: ChangeStream<T>) -> ChangeStream<T> {
+        stream
+    }
 }
 
 impl Opens for ExplicitSession<'_> {
     type Cursor<T> = SessionCursor<T>;
+    type ChangeStream<T> = SessionChangeStream<T>;
 
     fn share(&self, client: &Client) -> Result<Option<Arc<Session>>> {
         self.0.share(client).map(Some)
@@ -77,5 +92,9 @@ impl Opens for ExplicitSession<'_> {
 
     fn keep<T>(self, cursor: Cursor<T>) -> SessionCursor<T> {
         SessionCursor::new(cursor, self.0)
+    }
+
+    fn keep_stream<T>(self, stream: ChangeStream<T>) -> SessionChangeStream<T> {
+        SessionChangeStream::new(stream, self.0)
     }
 }

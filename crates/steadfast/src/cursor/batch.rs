@@ -22,6 +22,8 @@ pub(super) struct CursorReply {
     pub(super) id: i64,
     pub(super) namespace: Namespace,
     pub(super) batch: Batch,
+    /// Of a change stream: the token of the place that the server has read on to.
+    pub(super) token_after: Option<Bytes>,
 }
 
 impl CursorReply {
@@ -33,13 +35,16 @@ impl CursorReply {
             Some(_) => return Err(unexpected("its cursor is not a document")),
             None => return Err(unexpected("it has no cursor")),
         };
-        let (mut id, mut namespace, mut batch) = (None, None, None);
+        let (mut id, mut namespace, mut batch, mut token_after) = (None, None, None, None);
         for element in cursor.iter_elements() {
             let element = element.map_err(malformed)?;
             match element.key().as_str() {
                 "id" => id = Some(element.value().map_err(malformed)?),
                 "ns" => namespace = Some(element.value().map_err(malformed)?),
                 "firstBatch" | "nextBatch" => batch = Some(element.value().map_err(malformed)?),
+                "postBatchResumeToken" => {
+                    token_after = Some(element.value().map_err(malformed)?);
+                }
                 _ => {}
             }
         }
@@ -55,10 +60,16 @@ impl CursorReply {
         let Some(RawBsonRef::Array(batch)) = batch else {
             return Err(unexpected("its cursor has no batch"));
         };
+        let token_after = match token_after {
+            Some(RawBsonRef::Document(token)) => Some(reply.slice_ref(token.as_bytes())),
+            Some(_) => return Err(unexpected("its resume token is not a document")),
+            None => None,
+        };
         Ok(Self {
             id,
             namespace: namespace.ok_or_else(|| unexpected("its cursor has no namespace"))?,
             batch: Batch::new(reply.slice_ref(batch.as_bytes())),
+            token_after,
         })
     }
 }
@@ -124,7 +135,9 @@ mod tests {
     #[test]
     fn a_reply_is_read_without_copying() {
         let all = reply(vec![doc! { "x": 1 }, doc! {}, doc! { "x": [1, 2, { "y": "z" }] }]);
-        let CursorReply { id, namespace, mut batch } = CursorReply::read(&all).unwrap();
+        let CursorReply { id, namespace, mut batch, token_after } =
+            CursorReply::read(&all).unwrap();
+        assert!(token_after.is_none());
         assert_eq!((id, namespace), (7, Namespace::new("db", "a.b")));
         let within = all.as_ptr() as usize..all.as_ptr() as usize + all.len();
         let mut found = Vec::new();
@@ -154,6 +167,9 @@ mod tests {
             doc! { "cursor": { "ns": "a.b", "firstBatch": [] } },
             doc! { "cursor": { "id": "x", "ns": "a.b", "firstBatch": [] } },
             doc! { "cursor": { "id": 0_i64, "ns": "a.b", "firstBatch": {} } },
+            doc! { "cursor": {
+                "id": 0_i64, "ns": "a.b", "firstBatch": [], "postBatchResumeToken": 1,
+            } },
         ] {
             let error = CursorReply::read(&bytes(&reply)).unwrap_err();
             assert!(matches!(&*error.kind, ErrorKind::InvalidResponse { .. }), "{reply}: {error}");

@@ -34,6 +34,8 @@ pub(super) struct Progress {
     id: i64,
     namespace: Namespace,
     batch: Batch,
+    /// Of a change stream: the token of the place that the server has read on to.
+    token_after: Option<Bytes>,
     /// How many documents may still be given out.
     remaining: Option<u64>,
     more: More,
@@ -42,8 +44,8 @@ pub(super) struct Progress {
 impl Progress {
     /// Begins with the reply of the command that made the cursor.
     pub(super) fn new(reply: &Bytes, more: More) -> Result<Self> {
-        let CursorReply { id, namespace, batch } = CursorReply::read(reply)?;
-        Ok(Self { id, namespace, batch, remaining: more.limit, more })
+        let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
+        Ok(Self { id, namespace, batch, token_after, remaining: more.limit, more })
     }
 
     /// The next document of those that have come.
@@ -65,6 +67,11 @@ impl Progress {
         !self.batch.is_empty()
     }
 
+    /// The resume token that came with the batch.
+    pub(super) fn token_after(&self) -> Option<&Bytes> {
+        self.token_after.as_ref()
+    }
+
     /// Whether the server may have more, and the limit allows for it.
     pub(super) fn wants_more(&self) -> bool {
         self.is_open() && self.remaining != Some(0)
@@ -82,8 +89,9 @@ impl Progress {
 
     /// Takes in the reply to [`get_more`](Self::get_more).
     pub(super) fn accept(&mut self, reply: &Bytes) -> Result<()> {
-        let CursorReply { id, namespace, batch } = CursorReply::read(reply)?;
+        let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
+        self.token_after = token_after;
         Ok(())
     }
 

@@ -31,12 +31,12 @@ use crate::{
 /// How long a `killCursors` may take, and so how long at most a shutdown waits for one.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The answer to a `getMore` that is under way.
-type Answer = oneshot::Receiver<Result<Reply>>;
+/// The answer to a command that is under way in a task of its own.
+pub(crate) type Answer = oneshot::Receiver<Result<Reply>>;
 
 /// A cursor whose documents are bytes.
 #[derive(Debug)]
-pub(super) struct RawCursor {
+pub(crate) struct RawCursor {
     client: Client,
     home: Home,
     /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
@@ -51,11 +51,15 @@ pub(super) struct RawCursor {
     step: Option<Deadline>,
     /// Why there will be no more documents though there may be some.
     failure: Option<Error>,
+    /// Whether the failure is that of a `getMore`, and not of what it brought.
+    refused_more: bool,
+    /// Whether the server is told to forget it also when the connection to it broke.
+    killed_when_lost: bool,
 }
 
 /// What came of moving on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advance {
+pub(crate) enum Advance {
     /// To a document.
     Document,
     /// To none; the server was asked and had none for now.
@@ -66,7 +70,7 @@ pub(super) enum Advance {
 
 impl RawCursor {
     /// A cursor that begins with the reply of the command that made it.
-    pub(super) fn new(client: &Client, reply: Reply, mut more: More) -> Result<Self> {
+    pub(crate) fn new(client: &Client, reply: Reply, mut more: More) -> Result<Self> {
         if more.comment.is_some() && !takes_comments(client, &reply) {
             more.comment = None;
         }
@@ -82,30 +86,60 @@ impl RawCursor {
             deadline: reply.clock.map(|clock| clock.deadline),
             step: None,
             failure: None,
+            refused_more: false,
+            killed_when_lost: false,
         };
         cursor.release_if_exhausted();
         Ok(cursor)
     }
 
+    /// The same cursor, which the server is told to forget also when the connection to it broke,
+    /// because another is going to take its place.
+    pub(crate) fn killed_when_lost(mut self) -> Self {
+        self.killed_when_lost = true;
+        self
+    }
+
     /// The document that the cursor is at.
-    pub(super) fn current(&self) -> Option<&RawDocument> {
+    pub(crate) fn current(&self) -> Option<&RawDocument> {
         self.current
             .as_ref()
             .map(|bytes| RawDocument::from_bytes(bytes).expect("checked when it was taken out"))
     }
 
     /// Whether there may be another document.
-    pub(super) fn has_next(&self) -> bool {
+    pub(crate) fn has_next(&self) -> bool {
         self.failure.is_none() && (self.progress.has_documents() || self.progress.wants_more())
     }
 
     /// Whether it failed, and said so.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
+    /// Whether it failed because the server was asked for more and did not give it.
+    pub(crate) fn was_refused_more(&self) -> bool {
+        self.refused_more
+    }
+
+    /// Whether the server keeps the cursor.
+    pub(crate) fn is_open(&self) -> bool {
+        self.progress.is_open()
+    }
+
+    /// Whether documents have come that were not given out.
+    pub(crate) fn has_documents(&self) -> bool {
+        self.progress.has_documents()
+    }
+
+    /// The resume token that came with the batch.
+    pub(crate) fn token_after(&self) -> Option<&RawDocument> {
+        let token = self.progress.token_after();
+        token.map(|token| RawDocument::from_bytes(token).expect("checked when it was read"))
+    }
+
     /// Moves on to the next document, asking the server for more as often as it takes.
-    pub(super) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
+    pub(crate) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
         loop {
             match ready!(self.poll_try_advance(cx))? {
                 Advance::Document => return Poll::Ready(Ok(true)),
@@ -116,7 +150,7 @@ impl RawCursor {
     }
 
     /// Moves on to the next document, asking the server for more at most once.
-    pub(super) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+    pub(crate) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
@@ -129,6 +163,11 @@ impl RawCursor {
             self.fail(error.clone());
         }
         Poll::Ready(outcome)
+    }
+
+    /// Says how long the step to the next document has.
+    pub(crate) fn begin_step(&mut self, deadline: Option<Deadline>) {
+        self.step = deadline;
     }
 
     /// The next document will have its own time again.
@@ -144,7 +183,7 @@ impl RawCursor {
             self.close();
             return Poll::Ready(Ok(Advance::End));
         }
-        let reply = ready!(self.poll_reply(cx))?;
+        let reply = ready!(self.poll_reply(cx)).inspect_err(|_| self.refused_more = true)?;
         self.accept(reply)?;
         let found = self.take_next()?;
         Poll::Ready(Ok(if found { Advance::Document } else { Advance::NoneYet }))
@@ -176,13 +215,9 @@ impl RawCursor {
                 none.insert(ask(&self.client, command))
             }
         };
-        let answered = ready!(pin!(answer).poll(cx));
+        let answered = ready!(poll_answer(answer, cx));
         self.answer = None;
-        Poll::Ready(answered.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Internal {
-                message: "the runtime of the client ended before the cursor".to_owned(),
-            }))
-        }))
+        Poll::Ready(answered)
     }
 
     fn accept(&mut self, reply: Reply) -> Result<()> {
@@ -207,7 +242,7 @@ impl RawCursor {
     fn fail(&mut self, error: Error) {
         /// The codes of a server that has not got the cursor: CursorNotFound, CursorKilled.
         const GONE: [i32; 2] = [43, 237];
-        let unreachable = error.is_network_error()
+        let unreachable = error.is_network_error() && !self.killed_when_lost
             || error.is_server_selection_error()
             || matches!(&*error.kind, ErrorKind::Shutdown);
         if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
@@ -222,7 +257,7 @@ impl RawCursor {
     }
 
     /// Has the server forget the cursor, in the background, if it still has it.
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let connection = std::mem::take(&mut self.home.connection);
         let answer = self.answer.take();
         let session = self.session.take();
@@ -262,7 +297,7 @@ async fn send_kill(client: &Client, command: Command) {
 }
 
 /// Runs a command in a task that ends early if nobody waits for the answer any more.
-fn ask(client: &Client, command: Command) -> Answer {
+pub(crate) fn ask(client: &Client, command: Command) -> Answer {
     let (mut sender, answer) = oneshot::channel();
     let client_of_task = client.clone();
     client.spawn(async move {
@@ -276,6 +311,17 @@ fn ask(client: &Client, command: Command) -> Answer {
         }
     });
     answer
+}
+
+/// Waits for the answer of such a task.
+pub(crate) fn poll_answer(answer: &mut Answer, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
+    pin!(answer).poll(cx).map(|answered| {
+        answered.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Internal {
+                message: "the runtime of the client ended before the cursor".to_owned(),
+            }))
+        })
+    })
 }
 
 /// Whether the server takes a comment with `getMore`: from 4.4 on. What is behind a load balancer

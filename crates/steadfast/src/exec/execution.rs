@@ -197,7 +197,11 @@ impl<'c> Execution<'c> {
         self.spent.waiting += elapsed(watch_of_reply);
         context::hear(&received, self.client.sessions(), self.session.as_deref());
         let outcome = received.and_then(|body| accept(body, acknowledged));
-        let outcome = outcome.map_err(|error| error.with_server(&connection.address));
+        let outcome = outcome.map_err(|error| {
+            error
+                .with_server(&connection.address)
+                .with_wire_version(connection.hello.max_wire_version)
+        });
         watch.finish(outcome.as_ref().map(|body| raw(body)));
         match outcome {
             Ok(body) => self.answered(current, body, selected, connection),

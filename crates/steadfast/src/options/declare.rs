@@ -19,12 +19,15 @@
 ///     }
 /// }
 /// ```
+///
+/// A field whose setter the action has to write itself, because it takes something else, stands in
+/// a second block: `by hand { … }`.
 macro_rules! options {
     (
         $(#[doc = $doc:expr])+
         pub struct $name:ident, $builder:ident $(, for [$($generics:tt)*] $action:ty)+ {
             $($fields:tt)*
-        }
+        } $(by hand $own:tt)?
     ) => {
         options! {
             $(#[doc = $doc])+
@@ -35,17 +38,17 @@ macro_rules! options {
                 #[serde(rename = "timeoutMS", with = "crate::options::millis", skip_serializing)]
                 timeout: std::time::Duration,
                 $($fields)*
-            }
+            } $(by hand $own)?
         }
     };
     (
         $(#[doc = $doc:expr])+
         pub struct $name:ident, $builder:ident $(, untimed for [$($generics:tt)*] $action:ty)* {
             $($fields:tt)*
-        }
+        } $(by hand { $($own:tt)* })?
     ) => {
-        options!(@struct [$(#[doc = $doc])+] $name { $($fields)* });
-        options!(@builder $name $builder { $($fields)* });
+        options!(@struct [$(#[doc = $doc])+] $name { $($fields)* $($($own)*)? });
+        options!(@builder $name $builder { $($fields)* $($($own)*)? });
         options!(@actions $name [$([$($generics)*] $action;)*] { $($fields)* });
     };
 

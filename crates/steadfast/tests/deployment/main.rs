@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod change_streams;
 mod dropped_futures;
 mod prose;
 mod reads;

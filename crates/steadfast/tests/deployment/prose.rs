@@ -1,9 +1,10 @@
-//! The prose tests of seven specifications, by their numbers: retryable writes, retryable reads,
-//! overload, time limits of calls, server discovery and monitoring, connection pools, server
-//! selection. Each module says what it leaves out, and why.
+//! The prose tests of eight specifications, by their numbers: retryable writes, retryable reads,
+//! overload, time limits of calls, change streams, server discovery and monitoring, connection pools,
+//! server selection. Each module says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
+mod change_streams;
 mod discovery;
 mod overload;
 mod pooling;

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 mod books;
+mod change_streams;
 mod counters;
 mod lossy_proxy;
 mod lost_replies;

@@ -8,6 +8,7 @@ mod common;
 
 mod attempts;
 mod batches;
+mod change_streams;
 mod connections;
 mod deadlines;
 mod deployment;

@@ -1,19 +1,25 @@
-//! A cursor of a test, read alone or in a session.
+//! A cursor or a change stream of a test, read alone or in a session.
 
 use std::sync::Arc;
 
 use bson::Document;
-use steadfast::{Cursor, SessionCursor, error::Error};
+use steadfast::{
+    Cursor, SessionCursor,
+    change_stream::{ChangeStream, session::SessionChangeStream},
+    error::Error,
+};
 use tokio::sync::Mutex;
 
 use super::SessionEntity;
 use crate::unified::stop::{Step, Stop};
 
-/// A cursor.
+/// A cursor, or a change stream.
 #[derive(Debug)]
 pub(crate) enum HeldCursor {
     Alone(Cursor<Document>),
     InSession(SessionCursor<Document>, SessionEntity),
+    Stream(ChangeStream<Document>),
+    StreamInSession(SessionChangeStream<Document>, SessionEntity),
 }
 
 /// A cursor, until it is closed. Clones share it.
@@ -40,6 +46,15 @@ impl HeldCursor {
                 };
                 found.and_then(|found| found.then(|| cursor.deserialize_current()).transpose())
             }
+            Self::Stream(stream) if once => stream.next_if_any().await,
+            Self::Stream(stream) => next(stream).await,
+            Self::StreamInSession(stream, entity) => {
+                let mut in_use = entity.take().await?;
+                match once {
+                    true => stream.next_if_any(in_use.session()).await,
+                    false => stream.next(in_use.session()).await,
+                }
+            }
         })
     }
 
@@ -48,8 +63,20 @@ impl HeldCursor {
         match self {
             Self::Alone(cursor) => cursor.has_next(),
             Self::InSession(cursor, _) => cursor.has_next(),
+            Self::Stream(stream) => stream.is_alive(),
+            Self::StreamInSession(stream, _) => stream.is_alive(),
         }
     }
+}
+
+/// The next event, however long it takes.
+async fn next(stream: &mut ChangeStream<Document>) -> Result<Option<Document>, Error> {
+    while stream.is_alive() {
+        if let Some(event) = stream.next_if_any().await? {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
 }
 
 /// The cursor, if it is still open.

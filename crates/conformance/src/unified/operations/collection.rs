@@ -3,7 +3,9 @@
 use bson::Document;
 use steadfast::Collection;
 
-use super::{Arguments, Done, bulk_write, find_one_and, indexes, reads, unknown, writes};
+use super::{
+    Arguments, Done, bulk_write, change_streams, find_one_and, indexes, reads, unknown, writes,
+};
 
 pub(super) async fn call(
     collection: &Collection<Document>,
@@ -13,6 +15,7 @@ pub(super) async fn call(
     match name {
         "find" => reads::find(collection, arguments).await,
         "createFindCursor" => reads::create_find_cursor(collection, arguments).await,
+        "createChangeStream" => change_streams::create(collection.watch(), arguments).await,
         "findOne" => reads::find_one(collection, arguments).await,
         "aggregate" => reads::aggregate(collection, arguments).await,
         "countDocuments" => reads::count_documents(collection, arguments).await,
@@ -30,6 +33,7 @@ pub(super) async fn call(
         "findOneAndUpdate" => find_one_and::update(collection, arguments).await,
         "findOneAndReplace" => find_one_and::replace(collection, arguments).await,
         "findOneAndDelete" => find_one_and::delete(collection, arguments).await,
+        "rename" => writes::rename(collection, arguments).await,
         "drop" => writes::drop(collection, arguments).await,
 
         "createIndex" => indexes::create(collection, arguments).await,

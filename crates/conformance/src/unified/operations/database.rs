@@ -10,7 +10,7 @@ use steadfast::{
 };
 
 use super::{
-    Arguments, Done, Failure, Outcome, awaited, collected,
+    Arguments, Done, Failure, Outcome, awaited, change_streams, collected,
     results::{self, documents},
     unknown,
 };
@@ -19,6 +19,7 @@ use crate::unified::entities::HeldCursor;
 pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) -> Done {
     match name {
         "aggregate" => aggregate(database, arguments).await,
+        "createChangeStream" => change_streams::create(database.watch(), arguments).await,
         "createCollection" => create_collection(database, arguments).await,
         "createCommandCursor" => create_command_cursor(database, arguments).await,
         "drop" => drop(database, arguments).await,

@@ -1,6 +1,6 @@
 //! Writing to collections, one operation at a time.
 
-use bson::Document;
+use bson::{Document, doc};
 use steadfast::{
     Collection,
     options::{
@@ -9,7 +9,7 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, awaited};
+use super::{Arguments, Done, Outcome, awaited};
 
 pub(super) async fn insert_one(
     collection: &Collection<Document>,
@@ -88,4 +88,16 @@ pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Argum
     let mut session = arguments.session();
     let options: DropCollectionOptions = arguments.options()?;
     Ok(awaited!(session, collection.drop().with_options(options))?.into())
+}
+
+/// The driver has no method for it: applications send the command.
+pub(super) async fn rename(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let (from, to) = (collection.namespace(), arguments.required::<String>("to")?);
+    let to = format!("{}.{to}", from.db);
+    let mut command = doc! { "renameCollection": from.to_string(), "to": to };
+    command.extend(arguments.bson("dropTarget").map(|value| ("dropTarget".to_owned(), value)));
+    arguments.done()?;
+    let admin = collection.client().database("admin");
+    Ok(Outcome::Value(awaited!(session, admin.run_command(command))?.into()))
 }

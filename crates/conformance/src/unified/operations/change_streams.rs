@@ -1,0 +1,22 @@
+//! Watching for changes.
+
+use bson::Document;
+use steadfast::{action::Watch, options::ChangeStreamOptions};
+
+use super::{Arguments, Done, Outcome};
+use crate::unified::entities::HeldCursor;
+
+/// Makes a change stream of what is watched; it is read like a cursor.
+pub(super) async fn create(watch: Watch<'_>, mut arguments: Arguments) -> Done {
+    let session = arguments.session();
+    let pipeline: Vec<Document> = arguments.optional("pipeline")?.unwrap_or_default();
+    let options: ChangeStreamOptions = arguments.options()?;
+    let watch = watch.pipeline(pipeline).with_options(options);
+    Ok(Outcome::Cursor(HeldCursor::shared(match session {
+        None => HeldCursor::Stream(watch.await?.with_type()),
+        Some(mut in_use) => {
+            let stream = watch.session(in_use.session()).await?.with_type();
+            HeldCursor::StreamInSession(stream, in_use.entity())
+        }
+    })))
+}

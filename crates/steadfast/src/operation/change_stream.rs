@@ -1,0 +1,233 @@
+//! The `aggregate` that makes a change stream, or takes it up again.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+
+use super::aggregate::{self, Source};
+use crate::{
+    Client, Database,
+    change_stream::Start,
+    collection::Handle,
+    command::Command,
+    cursor::More,
+    error::Result,
+    options::{AggregateOptions, ChangeStreamOptions, CursorType},
+};
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub(crate) enum Scope {
+    /// All databases of the deployment. The command runs on this one, `admin`.
+    Cluster(Database),
+    Database(Database),
+    Collection(Arc<Handle>),
+}
+
+impl Scope {
+    pub(crate) fn cluster(client: &Client) -> Self {
+        Self::Cluster(client.database("admin"))
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.source().client()
+    }
+
+    fn source(&self) -> Source<'_> {
+        match self {
+            Self::Cluster(database) | Self::Database(database) => Source::Database(database),
+            Self::Collection(collection) => Source::Collection(collection),
+        }
+    }
+}
+
+/// What is watched, and how: all that `watch` was told.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) scope: Scope,
+    /// What is done to the events.
+    pub(crate) pipeline: Vec<Document>,
+    pub(crate) options: ChangeStreamOptions,
+}
+
+impl Plan {
+    /// The command that begins there, and how its cursor is to go on.
+    pub(crate) fn begin(&self, start: &Start) -> Result<(Command, More)> {
+        let mut pipeline = Vec::with_capacity(1 + self.pipeline.len());
+        pipeline.push(bson::doc! { "$changeStream": self.stage(start)? });
+        pipeline.extend_from_slice(&self.pipeline);
+        let options = self.aggregate_options();
+        let (mut command, mut more) =
+            aggregate::aggregate(self.scope.source(), &pipeline, Some(&options))?;
+        // Each step has as much time as the call: the stream itself has no end.
+        more.share_time(&mut command, None, CursorType::TailableAwait)?;
+        Ok((command, more))
+    }
+
+    /// The options of the stage that makes the pipeline a change stream.
+    fn stage(&self, start: &Start) -> Result<Document> {
+        let mut stage = bson::serialize_to_document(&self.options)?;
+        if let Scope::Cluster(_) = self.scope {
+            stage.insert("allChangesForCluster", true);
+        }
+        let (key, value) = match start {
+            Start::AsAsked => return Ok(stage),
+            Start::StartAfter(token) => ("startAfter", Bson::try_from(token.0.clone())?),
+            Start::ResumeAfter(token) => ("resumeAfter", Bson::try_from(token.0.clone())?),
+            Start::AtOperationTime(time) => ("startAtOperationTime", Bson::Timestamp(*time)),
+        };
+        for other in ["startAfter", "resumeAfter", "startAtOperationTime"] {
+            stage.remove(other);
+        }
+        stage.insert(key, value);
+        Ok(stage)
+    }
+
+    /// What the whole command is told. How long to wait is for `getMore` alone.
+    fn aggregate_options(&self) -> AggregateOptions {
+        let options = self.options.clone();
+        AggregateOptions {
+            batch_size: options.batch_size,
+            collation: options.collation,
+            comment: options.comment,
+            max_await_time: options.max_await_time,
+            read_concern: options.read_concern,
+            selection_criteria: options.selection_criteria,
+            timeout: options.timeout,
+            ..AggregateOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::{Timestamp, doc};
+    use steadfast_core::concern::ReadConcern;
+
+    use super::*;
+    use crate::{
+        change_stream::event::ResumeToken,
+        command::{Kind, Target},
+        operation::fixture::{body, collection, database},
+        options::{Collation, FullDocumentBeforeChangeType, FullDocumentType},
+    };
+
+    fn token(text: &str) -> ResumeToken {
+        ResumeToken(bson::rawdoc! { "_data": text }.into())
+    }
+
+    fn plan(options: ChangeStreamOptions) -> Plan {
+        let pipeline = vec![doc! { "$match": { "operationType": "insert" } }];
+        Plan { scope: Scope::Collection(collection()), pipeline, options }
+    }
+
+    fn stage_of(plan: &Plan, start: &Start) -> Document {
+        let sent = body(&plan.begin(start).unwrap().0);
+        let first = sent.get_array("pipeline").unwrap()[0].as_document().unwrap();
+        first.get_document("$changeStream").unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn the_stage_comes_before_the_pipeline_of_the_application() {
+        let (command, _) = plan(ChangeStreamOptions::default()).begin(&Start::AsAsked).unwrap();
+        assert_eq!(
+            body(&command),
+            doc! {
+                "aggregate": "books",
+                "pipeline": [
+                    { "$changeStream": {} }, { "$match": { "operationType": "insert" } },
+                ],
+                "cursor": {},
+            }
+        );
+        assert_eq!(command.kind, Kind::Read);
+        assert!(matches!(command.target, Target::Read(_)));
+    }
+
+    #[tokio::test]
+    async fn a_database_and_a_whole_deployment_are_watched_without_a_collection() {
+        let begun = |scope: Scope| {
+            let plan = Plan { scope, pipeline: vec![], options: ChangeStreamOptions::default() };
+            let (command, _) = plan.begin(&Start::AsAsked).unwrap();
+            (command.database.to_string(), body(&command))
+        };
+        let (name, sent) = begun(Scope::Database(database()));
+        assert_eq!(name, "library");
+        assert_eq!(
+            sent,
+            doc! { "aggregate": 1, "pipeline": [{ "$changeStream": {} }], "cursor": {} }
+        );
+        let (name, sent) = begun(Scope::cluster(database().client()));
+        assert_eq!(name, "admin");
+        let stage = doc! { "$changeStream": { "allChangesForCluster": true } };
+        assert_eq!(sent, doc! { "aggregate": 1, "pipeline": [stage], "cursor": {} });
+    }
+
+    #[tokio::test]
+    async fn every_option_goes_where_it_belongs() {
+        let options = ChangeStreamOptions::builder()
+            .full_document(FullDocumentType::UpdateLookup)
+            .full_document_before_change(FullDocumentBeforeChangeType::Required)
+            .start_at_operation_time(Timestamp { time: 5, increment: 1 })
+            .start_after(token("after"))
+            .resume_after(token("resume"))
+            .show_expanded_events(true)
+            .max_await_time(Duration::from_millis(7))
+            .batch_size(3)
+            .collation(Collation::builder().locale("fr").build())
+            .comment(Bson::from("note"))
+            .read_concern(ReadConcern::majority())
+            .build();
+        let plan = Plan { pipeline: vec![], ..plan(options) };
+        let (command, more) = plan.begin(&Start::AsAsked).unwrap();
+        assert_eq!(
+            body(&command),
+            doc! {
+                "aggregate": "books",
+                "pipeline": [{ "$changeStream": {
+                    "fullDocument": "updateLookup", "fullDocumentBeforeChange": "required",
+                    "startAtOperationTime": Timestamp { time: 5, increment: 1 },
+                    "startAfter": { "_data": "after" },
+                    "showExpandedEvents": true,
+                    "resumeAfter": { "_data": "resume" },
+                } }],
+                "cursor": { "batchSize": 3 },
+                "collation": { "locale": "fr" },
+                "comment": "note",
+                "readConcern": { "level": "majority" },
+            }
+        );
+        assert_eq!(more.max_time, Some(Duration::from_millis(7)));
+        assert_eq!((more.batch_size, more.comment), (Some(3), Some(Bson::from("note"))));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_is_taken_up_again_has_one_beginning_and_its_other_options() {
+        let options = ChangeStreamOptions::builder()
+            .full_document(FullDocumentType::UpdateLookup)
+            .start_after(token("first"))
+            .build();
+        let after_another = plan(options);
+        assert_eq!(
+            stage_of(&after_another, &Start::StartAfter(token("next"))),
+            doc! { "fullDocument": "updateLookup", "startAfter": { "_data": "next" } }
+        );
+        assert_eq!(
+            stage_of(&after_another, &Start::ResumeAfter(token("next"))),
+            doc! { "fullDocument": "updateLookup", "resumeAfter": { "_data": "next" } }
+        );
+        let time = Timestamp { time: 5, increment: 1 };
+        let options = ChangeStreamOptions::builder().start_at_operation_time(time).build();
+        let at_a_time = plan(options);
+        assert_eq!(
+            stage_of(&at_a_time, &Start::AtOperationTime(time)),
+            doc! { "startAtOperationTime": time }
+        );
+        assert_eq!(
+            stage_of(&at_a_time, &Start::ResumeAfter(token("next"))),
+            doc! { "resumeAfter": { "_data": "next" } }
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! A change stream through failovers: every write that is made is told of once, and in order.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use futures_util::TryStreamExt;
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc},
+    event::{EventHandler, command::CommandEvent},
+    options::{ClientOptions, WriteConcern},
+};
+use testbed::{Options, ReplicaSet};
+use tokio::task::JoinHandle;
+
+use crate::{alone, report, storm::Failover};
+
+const WRITES: i32 = 600;
+/// How many go by between two failovers.
+const BETWEEN: i32 = 150;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
+    alone(Duration::from_secs(120), async {
+        let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut options = ClientOptions::parse(set.uri()).await.unwrap();
+        options.command_event_handler = Some(counting_streams(&begun));
+        let client = Client::with_options(options).unwrap();
+        let numbers = client.database("failover").collection::<Document>("watched");
+        write(&numbers, 0).await;
+        let mut stream = numbers.watch().await.unwrap();
+
+        let writer = tokio::spawn(write_through_failovers(Arc::clone(&set), numbers.clone()));
+        let (mut told, mut failed) = (Vec::new(), 0);
+        while told.len() < usize::try_from(WRITES).unwrap() {
+            match stream.try_next().await {
+                Ok(event) => {
+                    let key = event.expect("the stream goes on").document_key.unwrap();
+                    told.push(key.get_i32("_id").unwrap());
+                }
+                // The driver tries once to take it up; the application may do so, too.
+                Err(_) => {
+                    failed += 1;
+                    stream = numbers.watch().resume_after(stream.resume_token()).await.unwrap();
+                }
+            }
+        }
+        writer.await.unwrap();
+        assert_eq!(told, (1..=WRITES).collect::<Vec<_>>());
+        let begun = begun.load(Relaxed);
+        report(&format!(
+            "a change stream through three failovers: {WRITES} writes, as many events, begun \
+             {begun} times, {failed} of them by the application"
+        ));
+        assert!(begun >= 3, "no failover befell the stream");
+    })
+    .await;
+}
+
+/// Counts the change streams that were begun, or taken up again.
+fn counting_streams(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
+    let begun = Arc::clone(begun);
+    EventHandler::callback(move |event| {
+        if matches!(event, CommandEvent::Succeeded(it) if it.command_name == "aggregate") {
+            begun.fetch_add(1, Relaxed);
+        }
+    })
+}
+
+/// Writes a number, however often that takes: the one that is there already was written before.
+async fn write(numbers: &Collection<Document>, number: i32) {
+    loop {
+        let write = numbers.insert_one(doc! { "_id": number });
+        match write.write_concern(WriteConcern::majority()).await {
+            Ok(_) => return,
+            Err(error) if error.is_duplicate_key_error() => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Writes numbers, one after the other, while primaries fail.
+async fn write_through_failovers(set: Arc<ReplicaSet>, numbers: Collection<Document>) {
+    let befall = |failover: Failover| {
+        let set = Arc::clone(&set);
+        tokio::task::spawn_blocking(move || failover.befall(&set))
+    };
+    // A member that steps down keeps its change streams; those of one that is killed are lost.
+    let mut failovers = [Failover::Kill, Failover::Kill, Failover::StepDown].into_iter();
+    let mut failing: Option<JoinHandle<()>> = None;
+    for number in 1..=WRITES {
+        write(&numbers, number).await;
+        if number % BETWEEN == 0 {
+            if let Some(failing) = failing.take() {
+                failing.await.unwrap();
+            }
+            failing = failovers.next().map(befall);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Change streams that are taken up again: when, after what, in which session, and that neither
+//! events nor cursors get lost on the way.
+
+use std::{collections::VecDeque, future::poll_fn, pin::pin, sync::Mutex, task::Poll};
+
+use futures_util::{StreamExt, TryStreamExt};
+use steadfast::{
+    bson::Bson,
+    change_stream::{ChangeStream, event::ChangeStreamEvent},
+    error::RESUMABLE_CHANGE_STREAM_ERROR,
+};
+
+use super::*;
+use crate::common::{Gate, Server, Step, hello};
+
+const STARTED: Timestamp = Timestamp { time: 5, increment: 1 };
+const LATER: Timestamp = Timestamp { time: 6, increment: 1 };
+
+/// A server that answers each `aggregate` and each `getMore` as the next of these says, and no more
+/// of them.
+async fn server(
+    role: Role,
+    wire_version: i32,
+    aggregates: impl IntoIterator<Item = Vec<Step>>,
+    get_mores: impl IntoIterator<Item = Vec<Step>>,
+) -> Server {
+    let aggregates = Mutex::new(aggregates.into_iter().collect::<VecDeque<_>>());
+    let get_mores = Mutex::new(get_mores.into_iter().collect::<VecDeque<_>>());
+    Server::start(role, move |request| {
+        let next = |steps: &Mutex<VecDeque<Vec<Step>>>| {
+            let next = steps.lock().unwrap().pop_front();
+            Some(next.unwrap_or_else(|| vec![Step::Wait(Gate::closed())]))
+        };
+        match request.name.as_str() {
+            "aggregate" => next(&aggregates),
+            "getMore" => next(&get_mores),
+            _ if request.is_hello() => {
+                let mut reply = hello(role, request.server, request.connection);
+                reply.insert("maxWireVersion", wire_version);
+                Some(vec![Step::Reply(reply)])
+            }
+            _ => None,
+        }
+    })
+    .await
+}
+
+/// A primary of this time.
+async fn primary(
+    aggregates: impl IntoIterator<Item = Vec<Step>>,
+    get_mores: impl IntoIterator<Item = Vec<Step>>,
+) -> Server {
+    server(Role::Primary, 17, aggregates, get_mores).await
+}
+
+fn token(text: &str) -> Document {
+    doc! { "_data": text }
+}
+
+/// A reply with the events of these tokens, and perhaps one after them.
+fn batch(field: &str, id: i64, events: &[&str], after: Option<&str>, time: Timestamp) -> Vec<Step> {
+    let event = |text: &&str| doc! { "_id": token(text), "operationType": "insert" };
+    let events: Vec<_> = events.iter().map(event).collect();
+    let mut cursor = doc! { "id": id, "ns": "db.books", field: events };
+    if let Some(after) = after {
+        cursor.insert("postBatchResumeToken", token(after));
+    }
+    vec![Step::Reply(doc! { "ok": 1, "cursor": cursor, "operationTime": time })]
+}
+
+fn first(id: i64, events: &[&str], after: Option<&str>) -> Vec<Step> {
+    batch("firstBatch", id, events, after, STARTED)
+}
+
+fn next(id: i64, events: &[&str], after: Option<&str>) -> Vec<Step> {
+    batch("nextBatch", id, events, after, LATER)
+}
+
+fn broken() -> Vec<Step> {
+    vec![Step::HangUp]
+}
+
+fn refused(code: i32, labels: &[&str]) -> Vec<Step> {
+    let labels: Vec<_> = labels.iter().map(|label| Bson::from(*label)).collect();
+    vec![Step::Reply(doc! { "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels })]
+}
+
+type Events = ChangeStream<ChangeStreamEvent<Document>>;
+
+async fn watch(server: &Server, options: &str) -> (Client, Events) {
+    let client = Client::with_uri_str(server.uri(options)).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let stream = bounded(books.watch()).await.unwrap();
+    (client, stream)
+}
+
+/// The token of the next event.
+async fn next_token(stream: &mut Events) -> Document {
+    let event = bounded(stream.try_next()).await.unwrap().expect("the stream goes on");
+    as_document(&event.id)
+}
+
+fn as_document(token: &impl serde::Serialize) -> Document {
+    steadfast::bson::serialize_to_document(token).unwrap()
+}
+
+fn latest(stream: &Events) -> Option<Document> {
+    stream.resume_token().as_ref().map(as_document)
+}
+
+/// What each `aggregate` said of where to begin.
+fn beginnings(server: &Server) -> Vec<Document> {
+    let stage = |body: &Document| {
+        let stage = body.get_array("pipeline").unwrap()[0].as_document().unwrap();
+        stage.get_document("$changeStream").unwrap().clone()
+    };
+    server.log().named("aggregate").iter().map(|request| stage(&request.body)).collect()
+}
+
+fn count(server: &Server, name: &str) -> usize {
+    server.log().named(name).len()
+}
+
+/// Waits until the server was told to forget these cursors, and no others before.
+async fn forgotten(server: &Server, ids: &[i64]) {
+    let log = server.wait_for(|log| log.named("killCursors").len() >= ids.len()).await;
+    let mut told = Vec::new();
+    for request in log.named("killCursors") {
+        told.extend(request.body.get_array("cursors").unwrap().iter().map(|id| id.as_i64()));
+    }
+    told.sort_unstable();
+    assert_eq!(told, ids.iter().map(|id| Some(*id)).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_was_and_in_its_session_after_the_connection_broke() {
+    let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
+    let server = primary(aggregates, [broken(), next(8, &["2"], Some("b"))]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(latest(&stream), Some(token("a")));
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert_eq!(latest(&stream), Some(token("1")));
+    assert_eq!(next_token(&mut stream).await, token("2"));
+    assert_eq!(latest(&stream), Some(token("b")));
+    assert_eq!(beginnings(&server), [doc! {}, doc! { "resumeAfter": token("a") }]);
+
+    // The server that has it is told to forget the one that was lost.
+    forgotten(&server, &[7]).await;
+    let log = server.log();
+    let mut sessions = log.named("aggregate");
+    sessions.extend(log.named("getMore"));
+    sessions.extend(log.named("killCursors"));
+    let id = |request: &&crate::common::Request| request.body.get("lsid").unwrap().to_string();
+    assert_eq!(sessions.iter().map(id).collect::<BTreeSet<_>>().len(), 1);
+}
+
+#[tokio::test]
+async fn as_long_as_nothing_came_a_stream_is_taken_up_at_the_time_of_its_beginning() {
+    let again = batch("firstBatch", 8, &[], None, LATER);
+    let aggregates = [first(7, &[], None), again, first(9, &["1"], None)];
+    let server = primary(aggregates, [broken(), broken()]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(latest(&stream), None);
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    let at = doc! { "startAtOperationTime": STARTED };
+    assert_eq!(beginnings(&server), [doc! {}, at.clone(), at]);
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_taken_up_again_says_so_once_and_keeps_its_token() {
+    let aggregates = [first(7, &["1", "2"], None), refused(1, &[])];
+    let server = primary(aggregates, [broken()]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert_eq!(next_token(&mut stream).await, token("2"));
+    assert!(stream.is_alive());
+    let error = bounded(stream.try_next()).await.unwrap_err();
+    assert_eq!(error.code(), Some(1));
+    assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
+    assert_eq!(bounded(stream.next_if_any()).await.unwrap_err().code(), Some(1));
+    assert_eq!(latest(&stream), Some(token("2")));
+    assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 1));
+}
+
+#[tokio::test]
+async fn an_error_of_another_kind_fails_the_stream_and_closes_it() {
+    let server = primary([first(7, &[], Some("a"))], [refused(1, &[])]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(bounded(stream.try_next()).await.unwrap_err().code(), Some(1));
+    assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
+    forgotten(&server, &[7]).await;
+    assert_eq!(count(&server, "aggregate"), 1);
+}
+
+#[tokio::test]
+async fn servers_before_4_4_are_judged_by_their_codes_and_later_ones_by_their_labels() {
+    // RetryChangeStream
+    let unlabelled = || refused(234, &[]);
+    let labelled = || refused(1, &[RESUMABLE_CHANGE_STREAM_ERROR]);
+    for (wire_version, get_more, is_resumed) in [
+        (8, unlabelled(), true),
+        (8, labelled(), false),
+        (9, unlabelled(), false),
+        (9, labelled(), true),
+    ] {
+        let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
+        let server = server(Role::Primary, wire_version, aggregates, [get_more]).await;
+        let (_client, mut stream) = watch(&server, "").await;
+        let came = bounded(stream.try_next()).await;
+        assert_eq!(came.is_ok(), is_resumed, "{wire_version}: {came:?}");
+        assert_eq!(count(&server, "aggregate"), if is_resumed { 2 } else { 1 });
+        forgotten(&server, &[7]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_the_server_has_not_got_is_replaced_and_nobody_is_told_to_forget_it() {
+    let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
+    let server = primary(aggregates, [refused(43, &[])]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    drop(stream);
+    forgotten(&server, &[8]).await;
+}
+
+/// The second prose test of change streams: servers of today refuse pipelines that would do that.
+#[tokio::test]
+async fn prose_2_an_event_without_a_token_fails_the_stream_and_closes_it() {
+    let nameless = doc! { "ok": 1, "cursor": {
+        "id": 7_i64, "ns": "db.books", "nextBatch": [{ "operationType": "insert" }],
+    } };
+    let server = primary([first(7, &["1"], None)], [vec![Step::Reply(nameless)]]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    let error = bounded(stream.try_next()).await.unwrap_err();
+    assert!(matches!(&*error.kind, ErrorKind::MissingResumeToken), "{error:?}");
+    assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
+    assert_eq!(latest(&stream), Some(token("1")));
+    forgotten(&server, &[7]).await;
+    assert_eq!(count(&server, "aggregate"), 1);
+}
+
+/// Polls a future once, and drops it.
+async fn glance<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Waits for the next event until the server has got so many commands of this name, then drops the
+/// future.
+async fn interrupt(stream: &mut Events, server: &Server, name: &str, count: usize) {
+    tokio::select! {
+        _ = stream.next() => panic!("there is no event yet"),
+        _ = server.wait_for(|log| log.named(name).len() >= count) => {}
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
+    let gate = Gate::closed();
+    let held = [vec![Step::Wait(gate.clone())], next(7, &["1", "2"], None)].concat();
+    let server = primary([first(7, &[], None)], [held]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert!(glance(stream.next()).await.is_none());
+    interrupt(&mut stream, &server, "getMore", 1).await;
+    assert!(glance(stream.next_if_any()).await.is_none());
+    gate.open();
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert_eq!(next_token(&mut stream).await, token("2"));
+    assert_eq!(count(&server, "getMore"), 1);
+}
+
+#[tokio::test]
+async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
+    let gate = Gate::closed();
+    let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
+    let server = primary([first(7, &[], Some("a")), held], [broken()]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    interrupt(&mut stream, &server, "aggregate", 2).await;
+    assert!(glance(stream.next()).await.is_none());
+    assert!(glance(stream.next_if_any()).await.is_none());
+    assert!(stream.is_alive());
+    gate.open();
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 1));
+}
+
+#[tokio::test]
+async fn a_stream_dropped_while_it_is_taken_up_leaves_no_cursor_behind() {
+    let gate = Gate::closed();
+    let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
+    // CursorNotFound: nothing is to be forgotten of the first.
+    let server = primary([first(7, &[], Some("a")), held], [refused(43, &[])]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    interrupt(&mut stream, &server, "aggregate", 2).await;
+    drop(stream);
+    gate.open();
+    forgotten(&server, &[8]).await;
+}
+
+#[tokio::test]
+async fn without_waiting_a_stream_is_asked_once_and_taken_up_once() {
+    let aggregates = [first(7, &[], Some("a")), first(8, &[], Some("b"))];
+    let server = primary(aggregates, [broken(), next(8, &[], Some("c"))]).await;
+    let (_client, mut stream) = watch(&server, "").await;
+    assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
+    assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 1));
+    assert_eq!(latest(&stream), Some(token("b")));
+    assert!(bounded(stream.next_if_any()).await.unwrap().is_none() && stream.is_alive());
+    assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 2));
+    assert_eq!(latest(&stream), Some(token("c")));
+}
+
+/// pitfall 20
+#[tokio::test]
+async fn a_stream_that_the_server_has_ended_gives_its_session_back() {
+    let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]).await;
+    let (client, mut stream) = watch(&server, "").await;
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert!(stream.is_alive(), "there is one left");
+    bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+    let log = server.log();
+    let session = |name: &str| log.named(name)[0].body.get("lsid").cloned();
+    assert_eq!(session("ping"), session("aggregate"));
+    assert_eq!(next_token(&mut stream).await, token("2"));
+    assert!(!stream.is_alive());
+    assert!(bounded(stream.next()).await.is_none());
+    drop(stream);
+    bounded(client.shutdown()).await;
+    assert_eq!(count(&server, "killCursors"), 0);
+}
+
+#[tokio::test]
+async fn behind_a_load_balancer_a_stream_is_taken_up_on_a_connection_of_its_own() {
+    let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
+    let get_mores = [broken(), next(8, &["2"], None)];
+    let server = server(Role::LoadBalanced, 17, aggregates, get_mores).await;
+    let (client, mut stream) = watch(&server, "loadBalanced=true&maxPoolSize=1").await;
+    assert_eq!(next_token(&mut stream).await, token("1"));
+    assert_eq!(next_token(&mut stream).await, token("2"));
+    let log = server.log();
+    let homes = log.connections_of("aggregate");
+    assert_eq!(log.connections_of("getMore"), homes);
+    assert_ne!(homes[0], homes[1]);
+    drop(stream);
+    // Its connection is free again, and was so only when the cursor had been forgotten.
+    bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+    forgotten(&server, &[8]).await;
+    assert_eq!(server.log().connections_of("killCursors"), [homes[1]]);
+}
