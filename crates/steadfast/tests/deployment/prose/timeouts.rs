@@ -1,12 +1,12 @@
 //! The prose tests of time limits of calls ("client side operations timeout").
 //!
 //! Where they measure milliseconds, the times here are longer, in proportion: which of two limits
-//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 5 for
-//! change streams, 6 and 7 are with the tests of change streams and of GridFS; 9, a session ends when
+//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a session ends when
 //! it is let go of, and what that aborts is aborted in the background; 11, it needs server 8.0.
 
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use steadfast::options::{CursorType, ReadConcern, WriteConcern};
 use testbed::{Mongod, User};
 
@@ -125,6 +125,22 @@ async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks(
     let error = bounded(cursor.advance()).await.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!((watched.started("find"), watched.started("getMore")), (1, 2), "{error}");
+}
+
+#[tokio::test]
+async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks() {
+    let app_name = "timeouts, prose 5, streams";
+    let watched = Watched::new(app_name, as_specified).await;
+    let watch = watched.collection("timeouts_watched");
+    let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
+    let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
+    // Without a wait of its own a server would be waiting still when the time is over.
+    let stream = watch.watch().max_await_time(Duration::from_millis(1));
+    let mut stream = bounded(stream.timeout(Duration::from_millis(600))).await.unwrap();
+    let error = bounded(stream.next()).await.expect("an end").unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!((watched.started("aggregate"), watched.started("getMore")), (1, 2), "{error}");
+    assert!(stream.is_alive());
 }
 
 /// Pings through a client with these options that has no server; the error.
