@@ -53,6 +53,7 @@ const FOLDERS: &[Folder] = &[
         "discovery_and_monitoring",
         "server-discovery-and-monitoring/tests",
     ),
+    folder("gridfs", "gridfs", "gridfs/tests"),
     folder("handshake", "handshake", "mongodb-handshake/tests"),
     folder("index_management", "index_management", "index-management/tests"),
     folder("max_staleness", "max_staleness", "max-staleness/tests"),

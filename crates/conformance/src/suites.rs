@@ -40,6 +40,7 @@ pub mod connection_string;
 pub mod crud;
 pub mod csot;
 pub mod discovery_and_monitoring;
+pub mod gridfs;
 pub mod handshake;
 pub mod index_management;
 pub mod max_staleness;
@@ -75,6 +76,7 @@ macro_rules! for_each_suite {
             crud,
             csot,
             discovery_and_monitoring,
+            gridfs,
             handshake,
             index_management,
             max_staleness,

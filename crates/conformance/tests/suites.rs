@@ -39,6 +39,7 @@ const PUBLISHED: &[(&str, usize)] = &[
     ("crud", 437),
     ("csot", 433),
     ("discovery_and_monitoring", 223),
+    ("gridfs", 45),
     ("handshake", 1),
     ("index_management", 15),
     ("max_staleness", 32),

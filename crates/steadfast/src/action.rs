@@ -68,6 +68,7 @@ mod drop;
 mod drop_index;
 mod find;
 mod find_one_and;
+pub mod gridfs;
 mod insert_many;
 mod insert_one;
 mod list_collections;

@@ -77,6 +77,11 @@ impl<T> Cursor<T> {
         poll_fn(|cx| self.raw.poll_advance(cx)).await
     }
 
+    /// Moves on to the next document, for what is itself polled.
+    pub(crate) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
+        self.raw.poll_advance(cx)
+    }
+
     /// Like [`advance`](Self::advance), but asks the server at most once: false means that there is
     /// no document now. Whether there may be one later, [`has_next`](Self::has_next) knows.
     pub async fn try_advance(&mut self) -> Result<bool> {

@@ -3,6 +3,7 @@
 //! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
 //! it came from, and questions (`is_*`) for what applications ask most.
 
+mod gridfs;
 mod history;
 mod write;
 
@@ -15,6 +16,7 @@ use steadfast_wire::WireError;
 use crate::deadline::{MAX_TIME_EXPIRED, OutOfTime};
 pub use crate::deadline::{TimeSpent, Timeout};
 
+pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
 pub(crate) use self::history::History;
 pub use self::write::{
@@ -339,6 +341,7 @@ impl std::error::Error for Error {
         match &*self.kind {
             ErrorKind::Io(error) => Some(error.as_ref()),
             ErrorKind::Bson(error) => Some(error),
+            ErrorKind::GridFs(GridFsErrorKind::Stream(error)) => Some(error.as_ref()),
             _ => None,
         }
     }
@@ -349,7 +352,7 @@ where
     ErrorKind: From<E>,
 {
     fn from(error: E) -> Self {
-        Self::new(error.into())
+        Self::new(error.into()).unwrapped()
     }
 }
 
@@ -390,6 +393,9 @@ pub enum ErrorKind {
         /// Which name, and why.
         message: String,
     },
+    /// A file of a GridFS bucket is not there, or is not what it must be.
+    #[error("GridFS: {0}")]
+    GridFs(GridFsErrorKind),
     /// A bug in this crate.
     #[error("internal error (please report it): {message}")]
     #[non_exhaustive]

@@ -59,6 +59,7 @@ mod dns;
 pub mod error;
 pub mod event;
 mod exec;
+pub mod gridfs;
 mod index;
 mod operation;
 pub mod options;

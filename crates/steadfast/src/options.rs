@@ -19,6 +19,7 @@ mod distinct;
 mod drop;
 mod find;
 mod find_one_and;
+mod gridfs;
 mod hint;
 mod index;
 mod insert;
@@ -82,6 +83,12 @@ pub use self::{
         FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
         FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
         ReturnDocument,
+    },
+    gridfs::{
+        GridFsBucketOptions, GridFsBucketOptionsBuilder, GridFsDownloadByNameOptions,
+        GridFsDownloadByNameOptionsBuilder, GridFsFindOneOptions, GridFsFindOneOptionsBuilder,
+        GridFsFindOptions, GridFsFindOptionsBuilder, GridFsUploadOptions,
+        GridFsUploadOptionsBuilder,
     },
     hint::Hint,
     index::{

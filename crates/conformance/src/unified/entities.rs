@@ -14,7 +14,8 @@ use std::{
 use bson::{Bson, Document};
 use steadfast::{
     Collection, Database,
-    options::{CollectionOptions, DatabaseOptions},
+    gridfs::GridFsBucket,
+    options::{CollectionOptions, DatabaseOptions, GridFsBucketOptions},
 };
 use steadfast_core::description::TopologyDescription;
 
@@ -36,6 +37,7 @@ pub(super) enum Entity {
     Client(ClientEntity),
     Database(Database),
     Collection(Collection<Document>),
+    Bucket(GridFsBucket),
     Session(SessionEntity),
     Cursor(SharedCursor),
     Thread(Thread),
@@ -113,8 +115,9 @@ impl Entities {
                 self.add(&spec.id, Entity::Session(session))
             }
             schema::Entity::Bucket(spec) => {
-                self.database(&spec.database)?;
-                Err(Stop::needs("GridFS"))
+                let database = self.database(&spec.database)?;
+                let options = bucket_options(&spec.bucket_options)?;
+                self.add(&spec.id, Entity::Bucket(database.gridfs_bucket(options)))
             }
             schema::Entity::ClientEncryption(spec) => {
                 Err(Stop::needs("client-side encryption").within(&spec.id))
@@ -196,6 +199,18 @@ fn database_options(spec: &CommonOptions) -> Step<DatabaseOptions> {
 
 fn collection_options(spec: &CommonOptions) -> Step<CollectionOptions> {
     Ok(bson::deserialize_from_document(common_options(spec)?)?)
+}
+
+/// A bucket's options; one that the driver does not know must not be passed over.
+fn bucket_options(spec: &Document) -> Step<GridFsBucketOptions> {
+    let known = ["bucketName", "chunkSizeBytes", "readConcern", "readPreference", "writeConcern"];
+    match spec.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) if key == "timeoutMS" => Err(Stop::needs("timeoutMS")),
+        Some(key) if key != "disableMD5" => {
+            Err(Stop::failed(format!("a bucket knows no option {key}")))
+        }
+        _ => Ok(bson::deserialize_from_document(spec.clone())?),
+    }
 }
 
 /// The defaults in the driver's own form.

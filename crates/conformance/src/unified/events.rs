@@ -1,5 +1,6 @@
 //! The events of a client: kept as they come, and held against what a test expects.
 
+mod editions;
 mod expect;
 mod journal;
 

@@ -194,7 +194,8 @@ fn is_of_type(types: &Bson, value: &Bson) -> Step<bool> {
     }
 }
 
-fn hex(operand: &Bson) -> Step<Vec<u8>> {
+/// The bytes that hexadecimal digits stand for.
+pub(super) fn hex(operand: &Bson) -> Step<Vec<u8>> {
     let bad = || Stop::failed(format!("{operand} is no even number of hexadecimal digits"));
     let digits = operand.as_str().filter(|text| text.len() % 2 == 0 && text.is_ascii());
     let digits = digits.ok_or_else(bad)?;

@@ -1,6 +1,7 @@
 //! What a test does, and whether what comes of it is what it expects.
 
 mod arguments;
+mod bucket;
 mod bulk_write;
 mod change_streams;
 mod client;
@@ -128,6 +129,7 @@ async fn call(run: &Run, object: &str, name: &str, mut arguments: Arguments) -> 
         Entity::Client(entity) => client::call(&entity, name, arguments).await,
         Entity::Database(database) => database::call(&database, name, arguments).await,
         Entity::Collection(collection) => collection::call(&collection, name, arguments).await,
+        Entity::Bucket(bucket) => bucket::call(&bucket, name, arguments).await,
         Entity::Session(entity) => session::call(&entity, name, arguments).await,
         Entity::Cursor(shared) => cursor::call(run, &shared, name, arguments).await,
         other @ (Entity::Thread(_) | Entity::Topology(_) | Entity::Bson(_)) => {
@@ -198,9 +200,7 @@ fn unknown(of: &str, name: &str) -> Failure {
         "clientBulkWrite" => "the client's bulk write",
         "count" => "the deprecated count, which the driver leaves out",
         "mapReduce" => "mapReduce, which the driver leaves out",
-        "listDatabaseObjects" | "listCollectionObjects" => {
-            "lists of handles, which the driver leaves out"
-        }
+        "rename" => "renaming of collections",
         _ => return Stop::failed(format!("unknown operation {name} of a {of}")).into(),
     };
     Stop::needs(lacking).into()

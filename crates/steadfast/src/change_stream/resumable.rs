@@ -43,6 +43,7 @@ pub(super) fn is_resumable(error: &Error) -> bool {
         | ErrorKind::InsertMany(_)
         | ErrorKind::BulkWrite(_)
         | ErrorKind::Write(_)
+        | ErrorKind::GridFs(_)
         | ErrorKind::Internal { .. }
         | ErrorKind::MissingResumeToken
         | ErrorKind::SessionsNotSupported

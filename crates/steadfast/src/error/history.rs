@@ -74,6 +74,7 @@ impl Error {
                 !error.write_errors.is_empty(),
                 !error.write_concern_errors.is_empty(),
             ),
+            ErrorKind::GridFs(error) => error.outcome(),
             _ => match self.history() {
                 Some(history) => history.outcome,
                 None => self.without_history(),

@@ -7,6 +7,7 @@ mod common;
 
 mod change_streams;
 mod dropped_futures;
+mod gridfs;
 mod prose;
 mod reads;
 mod secured;

@@ -7,7 +7,7 @@ use steadfast::event::{
     sdam::SdamEvent,
 };
 
-use super::{Event, Journal};
+use super::{Event, Journal, editions};
 use crate::unified::{
     matching::Matcher,
     schema::{CommandExpectation, EventExpectation, ExpectedEventsForClient},
@@ -79,7 +79,8 @@ fn command(matcher: &Matcher<'_>, expected: &EventExpectation, event: &CommandEv
     }
     let (wanted, seen) = match (expected, event) {
         (Expect::CommandStartedEvent(wanted), CommandEvent::Started(event)) => {
-            document(matcher, "command", wanted.command.as_ref(), &event.command)?;
+            let command = wanted.command.as_ref().map(editions::newer);
+            document(matcher, "command", command.as_ref(), &event.command)?;
             (wanted.common(), seen!(event))
         }
         (Expect::CommandSucceededEvent(wanted), CommandEvent::Succeeded(event)) => {

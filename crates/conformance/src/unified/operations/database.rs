@@ -25,6 +25,7 @@ pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) 
         "drop" => drop(database, arguments).await,
         "dropCollection" => drop_collection(database, arguments).await,
         "listCollectionNames" => list_collection_names(database, arguments).await,
+        "listCollectionObjects" => list_collection_objects(database, arguments).await,
         "listCollections" => list_collections(database, arguments).await,
         "modifyCollection" => modify_collection(database, arguments).await,
         "runCommand" => run_command(database, arguments).await,
@@ -79,6 +80,16 @@ async fn list_collection_names(database: &Database, mut arguments: Arguments) ->
     let mut options: ListCollectionsOptions = arguments.options()?;
     options.timeout_mode = mode;
     Ok(awaited!(session, database.list_collection_names().with_options(options))?.into())
+}
+
+/// The driver lists names, of which an application makes handles without asking a server. Tests do
+/// not compare handles.
+async fn list_collection_objects(database: &Database, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let options: ListCollectionsOptions = arguments.options()?;
+    let names = awaited!(session, database.list_collection_names().with_options(options))?;
+    names.iter().map(|name| database.collection::<Document>(name)).for_each(std::mem::drop);
+    Ok(Outcome::Nothing)
 }
 
 /// The driver has no method for it: applications send the command.

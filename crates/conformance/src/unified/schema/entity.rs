@@ -145,11 +145,10 @@ pub(crate) struct SessionSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct BucketSpec {
-    #[serde(rename = "id")]
-    _id: String,
+    pub(crate) id: String,
     pub(crate) database: String,
-    #[serde(rename = "bucketOptions")]
-    _bucket_options: Option<Document>,
+    #[serde(default)]
+    pub(crate) bucket_options: Document,
 }
 
 /// A thread of the runner.

@@ -1,0 +1,106 @@
+//! What buckets of files do.
+
+use bson::{Binary, Bson, Document, spec::BinarySubtype};
+use steadfast::{
+    gridfs::GridFsBucket,
+    options::{GridFsDownloadByNameOptions, GridFsFindOptions, GridFsUploadOptions},
+};
+
+use super::{Arguments, Done, Outcome, results, unknown};
+use crate::unified::{matching::hex, stop::Step};
+
+pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments) -> Done {
+    match name {
+        "delete" => delete(bucket, arguments).await,
+        "deleteByName" => delete_by_name(bucket, arguments).await,
+        "download" => download(bucket, arguments).await,
+        "downloadByName" => download_by_name(bucket, arguments).await,
+        "drop" => drop(bucket, arguments).await,
+        "find" => find(bucket, arguments).await,
+        "rename" => rename(bucket, arguments).await,
+        "renameByName" => rename_by_name(bucket, arguments).await,
+        "upload" | "uploadWithId" => upload(bucket, arguments).await,
+        _ => Err(unknown("bucket", name)),
+    }
+}
+
+async fn upload(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let filename: String = arguments.required("filename")?;
+    let source = source(&mut arguments)?;
+    let id = arguments.bson("id");
+    // The driver never stores what is deprecated of a file.
+    for deprecated in ["disableMD5", "contentType"] {
+        arguments.bson(deprecated);
+    }
+    let options: GridFsUploadOptions = arguments.options()?;
+    let mut upload = bucket.upload_from_stream(&filename, &*source).with_options(options);
+    if let Some(id) = id {
+        upload = upload.id(id);
+    }
+    Ok(Outcome::Value(upload.await?))
+}
+
+/// The bytes to be uploaded.
+fn source(arguments: &mut Arguments) -> Step<Vec<u8>> {
+    let source: Document = arguments.required("source")?;
+    hex(source.get("$$hexBytes").ok_or("the source of an upload is not $$hexBytes")?)
+}
+
+async fn download(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let id: Bson = arguments.required("id")?;
+    arguments.done()?;
+    let mut bytes = Vec::new();
+    bucket.download_to_stream(id, &mut bytes).await?;
+    Ok(contents(bytes))
+}
+
+async fn download_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let filename: String = arguments.required("filename")?;
+    let options: GridFsDownloadByNameOptions = arguments.options()?;
+    let mut bytes = Vec::new();
+    let download = bucket.download_to_stream_by_name(filename, &mut bytes).with_options(options);
+    download.await?;
+    Ok(contents(bytes))
+}
+
+fn contents(bytes: Vec<u8>) -> Outcome {
+    Outcome::Value(Binary { subtype: BinarySubtype::Generic, bytes }.into())
+}
+
+async fn delete(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let id: Bson = arguments.required("id")?;
+    arguments.done()?;
+    Ok(bucket.delete(id).await?.into())
+}
+
+async fn delete_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let filename: String = arguments.required("filename")?;
+    arguments.done()?;
+    Ok(bucket.delete_by_name(filename).await?.into())
+}
+
+async fn rename(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let id: Bson = arguments.required("id")?;
+    let new_filename: String = arguments.required("newFilename")?;
+    arguments.done()?;
+    Ok(bucket.rename(id, new_filename).await?.into())
+}
+
+async fn rename_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let filename: String = arguments.required("filename")?;
+    let new_filename: String = arguments.required("newFilename")?;
+    arguments.done()?;
+    Ok(bucket.rename_by_name(filename, new_filename).await?.into())
+}
+
+async fn find(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let filter: Document = arguments.required("filter")?;
+    let options: GridFsFindOptions = arguments.options()?;
+    let files = results::items(bucket.find(filter).with_options(options).await?).await?;
+    Ok(results::documents(&files)?)
+}
+
+async fn drop(bucket: &GridFsBucket, arguments: Arguments) -> Done {
+    arguments.done()?;
+    Ok(bucket.drop().await?.into())
+}

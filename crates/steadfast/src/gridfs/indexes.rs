@@ -1,0 +1,131 @@
+//! The indexes that a bucket needs, made before its first upload.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, doc};
+use steadfast_core::{concern::WriteConcern, read_preference::ReadPreference};
+use tokio::sync::OnceCell;
+
+use super::GridFsBucket;
+use crate::{
+    Collection, Cursor, IndexModel,
+    error::Result,
+    event::lock,
+    options::{IndexOptions, number},
+};
+
+/// Whether the indexes are known to be there. Who uploads first finds out, and others wait.
+pub(super) type Known = Arc<OnceCell<()>>;
+
+impl GridFsBucket {
+    /// Makes the indexes if this is the bucket's first upload and there is no file yet.
+    pub(super) async fn ensure_indexes(&self) -> Result<()> {
+        let known = Arc::clone(&lock(&self.inner.indexes));
+        known.get_or_try_init(|| self.make_indexes()).await?;
+        Ok(())
+    }
+
+    /// For when the collections are dropped, and their indexes with them.
+    pub(crate) fn forget_indexes(&self) {
+        *lock(&self.inner.indexes) = Known::default();
+    }
+
+    async fn make_indexes(&self) -> Result<()> {
+        let files = self.files().clone_with_type::<Document>();
+        // The specification: on the primary, and by looking for a document rather than counting.
+        let any = files
+            .find_one(doc! {})
+            .projection(doc! { "_id": 1 })
+            .selection_criteria(ReadPreference::Primary.into())
+            .await?;
+        if any.is_some() {
+            return Ok(());
+        }
+        self.make_index(&files, doc! { "filename": 1, "uploadDate": 1 }, false).await?;
+        self.make_index(self.chunks(), doc! { "files_id": 1, "n": 1 }, true).await
+    }
+
+    /// Makes an index unless it is there: an application may be allowed to write files and not to
+    /// make indexes.
+    async fn make_index(
+        &self,
+        collection: &Collection<Document>,
+        keys: Document,
+        unique: bool,
+    ) -> Result<()> {
+        match collection.list_indexes().await {
+            Ok(listed) => {
+                if contains(listed, &keys, unique).await? {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.is_namespace_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        let options = unique.then(|| IndexOptions::builder().unique(true).build());
+        let index = IndexModel::builder().keys(keys).options(options).build();
+        let mut action = collection.create_index(index);
+        if !self.is_acknowledged() {
+            // That it failed must be heard of.
+            action = action.write_concern(WriteConcern::nodes(1));
+        }
+        action.await.map(drop)
+    }
+}
+
+async fn contains(mut listed: Cursor<IndexModel>, keys: &Document, unique: bool) -> Result<bool> {
+    while listed.advance().await? {
+        if serves(&listed.deserialize_current()?, keys, unique) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether an index has these keys in this order, and is unique if it must be.
+fn serves(index: &IndexModel, keys: &Document, unique: bool) -> bool {
+    let is_unique = index.options.as_ref().and_then(|options| options.unique) == Some(true);
+    let mut pairs = index.keys.iter().zip(keys);
+    index.keys.len() == keys.len()
+        && pairs.all(|((found, way), (key, wanted))| found == key && same_number(way, wanted))
+        && (is_unique || !unique)
+}
+
+/// The specification: by value, for the type depends on who made the index.
+fn same_number(a: &Bson, b: &Bson) -> bool {
+    number::whole(a).is_some_and(|number| number::whole(b) == Some(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::bson;
+
+    use super::*;
+
+    fn index(keys: Document, unique: bool) -> IndexModel {
+        let options = IndexOptions::builder().unique(unique).build();
+        IndexModel::builder().keys(keys).options(options).build()
+    }
+
+    #[test]
+    fn an_index_is_known_by_its_keys_whatever_the_type_of_their_numbers() {
+        let keys = doc! { "files_id": 1, "n": 1 };
+        for one in [bson!(1), bson!(1_i64), bson!(1.0)] {
+            for other in [bson!(1), bson!(1_i64), bson!(1.0)] {
+                let found = index(doc! { "files_id": one.clone(), "n": other }, true);
+                assert!(serves(&found, &keys, true), "{found:?}");
+            }
+        }
+        for wrong in [
+            doc! { "n": 1, "files_id": 1 },
+            doc! { "files_id": 1 },
+            doc! { "files_id": 1, "n": 1, "x": 1 },
+            doc! { "files_id": 1, "n": -1 },
+            doc! { "files_id": "hashed", "n": 1 },
+        ] {
+            assert!(!serves(&index(wrong.clone(), true), &keys, true), "{wrong}");
+        }
+        assert!(!serves(&index(keys.clone(), false), &keys, true));
+        assert!(serves(&index(keys.clone(), true), &keys, false));
+    }
+}
