@@ -1,5 +1,7 @@
 //! The arguments of an operation: taken one by one, until none is left.
 
+use std::time::Duration;
+
 use bson::{Bson, Document};
 use serde::{
     Deserializer,
@@ -59,6 +61,12 @@ impl Arguments {
     /// Takes the argument as it is.
     pub(super) fn bson(&mut self, key: &str) -> Option<Bson> {
         self.given.remove(key)
+    }
+
+    /// Takes the time limit, where there are no options to read it.
+    pub(super) fn timeout(&mut self) -> Step<Option<Duration>> {
+        let millis: Option<u64> = self.optional("timeoutMS")?;
+        Ok(millis.map(Duration::from_millis))
     }
 
     /// Takes what the time limit is for, which options do not read.
@@ -152,8 +160,6 @@ impl<'de> Deserializer<'de> for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use bson::doc;
     use steadfast::options::FindOptions;
 

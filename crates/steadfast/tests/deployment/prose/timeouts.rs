@@ -1,14 +1,19 @@
 //! The prose tests of time limits of calls ("client side operations timeout").
 //!
 //! Where they measure milliseconds, the times here are longer, in proportion: which of two limits
-//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a session ends when
-//! it is let go of, and what that aborts is aborted in the background; 11, it needs server 8.0.
+//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a
+//! session ends when it is let go of, and what that aborts is aborted in the background; 11, it needs
+//! server 8.0.
 
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use steadfast::options::{CursorType, ReadConcern, WriteConcern};
+use steadfast::{
+    bson::Bson,
+    options::{CursorType, GridFsBucketOptions, ReadConcern, WriteConcern},
+};
 use testbed::{Mongod, User};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
@@ -141,6 +146,72 @@ async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks()
     assert!(error.is_timeout(), "{error}");
     assert_eq!((watched.started("aggregate"), watched.started("getMore")), (1, 2), "{error}");
     assert!(stream.is_alive());
+}
+
+/// A bucket of its own in a collection of this name, empty, of a client whose calls have this long.
+async fn bucket(
+    app_name: &'static str,
+    name: &str,
+    timeout: Duration,
+) -> (Watched, steadfast::gridfs::GridFsBucket) {
+    let watched = Watched::new(app_name, |options| {
+        as_specified(options);
+        options.timeout = Some(timeout);
+    })
+    .await;
+    let options = GridFsBucketOptions::builder().bucket_name(name.to_owned()).chunk_size_bytes(4);
+    let bucket = watched.client.database("prose").gridfs_bucket(options.build());
+    // Not in the time of the test: the indexes are made, and the connection is there.
+    bucket.drop().timeout(LONG).await.unwrap();
+    let contents: &[u8] = b"0123456789";
+    let first = bucket.upload_from_stream("length-10", contents).id(Bson::Int32(10));
+    first.timeout(LONG).await.unwrap();
+    (watched, bucket)
+}
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(600);
+
+/// What blocks a command for longer than the buckets of these tests have.
+fn blocked(command: &str) -> Document {
+    doc! { "failCommands": [command], "blockConnection": true, "blockTimeMS": 2_000 }
+}
+
+#[tokio::test]
+async fn prose_6_an_upload_through_a_stream_has_one_limit() {
+    let app_name = "timeouts, prose 6.1";
+    let (_watched, bucket) = bucket(app_name, "upload", Duration::from_millis(600)).await;
+    let _point = FailPoint::on_primary(1, blocked("insert"), app_name).await;
+    let mut stream = bucket.open_upload_stream("filename").await.unwrap();
+    stream.write_all(&[0x12]).await.unwrap();
+    let error = bounded(stream.close()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
+    let app_name = "timeouts, prose 6.2";
+    let (_watched, bucket) = bucket(app_name, "abort", Duration::from_millis(600)).await;
+    let _point = FailPoint::on_primary(1, blocked("delete"), app_name).await;
+    let mut stream = bucket.open_upload_stream("filename").chunk_size_bytes(2).await.unwrap();
+    stream.write_all(&[1, 2, 3, 4]).await.unwrap();
+    stream.flush().await.unwrap();
+    let error = bounded(stream.abort()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_7_a_download_through_a_stream_has_one_limit() {
+    let app_name = "timeouts, prose 7";
+    let (watched, bucket) = bucket(app_name, "download", Duration::from_millis(600)).await;
+    let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let before = watched.started("find");
+    let mut stream = bucket.open_download_stream(Bson::Int32(10)).await.unwrap();
+    point.set(1, blocked("find"));
+    let error = bounded(stream.read_to_end(&mut Vec::new())).await.unwrap_err();
+    let error = Error::from(error);
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(watched.started("find") - before, 2, "of the file and of its chunks: {error}");
 }
 
 /// Pings through a client with these options that has no server; the error.
