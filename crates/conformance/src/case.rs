@@ -27,6 +27,9 @@ pub struct Case {
 pub enum CaseResult {
     /// Everything that the case expects was observed.
     Pass,
+    /// It was, but only at the second try: what was observed at the first, in words. Only of cases
+    /// that depend on how fast things go.
+    PassAtSecondTry(String),
     /// Something else was observed: what, in words.
     Fail(String),
     /// The case is not meant for this deployment, or asks for a part of the format that the driver
@@ -60,6 +63,21 @@ impl Case {
     pub fn run(self) -> CaseResult {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(self.body))
             .unwrap_or_else(|panic| CaseResult::Fail(format!("panicked: {}", panic_text(&*panic))))
+    }
+}
+
+impl CaseResult {
+    /// The result of running something that depends on how fast things go: once more if it fails.
+    pub fn of_two_tries(run: impl Fn() -> Self) -> Self {
+        let first = match run() {
+            Self::Fail(why) => why,
+            other => return other,
+        };
+        match run() {
+            Self::Pass => Self::PassAtSecondTry(first),
+            Self::Fail(again) => Self::Fail(format!("{again}\nat the first of two tries: {first}")),
+            other => other,
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Entry {
     pub case: String,
     /// Why the case is not expected to pass.
     pub reason: String,
+    /// Whether it may pass all the same, when something happens to come late.
+    #[serde(default)]
+    pub may_pass: bool,
 }
 
 impl Ledger {

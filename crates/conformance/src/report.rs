@@ -12,6 +12,8 @@ pub struct SuiteReport {
     pub suite: &'static str,
     /// How many cases passed.
     pub passed: usize,
+    /// Those among them that passed only at their second try, and why not at the first.
+    pub second_tries: Vec<Failure>,
     /// The cases that failed and do not stand in the ledger.
     pub failed: Vec<Failure>,
     /// How many cases were skipped, by reason.
@@ -37,6 +39,7 @@ impl SuiteReport {
         Self {
             suite,
             passed: 0,
+            second_tries: Vec::new(),
             failed: Vec::new(),
             skip_reasons: BTreeMap::new(),
             unneeded_ledger_lines: Vec::new(),
@@ -65,20 +68,25 @@ impl SuiteReport {
 
     /// Everything that is wrong, a line each.
     pub fn complaints(&self) -> Vec<String> {
-        let failures = self.failed.iter().map(|failure| {
-            let Failure { file, case, why } = failure;
-            let why = why.replace('\n', "\n    ");
-            format!("FAILED {} / {file} / {case}\n    {why}", self.suite)
-        });
+        let failures = self.failed.iter().map(|failure| self.tell("FAILED", failure));
         let lines =
             self.unneeded_ledger_lines.iter().map(|line| format!("UNNEEDED in the ledger: {line}"));
         failures.chain(lines).collect()
+    }
+
+    fn tell(&self, what: &str, failure: &Failure) -> String {
+        let Failure { file, case, why } = failure;
+        let why = why.replace('\n', "\n    ");
+        format!("{what} {} / {file} / {case}\n    {why}", self.suite)
     }
 
     /// Writes what is wrong, the suite's line, and the reasons of what was skipped.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for complaint in self.complaints() {
             writeln!(out, "{complaint}")?;
+        }
+        for failure in &self.second_tries {
+            writeln!(out, "{}", self.tell("PASSED AT THE SECOND TRY", failure))?;
         }
         let (failed, skipped) = (self.failed.len(), self.skipped());
         writeln!(
@@ -88,6 +96,9 @@ impl SuiteReport {
             self.passed,
             self.total()
         )?;
+        if !self.second_tries.is_empty() {
+            writeln!(out, "    {} passed at the second try", self.second_tries.len())?;
+        }
         for (reason, count) in &self.skip_reasons {
             writeln!(out, "    {count} skipped: {reason}")?;
         }

@@ -27,6 +27,7 @@ const fn folder(
 const FOLDERS: &[Folder] = &[
     folder("auth", "auth", "auth/tests"),
     folder("change_streams", "change_streams", "change-streams/tests"),
+    folder("client-backpressure", "client-backpressure", "client-backpressure/tests"),
     folder("collection_management", "collection_management", "collection-management/tests"),
     folder("command_logging", "command_logging", "command-logging-and-monitoring/tests/logging"),
     folder(
@@ -45,6 +46,7 @@ const FOLDERS: &[Folder] = &[
         "connection-monitoring-and-pooling/tests/cmap-format",
     ),
     folder("connection_string", "connection_string/test", "connection-string/tests"),
+    folder("csot", "csot", "client-side-operations-timeout/tests"),
     folder("crud", "crud", "crud/tests"),
     folder(
         "discovery_and_monitoring",

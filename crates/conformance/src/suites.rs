@@ -30,6 +30,7 @@ use crate::Suite;
 // pub mod lines, in alphabetical order:
 pub mod auth;
 pub mod change_streams;
+pub mod client_backpressure;
 pub mod collection_management;
 pub mod command_logging;
 pub mod command_monitoring;
@@ -37,6 +38,7 @@ pub mod connection_logging;
 pub mod connection_monitoring;
 pub mod connection_string;
 pub mod crud;
+pub mod csot;
 pub mod discovery_and_monitoring;
 pub mod gridfs;
 pub mod handshake;
@@ -66,6 +68,7 @@ macro_rules! for_each_suite {
         $each! {
             auth,
             change_streams,
+            client_backpressure,
             collection_management,
             command_logging,
             command_monitoring,
@@ -73,6 +76,7 @@ macro_rules! for_each_suite {
             connection_monitoring,
             connection_string,
             crud,
+            csot,
             discovery_and_monitoring,
             gridfs,
             handshake,

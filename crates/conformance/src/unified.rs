@@ -40,8 +40,22 @@ pub(crate) fn cases(
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |result| result)
+    cases_judged(context, suite, subfolders, |run| run())
 }
+
+/// The tests in these subfolders of a suite that measures times. On a machine that is busy with other
+/// things a moment may come too late for a test though nothing is wrong: a test that fails is run
+/// once more, and that it was is told.
+pub(crate) fn timed_cases(
+    context: &Context,
+    suite: &str,
+    subfolders: &[&str],
+) -> Result<Vec<Case>, LoadError> {
+    cases_judged(context, suite, subfolders, |run| CaseResult::of_two_tries(run))
+}
+
+/// Runs a test, and says what its result comes to.
+type Judge = fn(&dyn Fn() -> CaseResult) -> CaseResult;
 
 /// The tests in these subfolders, of which each must fail.
 pub(crate) fn failing_cases(
@@ -49,9 +63,11 @@ pub(crate) fn failing_cases(
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |result| match result {
+    cases_judged(context, suite, subfolders, |run| match run() {
         CaseResult::Fail(_) => CaseResult::Pass,
-        CaseResult::Pass => CaseResult::Fail("it passes, and must not".to_owned()),
+        CaseResult::Pass | CaseResult::PassAtSecondTry(_) => {
+            CaseResult::Fail("it passes, and must not".to_owned())
+        }
         skipped @ CaseResult::Skip(_) => skipped,
     })
 }
@@ -60,12 +76,12 @@ fn cases_judged(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
-    verdict: fn(CaseResult) -> CaseResult,
+    judge: Judge,
 ) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files_in(suite, subfolders)? {
         match parse(&file) {
-            Ok(parsed) => cases.extend(cases_of(context, &file.name, parsed, verdict)),
+            Ok(parsed) => cases.extend(cases_of(context, &file.name, parsed, judge)),
             Err(why) => cases.push(Case::new(&file.name, "is understood", || Err(why))),
         }
     }
@@ -96,17 +112,12 @@ fn parse(file: &SpecFile) -> Result<TestFile, String> {
     TestFile::parse(document)
 }
 
-fn cases_of(
-    context: &Context,
-    name: &str,
-    file: TestFile,
-    verdict: fn(CaseResult) -> CaseResult,
-) -> Vec<Case> {
+fn cases_of(context: &Context, name: &str, file: TestFile, judge: Judge) -> Vec<Case> {
     let (file, context) = (Arc::new(file), Arc::new(context.clone()));
     let case = |at: usize| {
         let (file, context) = (Arc::clone(&file), Arc::clone(&context));
         let description = file.tests[at].description.clone();
-        Case::new(name, description, move || verdict(run_one(&context, &file, at)))
+        Case::new(name, description, move || judge(&|| run_one(&context, &file, at)))
     };
     (0..file.tests.len()).map(case).collect()
 }

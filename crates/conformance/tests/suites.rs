@@ -29,6 +29,7 @@ fn passes(name: &str) {
 const PUBLISHED: &[(&str, usize)] = &[
     ("auth", 64),
     ("change_streams", 89),
+    ("client_backpressure", 103),
     ("collection_management", 7),
     ("command_logging", 30),
     ("command_monitoring", 35),
@@ -36,6 +37,7 @@ const PUBLISHED: &[(&str, usize)] = &[
     ("connection_monitoring", 32),
     ("connection_string", 98),
     ("crud", 437),
+    ("csot", 433),
     ("discovery_and_monitoring", 223),
     ("gridfs", 45),
     ("handshake", 1),

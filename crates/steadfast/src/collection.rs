@@ -41,7 +41,7 @@ pub struct Collection<T: Send + Sync> {
 }
 
 /// All of a collection but the type of its documents, so that actions are compiled once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub(crate) client: Client,
     pub(crate) database: Arc<str>,
@@ -132,6 +132,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The same collection, its documents read and written as `U`.
     pub fn clone_with_type<U: Send + Sync>(&self) -> Collection<U> {
         Collection::new(Arc::clone(&self.handle))
+    }
+
+    /// The same collection with another time limit for calls.
+    pub(crate) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
+        Self::new(Arc::new(Handle { timeout, ..Handle::clone(&self.handle) }))
     }
 
     /// The client it belongs to.

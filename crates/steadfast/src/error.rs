@@ -220,6 +220,9 @@ impl Error {
             // The server ran out of the time that it was given.
             ErrorKind::InsertMany(error) => of_server(error.code()),
             ErrorKind::BulkWrite(error) => of_server(error.code()),
+            ErrorKind::GridFs(GridFsErrorKind::AbortError { delete_error, .. }) => {
+                return delete_error.is_timeout();
+            }
             _ => false,
         };
         ran_out || self.end_of_batch().is_some_and(Error::is_timeout)

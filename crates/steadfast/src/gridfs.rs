@@ -33,11 +33,18 @@
 //!
 //! With a write concern of `w: 0` nothing of this is known, and no error is raised for a file that
 //! is not there.
+//!
+//! # Time limits
+//!
+//! A bucket has the `timeout` of its database, and each call may have its own. It is that of the
+//! whole call, however many commands that takes; of a stream, from its opening to its end. What an
+//! application reads from or writes to besides is not interrupted: a call may take longer by that.
 
 mod chunk;
 mod download;
 mod file;
 mod indexes;
+mod time;
 mod upload;
 
 use std::{
@@ -56,6 +63,7 @@ pub use self::{
 };
 use crate::{
     Client, Collection, Database,
+    deadline::Deadline,
     error::{Error, GridFsErrorKind, GridFsFileIdentifier, Result},
     options::{CollectionOptions, GridFsBucketOptions, GridFsUploadOptions},
 };
@@ -78,6 +86,8 @@ impl Database {
 #[derive(Clone)]
 pub struct GridFsBucket {
     inner: Arc<Inner>,
+    /// By when all must be done that is done with this clone; none unless it is of one call.
+    deadline: Option<Deadline>,
 }
 
 struct Inner {
@@ -111,7 +121,7 @@ impl GridFsBucket {
             chunk_size_bytes: chunk_size_bytes.unwrap_or(DEFAULT_CHUNK_SIZE_BYTES),
             indexes: Mutex::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), deadline: None }
     }
 
     /// What its reads may see.
@@ -157,15 +167,21 @@ impl GridFsBucket {
     ) -> Result<GridFsUploadStream> {
         let options = options.unwrap_or_default();
         let chunk_size = options.chunk_size_bytes.unwrap_or(self.inner.chunk_size_bytes);
-        GridFsUploadStream::new(self.clone(), id, filename, chunk_size, options.metadata)
+        GridFsUploadStream::new(
+            self.timed(options.timeout),
+            id,
+            filename,
+            chunk_size,
+            options.metadata,
+        )
     }
 
-    /// Begins a download. Nothing is sent.
+    /// Goes on with a download whose file was found with this clone. Nothing is sent.
     pub(crate) fn begin_download(
         &self,
         file: FilesCollectionDocument,
     ) -> Result<GridFsDownloadStream> {
-        GridFsDownloadStream::new(self.chunks().clone(), file)
+        GridFsDownloadStream::new(self.clone(), file)
     }
 }
 

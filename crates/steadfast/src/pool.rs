@@ -271,9 +271,9 @@ impl Pool {
                 self.events.note(event);
                 None
             }
-            Effect::Connect { id, generation } => {
+            Effect::Connect { id, generation, awaited } => {
                 let pool = self.me.upgrade()?;
-                let task = self.establisher.spawn(pool.establish(id, generation));
+                let task = self.establisher.spawn(pool.establish(id, generation, awaited));
                 state.establishing.insert(id, task);
                 None
             }
@@ -301,9 +301,10 @@ impl Pool {
     }
 
     /// Establishes a connection, in a task of its own, and brings it in.
-    async fn establish(self: Arc<Self>, id: ConnectionId, generation: Generation) {
+    async fn establish(self: Arc<Self>, id: ConnectionId, generation: Generation, awaited: bool) {
         let interrupt = Arc::new(Interrupt::default());
-        let outcome = self.establisher.establish(&self.address, Arc::clone(&interrupt)).await;
+        let outcome =
+            self.establisher.establish(&self.address, Arc::clone(&interrupt), awaited).await;
         match outcome {
             Ok(mut connection) => {
                 connection.id = id.number();

@@ -9,7 +9,6 @@ mod uri;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use bson::{Bson, Document};
@@ -50,14 +49,14 @@ pub(super) enum Entity {
 #[derive(Debug, Default)]
 pub(super) struct Entities {
     named: Mutex<BTreeMap<String, Entity>>,
-    /// How often clients check servers, unless the test says so itself.
-    pace: Option<Duration>,
+    /// Options of clients, unless the test gives them itself.
+    defaults: Document,
 }
 
 impl Entities {
-    /// No names yet. Clients check servers at this `pace`, unless the test says so itself.
-    pub(super) fn new(pace: Option<Duration>) -> Self {
-        Self { named: Mutex::default(), pace }
+    /// No names yet. Clients get these options, unless the test gives them itself.
+    pub(super) fn new(defaults: Document) -> Self {
+        Self { named: Mutex::default(), defaults }
     }
 
     /// What the name stands for.
@@ -94,7 +93,7 @@ impl Entities {
     async fn create_one(&self, deployment: &Deployment, spec: &schema::Entity) -> Step<()> {
         match spec {
             schema::Entity::Client(spec) => {
-                let client = ClientEntity::open(deployment, self.pace, spec).await?;
+                let client = ClientEntity::open(deployment, &self.defaults, spec).await?;
                 self.add(&spec.id, Entity::Client(client))
             }
             schema::Entity::Database(spec) => {
@@ -217,14 +216,13 @@ fn bucket_options(spec: &Document) -> Step<GridFsBucketOptions> {
 /// The defaults in the driver's own form.
 fn common_options(spec: &CommonOptions) -> Step<Document> {
     let CommonOptions { read_concern, read_preference, write_concern, timeout_ms } = spec;
-    if timeout_ms.is_some() {
-        return Err(Stop::needs("timeoutMS"));
-    }
     let given = [
         ("readConcern", read_concern),
         ("readPreference", read_preference),
         ("writeConcern", write_concern),
     ];
     let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
-    Ok(given.map(|(key, value)| (key, Bson::Document(value))).collect())
+    let mut given: Document = given.map(|(key, value)| (key, Bson::Document(value))).collect();
+    given.extend(timeout_ms.map(|timeout| ("timeoutMS".to_owned(), Bson::Int64(timeout))));
+    Ok(given)
 }

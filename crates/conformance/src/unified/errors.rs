@@ -17,8 +17,10 @@ pub(super) fn expect(
     operation: &str,
     error: &Error,
 ) -> Step<()> {
-    if expected.is_timeout_error == Some(true) {
-        return Err(Stop::needs("timeoutMS"));
+    if let Some(wanted) = expected.is_timeout_error
+        && error.is_timeout() != wanted
+    {
+        return Err(Stop::failed(format!("that its time ran out must be {wanted}")));
     }
     if let Some(wanted) = expected.is_client_error
         && is_client_error(error) != wanted

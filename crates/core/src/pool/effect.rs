@@ -89,6 +89,8 @@ pub enum Effect<C, E> {
         id: ConnectionId,
         /// The pool's generation, for the error to name if it fails.
         generation: Generation,
+        /// Whether an operation waits for it; else it is to be there for those to come.
+        awaited: bool,
     },
     /// Give up establishing a connection. It is closed as far as the pool is concerned; a late
     /// report about it does no harm.

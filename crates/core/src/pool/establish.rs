@@ -72,7 +72,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
     /// Asks for connections while more operations wait than connections are on their way.
     pub(super) fn connect_for_waiters(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) {
         while self.queue.len() > self.members.pending() && self.may_connect() {
-            self.connect(now, effects);
+            self.connect(true, now, effects);
         }
     }
 
@@ -82,7 +82,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
             && self.members.total() < self.limits.min_size
             && self.may_connect()
         {
-            self.connect(now, effects);
+            self.connect(false, now, effects);
         }
     }
 
@@ -92,14 +92,14 @@ impl<C, E: Clone + Display> Pool<C, E> {
             && self.members.establishing() < self.limits.max_connecting
     }
 
-    fn connect(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) {
+    fn connect(&mut self, awaited: bool, now: Instant, effects: &mut Vec<Effect<C, E>>) {
         let generation = self.generation;
         let id = self.members.create(generation, now);
         self.announcer.tell(effects, |address| {
             let connection_id = id.number();
             CmapEvent::ConnectionCreated(ConnectionCreatedEvent { address, connection_id })
         });
-        effects.push(Effect::Connect { id, generation });
+        effects.push(Effect::Connect { id, generation, awaited });
     }
 
     /// Makes an established connection one that can be handed out, unless it was given up.

@@ -62,6 +62,17 @@ fn a_connection_whose_waiter_is_gone_serves_the_next_or_lies_idle() {
 }
 
 #[test]
+fn a_connection_for_an_operation_is_told_from_one_that_is_to_be_there_for_those_to_come() {
+    let mut bench = Bench::paused(&sizes(1, 10), false, false);
+    let asked = bench.act(|pool, now, fx| pool.ready(now, fx));
+    assert_eq!(asked.awaited, [false]);
+    let (_, asked) = bench.wait();
+    assert!(asked.connect.is_empty(), "the one being made is enough");
+    let (_, asked) = bench.wait();
+    assert_eq!(asked.awaited, [true]);
+}
+
+#[test]
 fn a_failed_handshake_fails_the_first_in_line_and_only_it() {
     let mut bench = Bench::ready(&sizes(0, 1));
     let (first, asked) = bench.wait();

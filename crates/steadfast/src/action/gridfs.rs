@@ -1,5 +1,19 @@
 //! What a user asks of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
 
+/// The setter of an action's time limit, where that is its only option.
+macro_rules! timeout {
+    ([$($generics:tt)*] $action:ty) => {
+        impl<$($generics)*> $action {
+            /// How long the call may take in all, whatever commands it takes; of a stream, all that
+            /// is done with it. Zero is without end. By default what the bucket's database says.
+            pub fn timeout(mut self, value: Duration) -> Self {
+                self.timeout = Some(value);
+                self
+            }
+        }
+    };
+}
+
 mod delete;
 mod download;
 mod drop;

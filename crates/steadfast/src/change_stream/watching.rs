@@ -53,6 +53,8 @@ struct Resuming {
     answer: Answer,
     /// How the cursor is to go on.
     more: More,
+    /// Whether the step under way has asked for more already, which was refused.
+    has_asked: bool,
 }
 
 impl Watching {
@@ -115,8 +117,8 @@ impl Watching {
         }
     }
 
-    /// Moves on to the next event, asking the server for more at most once, and taking the stream
-    /// up again at most once.
+    /// Moves on to the next event, asking the server for more at most once. A stream that was lost,
+    /// before or by that, is taken up again.
     pub(super) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
@@ -150,24 +152,23 @@ impl Watching {
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if self.interrupted {
-            self.resuming = Some(self.resume()?);
+            self.resuming = Some(self.resume(false)?);
             self.interrupted = false;
         }
-        if self.resuming.is_none() {
+        loop {
+            let has_asked = self.resuming.as_ref().is_some_and(|resuming| resuming.has_asked);
+            ready!(self.poll_resumed(cx))?;
+            if has_asked && !self.cursor.has_documents() {
+                return Poll::Ready(Ok(Advance::NoneYet));
+            }
             match ready!(self.cursor.poll_try_advance(cx)) {
                 Ok(advance) => return Poll::Ready(self.moved(advance)),
                 Err(error) if self.cursor.was_refused_more() && is_resumable(&error) => {
-                    self.resuming = Some(self.resume()?);
+                    self.resuming = Some(self.resume(true)?);
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        ready!(self.poll_resumed(cx))?;
-        if !self.cursor.has_documents() {
-            return Poll::Ready(Ok(Advance::NoneYet));
-        }
-        let advance = ready!(self.cursor.poll_try_advance(cx))?;
-        Poll::Ready(self.moved(advance))
     }
 
     /// Takes note of where the cursor has come to.
@@ -185,11 +186,11 @@ impl Watching {
     }
 
     /// Asks for a cursor in place of the one that was lost, wherever the original criteria allow.
-    fn resume(&self) -> Result<Resuming> {
+    fn resume(&self, has_asked: bool) -> Result<Resuming> {
         let (command, more) = self.plan.begin(&self.position.resumption())?;
         // The specification: in the same session as before.
         let command = Command { session: self.session.clone(), deadline: self.step, ..command };
-        Ok(Resuming { answer: ask(&self.client, command), more })
+        Ok(Resuming { answer: ask(&self.client, command), more, has_asked })
     }
 
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
@@ -220,7 +221,7 @@ impl Watching {
 /// forget.
 impl Drop for Watching {
     fn drop(&mut self) {
-        let Some(Resuming { answer, more }) = self.resuming.take() else { return };
+        let Some(Resuming { answer, more, .. }) = self.resuming.take() else { return };
         let client = self.client.clone();
         self.client.spawn(async move {
             if let Ok(Ok(reply)) = answer.await {

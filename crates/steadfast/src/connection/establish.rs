@@ -34,7 +34,8 @@ pub(crate) struct Establisher {
     pub(crate) compressors: Vec<Compressor>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) socket_timeout: Option<Duration>,
-    /// The client's time limit for calls: that of each command before the connection is in use, too.
+    /// The client's time limit for calls: also of each command of logging in on a connection that
+    /// nobody waits for.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -51,15 +52,18 @@ impl Establisher {
         self.runtime.spawn(task).abort_handle()
     }
 
-    /// Makes a connection that operations can use.
+    /// Makes a connection that operations can use. Who waits for it (`awaited`) has a limit of their
+    /// own, which may be longer than the client's.
     pub(crate) async fn establish(
         &self,
         address: &ServerAddress,
         interrupt: Arc<Interrupt>,
+        awaited: bool,
     ) -> std::result::Result<Connection, EstablishError> {
         let mut phase = ConnectionPhase::Connecting;
-        let outcome = self.within_limit(self.establish_in_phases(address, interrupt, &mut phase));
-        outcome.await.map_err(|error| {
+        let limit = self.timeout.filter(|_| !awaited);
+        let work = self.establish_in_phases(address, interrupt, limit, &mut phase);
+        self.within_limit(work).await.map_err(|error| {
             let mut error = error.with_server(address);
             if phase == ConnectionPhase::Connecting && may_be_overload(&error) {
                 error.add_label(SYSTEM_OVERLOADED_ERROR);
@@ -73,10 +77,10 @@ impl Establisher {
         &self,
         address: &ServerAddress,
         interrupt: Arc<Interrupt>,
+        login_limit: Option<Duration>,
         phase: &mut ConnectionPhase,
     ) -> Result<Connection> {
         let mut connection = self.open_stream(address, interrupt).await?;
-        connection.reply_limit = self.timeout.map(|time| (time, "timeoutMS"));
         let opening = self.authenticator.as_ref().map(Authenticator::open).transpose()?;
         let mut hello = self.hello();
         if let Some(opening) = &opening {
@@ -86,6 +90,7 @@ impl Establisher {
         self.check_hello(&connection)?;
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
+        connection.reply_limit = login_limit.map(|time| (time, "timeoutMS"));
         let arbiter = connection.hello.arbiter_only;
         if let (Some(authenticator), Some(opening), false) = (&self.authenticator, opening, arbiter)
         {

@@ -32,7 +32,7 @@ impl More {
                 "a tailable cursor has no end: its timeout_mode can only be Iteration",
             ));
         }
-        if let Some(wait) = self.max_time.filter(|_| cursor_type == CursorType::TailableAwait)
+        if let Some(wait) = self.max_time
             && !limit.timeout.is_zero()
             && wait >= limit.timeout
         {

@@ -11,13 +11,13 @@ use std::{
 use bson::{Document, doc};
 
 use super::{
-    FilesCollectionDocument,
+    FilesCollectionDocument, GridFsBucket,
     chunk::{self, Found},
     exactly,
     file::Layout,
 };
 use crate::{
-    Collection, Cursor,
+    Cursor,
     action::ActionFuture,
     error::{Error, GridFsErrorKind, Result},
 };
@@ -46,7 +46,7 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct GridFsDownloadStream {
-    chunks: Collection<Document>,
+    bucket: GridFsBucket,
     file: FilesCollectionDocument,
     layout: Layout,
     /// How many bytes are before what is read next.
@@ -67,9 +67,9 @@ enum Source {
 }
 
 impl GridFsDownloadStream {
-    pub(super) fn new(chunks: Collection<Document>, file: FilesCollectionDocument) -> Result<Self> {
+    pub(super) fn new(bucket: GridFsBucket, file: FilesCollectionDocument) -> Result<Self> {
         let layout = Layout::of(&file)?;
-        Ok(Self { chunks, file, layout, position: 0, source: Source::Unasked })
+        Ok(Self { bucket, file, layout, position: 0, source: Source::Unasked })
     }
 
     /// What is known of the file.
@@ -131,8 +131,8 @@ impl GridFsDownloadStream {
         if from > 0 {
             filter.insert("n", doc! { "$gte": i64::from(from) });
         }
-        let chunks = self.chunks.clone();
-        Box::pin(async move { chunks.find(filter).sort(doc! { "n": 1 }).await })
+        let chunks = self.bucket.chunks_in_time();
+        Box::pin(async move { chunks?.find(filter).sort(doc! { "n": 1 }).await })
     }
 
     /// These bytes were read.
@@ -179,7 +179,7 @@ fn at_end(next: u32, layout: &Layout) -> Result<()> {
 impl fmt::Debug for GridFsDownloadStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GridFsDownloadStream")
-            .field("chunks", &self.chunks)
+            .field("bucket", &self.bucket)
             .field("file", &self.file)
             .field("position", &self.position)
             .finish_non_exhaustive()

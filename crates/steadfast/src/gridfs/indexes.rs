@@ -31,7 +31,7 @@ impl GridFsBucket {
     }
 
     async fn make_indexes(&self) -> Result<()> {
-        let files = self.files().clone_with_type::<Document>();
+        let files = self.files_in_time()?.clone_with_type::<Document>();
         // The specification: on the primary, and by looking for a document rather than counting.
         let any = files
             .find_one(doc! {})
@@ -41,19 +41,21 @@ impl GridFsBucket {
         if any.is_some() {
             return Ok(());
         }
+        let files = || Ok(self.files_in_time()?.clone_with_type());
         self.make_index(&files, doc! { "filename": 1, "uploadDate": 1 }, false).await?;
-        self.make_index(self.chunks(), doc! { "files_id": 1, "n": 1 }, true).await
+        let chunks = || self.chunks_in_time();
+        self.make_index(&chunks, doc! { "files_id": 1, "n": 1 }, true).await
     }
 
     /// Makes an index unless it is there: an application may be allowed to write files and not to
     /// make indexes.
     async fn make_index(
         &self,
-        collection: &Collection<Document>,
+        collection: &(dyn Fn() -> Result<Collection<Document>> + Sync),
         keys: Document,
         unique: bool,
     ) -> Result<()> {
-        match collection.list_indexes().await {
+        match collection()?.list_indexes().await {
             Ok(listed) => {
                 if contains(listed, &keys, unique).await? {
                     return Ok(());
@@ -64,6 +66,7 @@ impl GridFsBucket {
         }
         let options = unique.then(|| IndexOptions::builder().unique(true).build());
         let index = IndexModel::builder().keys(keys).options(options).build();
+        let collection = collection()?;
         let mut action = collection.create_index(index);
         if !self.is_acknowledged() {
             // That it failed must be heard of.

@@ -268,7 +268,7 @@ impl GridFsUploadStream {
                 let data = RawBinaryRef { subtype: BinarySubtype::Generic, bytes };
                 Chunk { id, files_id: &files_id, n, data }
             });
-            let insert = bucket.chunks().clone_with_type::<Chunk<'_>>();
+            let insert = bucket.chunks_in_time()?.clone_with_type::<Chunk<'_>>();
             let insert = insert.insert_many(chunks);
             insert.await.map(drop)
         }));
@@ -289,7 +289,7 @@ impl GridFsUploadStream {
         let bucket = self.bucket.clone();
         let answer = begin(self.bucket.client(), async move {
             bucket.ensure_indexes().await?;
-            bucket.files().insert_one(document).await.map(drop)
+            bucket.files_in_time()?.insert_one(document).await.map(drop)
         });
         self.state = State::Filing(answer, upload_date);
     }
@@ -316,7 +316,7 @@ impl Drop for GridFsUploadStream {
             // The document of the file may be there, or will be; or what is left is to stay.
             _ => return,
         }
-        let (bucket, id) = (self.bucket.clone(), self.id.clone());
+        let (bucket, id) = (self.bucket.renewed(), self.id.clone());
         let (in_flight, mut stored) = (self.in_flight.take(), std::mem::take(&mut self.stored));
         self.bucket.client().spawn(async move {
             if let Some(answer) = in_flight

@@ -250,6 +250,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_would_wait_for_documents_longer_than_the_call_may_take_is_not_asked() {
+        let options = AggregateOptions::builder()
+            .max_await_time(Duration::from_secs(5))
+            .timeout(Duration::from_secs(5))
+            .build();
+        let collection = collection();
+        let source = Source::Collection(&collection);
+        let error = aggregate(source, &[], Some(&options)).map(drop).unwrap_err();
+        assert!(error.is_invalid_argument(), "{error}");
+    }
+
+    #[tokio::test]
     async fn a_pipeline_that_writes_has_a_write_concern_and_no_batch_size() {
         for stage in [doc! { "$out": "other" }, doc! { "$merge": { "into": "other" } }] {
             let options = AggregateOptions::builder()

@@ -34,8 +34,8 @@ options! {
 options! {
     /// How a file is uploaded.
     pub struct GridFsUploadOptions, GridFsUploadOptionsBuilder,
-        untimed for ['a] OpenUploadStream<'a>,
-        untimed for ['a, R] UploadFromStream<'a, R>
+        for ['a] OpenUploadStream<'a>,
+        for ['a, R] UploadFromStream<'a, R>
     {
         /// How many bytes of the file go into a document; by default what the bucket says.
         chunk_size_bytes: u32,
@@ -47,8 +47,8 @@ options! {
 options! {
     /// Which of the files with the same name is downloaded.
     pub struct GridFsDownloadByNameOptions, GridFsDownloadByNameOptionsBuilder,
-        untimed for ['a] OpenDownloadStreamByName<'a>,
-        untimed for ['a, W] DownloadToStreamByName<'a, W>
+        for ['a] OpenDownloadStreamByName<'a>,
+        for ['a, W] DownloadToStreamByName<'a, W>
     {
         /// Which revision: 0 is the oldest file with the name, 1 the second oldest and so on; -1 is
         /// the newest, -2 the second newest and so on. By default the newest.
@@ -58,7 +58,7 @@ options! {
 
 options! {
     /// How the files of a bucket are [found](crate::gridfs::GridFsBucket::find).
-    pub struct GridFsFindOptions, GridFsFindOptionsBuilder, untimed for ['a] Find<'a> {
+    pub struct GridFsFindOptions, GridFsFindOptionsBuilder, for ['a] Find<'a> {
         /// Whether the server may sort on disk what does not fit into its memory.
         allow_disk_use: bool,
         /// How many files come at a time.
@@ -82,6 +82,7 @@ impl From<GridFsFindOptions> for FindOptions {
         Self {
             allow_disk_use: files.allow_disk_use,
             batch_size: files.batch_size,
+            timeout: files.timeout,
             limit: files.limit,
             max_time: files.max_time,
             no_cursor_timeout: files.no_cursor_timeout,
@@ -94,7 +95,7 @@ impl From<GridFsFindOptions> for FindOptions {
 
 options! {
     /// How a file of a bucket is [found](crate::gridfs::GridFsBucket::find_one).
-    pub struct GridFsFindOneOptions, GridFsFindOneOptionsBuilder, untimed for ['a] FindOne<'a> {
+    pub struct GridFsFindOneOptions, GridFsFindOneOptionsBuilder, for ['a] FindOne<'a> {
         /// How long the server may work on the query.
         #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
         max_time: Duration,
@@ -107,6 +108,7 @@ options! {
 
 impl From<GridFsFindOneOptions> for FindOneOptions {
     fn from(file: GridFsFindOneOptions) -> Self {
-        Self { max_time: file.max_time, skip: file.skip, sort: file.sort, ..Self::default() }
+        let GridFsFindOneOptions { timeout, max_time, skip, sort } = file;
+        Self { timeout, max_time, skip, sort, ..Self::default() }
     }
 }

@@ -88,6 +88,29 @@ async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
 }
 
 #[tokio::test]
+async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
+            request.is_handshake_for_operations().then_some(reply)
+        }
+    })
+    .await;
+    let client = Client::with_uri_str(server.uri("timeoutMS=150&retryReads=false")).await.unwrap();
+    let patient = {
+        let database = client.database("db");
+        tokio::spawn(async move { database.run_command(doc! { "ping": 1 }).timeout(LATER).await })
+    };
+    server.wait_for(|log| log.opened == 2).await;
+    let error = run(&client, "ping").await.expect_err("the client's own limit is shorter");
+    assert!(error.is_timeout(), "{error}");
+    gate.open();
+    bounded(patient).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn waiting_for_a_free_connection_ends_in_time() {
     let (server, gate) = slow_server(Role::Standalone).await;
     let client = Client::with_uri_str(server.uri("maxPoolSize=1&timeoutMS=150")).await.unwrap();

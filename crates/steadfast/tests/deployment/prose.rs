@@ -1,24 +1,30 @@
-//! The prose tests of seven specifications, by their numbers: retryable writes, retryable reads,
-//! change streams, server discovery and monitoring, connection pools, server selection, transactions.
-//! Each module says what it leaves out, and why.
+//! The prose tests of nine specifications, by their numbers: retryable writes, retryable reads,
+//! overload, time limits of calls, change streams, server discovery and monitoring, connection pools,
+//! server selection, transactions. Each module says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
 mod change_streams;
 mod discovery;
+mod overload;
 mod pooling;
 mod retryable_reads;
 mod retryable_writes;
 mod selection;
+mod timeouts;
 mod transactions;
 
-use std::sync::OnceLock;
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use steadfast::{
     Client,
     bson::{Document, doc},
     error::Error,
     event::{
+        EventHandler,
         cmap::{CmapEvent, ConnectionCheckoutFailedReason},
         command::CommandEvent,
         sdam::SdamEvent,
@@ -171,6 +177,37 @@ enum Checkout {
     PoolCleared,
     Failed(ConnectionCheckoutFailedReason),
 }
+
+/// A client of the primary that has the fail point set anew, to `then`, once a command has failed.
+async fn failing_in_turn(
+    point: &FailPoint,
+    command: &'static str,
+    then: Document,
+    change: impl FnOnce(&mut ClientOptions),
+) -> Watched {
+    let (app_name, on) = (point.app_name, point.members.clone());
+    let commands = Recorder::new();
+    let heard = commands.handler();
+    let turned = AtomicBool::new(false);
+    let mut watched = Watched::new(app_name, move |options| {
+        options.command_event_handler = Some(EventHandler::callback(move |event| {
+            let failed =
+                matches!(&event, CommandEvent::Failed(event) if event.command_name == command);
+            if failed && !turned.swap(true, Ordering::Relaxed) {
+                fail(&on, app_name, ALWAYS, then.clone());
+            }
+            let EventHandler::Callback(heard) = &heard else { unreachable!() };
+            heard(event);
+        }));
+        change(options);
+    })
+    .await;
+    watched.commands = commands;
+    watched
+}
+
+/// More often than any test sends a command.
+const ALWAYS: i32 = 1_000;
 
 /// The test that writes and reads have in common: of two that share an only connection, the first
 /// is told that the server shuts down, and the second, which waits, loses its turn by that. Both are

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bson::Document;
 use steadfast::{
     Client,
     options::{ClientOptions, ServerApi, ServerApiVersion},
@@ -28,10 +29,10 @@ pub(crate) struct ClientEntity {
 const SHOWN_DOCUMENT_BYTES: usize = 100_000;
 
 impl ClientEntity {
-    /// Opens a client. A `pace` is how often it checks servers, unless the test says so itself.
+    /// Opens a client. The `defaults` are options that it gets unless the test gives them itself.
     pub(crate) async fn open(
         deployment: &Deployment,
-        pace: Option<Duration>,
+        defaults: &Document,
         spec: &ClientSpec,
     ) -> Step<Self> {
         if spec.auto_encrypt_opts.is_some() {
@@ -43,10 +44,10 @@ impl ClientEntity {
         if spec.store_events_as_entities.is_some() {
             return Err(Stop::needs("events as entities, which the format has given up"));
         }
-        let uri = uri::with_options(&deployment.uri, &spec.uri_options)?;
+        let uri = uri::with_options(&deployment.uri, defaults)?;
+        let uri = uri::with_options(&uri, &spec.uri_options)?;
         let mut options = ClientOptions::parse(&uri).await?;
         options.server_api = spec.server_api.as_ref().map(server_api).transpose()?;
-        options.heartbeat_freq = options.heartbeat_freq.or(pace);
         options.tracing_max_document_length_bytes = Some(SHOWN_DOCUMENT_BYTES);
         let journal = Journal::new(Watch::of(spec));
         journal.listen(&mut options);

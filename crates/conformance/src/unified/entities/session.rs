@@ -110,7 +110,12 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
                 let given = value.as_document().ok_or("defaultTransactionOptions is a document")?;
                 options.default_transaction_options = Some(transaction_options(given)?);
             }
-            "defaultTimeoutMS" => return Err(Stop::needs("timeoutMS")),
+            "defaultTimeoutMS" => {
+                let given: SessionOptions = bson::deserialize_from_document(Document::from_iter(
+                    [(key.clone(), value.clone())],
+                ))?;
+                options.default_timeout = given.default_timeout;
+            }
             _ => return Err(Stop::failed(format!("a session has no option {key}"))),
         }
     }

@@ -36,7 +36,6 @@ pub(super) fn with_options(uri: &str, options: &Document) -> Step<String> {
 /// The driver warns of options that it does not know, and goes on; a test must not.
 fn refuse_unsupported(key: &str) -> Step<()> {
     match key.to_ascii_lowercase().as_str() {
-        "timeoutms" => Err(Stop::needs("timeoutMS")),
         "waitqueuesize" | "waitqueuemultiple" => {
             Err(Stop::needs("a limit on the wait queue, which the driver leaves out"))
         }

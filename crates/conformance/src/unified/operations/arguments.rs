@@ -1,11 +1,14 @@
 //! The arguments of an operation: taken one by one, until none is left.
 
+use std::time::Duration;
+
 use bson::{Bson, Document};
 use serde::{
     Deserializer,
     de::{DeserializeOwned, Error as _, Visitor, value::Error},
     forward_to_deserialize_any,
 };
+use steadfast::options::TimeoutMode;
 
 use crate::unified::{
     entities::{Entities, SessionInUse},
@@ -50,9 +53,32 @@ impl Arguments {
         self.given.remove(key).map(|value| read(key, value)).transpose()
     }
 
+    /// Whether an argument is there, not taken yet.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.given.contains_key(key)
+    }
+
     /// Takes the argument as it is.
     pub(super) fn bson(&mut self, key: &str) -> Option<Bson> {
         self.given.remove(key)
+    }
+
+    /// Takes the time limit, where there are no options to read it.
+    pub(super) fn timeout(&mut self) -> Step<Option<Duration>> {
+        let millis: Option<u64> = self.optional("timeoutMS")?;
+        Ok(millis.map(Duration::from_millis))
+    }
+
+    /// Takes what the time limit is for, which options do not read.
+    pub(super) fn timeout_mode(&mut self) -> Step<Option<TimeoutMode>> {
+        self.optional("timeoutMode")
+    }
+
+    /// Those of these arguments that there are, apart from the others.
+    pub(super) fn apart(&mut self, keys: &[&str]) -> Self {
+        let taken = keys.iter().filter_map(|&key| Some((key.to_owned(), self.given.remove(key)?)));
+        let taken = taken.collect();
+        Self::new(&self.operation, taken)
     }
 
     /// All that is left, as options of the driver. One that these do not have is an error: it must
@@ -85,7 +111,6 @@ impl Arguments {
 
     fn unknown(&self, key: &str) -> Stop {
         match key {
-            "timeoutMS" | "timeoutMode" => Stop::needs("timeoutMS"),
             "rawData" => Stop::needs("rawData"),
             "encryptedFields" => Stop::needs("client-side encryption"),
             _ => Stop::failed(format!("{} knows no argument {key}", self.operation)),
@@ -149,7 +174,27 @@ mod tests {
         assert_eq!((options.batch_size, options.let_vars), (Some(2), Some(doc! {})));
         let arguments = Arguments::new("find", doc! { "batch_size": 2 });
         assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Failed(_))));
-        let arguments = Arguments::new("find", doc! { "timeoutMS": 2 });
+        let arguments = Arguments::new("find", doc! { "rawData": true });
         assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Unsupported(_))));
+    }
+
+    #[test]
+    fn time_limits_are_taken() {
+        let given = doc! { "timeoutMS": 2, "timeoutMode": "iteration" };
+        let mut arguments = Arguments::new("find", given);
+        assert_eq!(arguments.timeout_mode(), Ok(Some(TimeoutMode::Iteration)));
+        let options: FindOptions = arguments.options().unwrap();
+        assert_eq!(options.timeout, Some(Duration::from_millis(2)));
+        let arguments = Arguments::new("find", doc! { "timeoutMode": "iteration" });
+        assert!(arguments.options::<FindOptions>().is_err(), "it is not passed over");
+    }
+
+    #[test]
+    fn some_arguments_can_be_set_apart() {
+        let mut arguments = Arguments::new("createIndex", doc! { "timeoutMS": 2, "name": "a" });
+        let apart: FindOptions = arguments.apart(&["timeoutMS", "maxTimeMS"]).options().unwrap();
+        assert_eq!(apart.timeout, Some(Duration::from_millis(2)));
+        assert_eq!(arguments.required::<String>("name"), Ok("a".to_owned()));
+        assert!(arguments.done().is_ok());
     }
 }

@@ -9,6 +9,16 @@ use steadfast::{
 use super::{Arguments, Done, Outcome, results, unknown};
 use crate::unified::{matching::hex, stop::Step};
 
+/// Awaits an action, within a time limit if there is one.
+macro_rules! within {
+    ($timeout:ident, $action:expr) => {
+        match $timeout {
+            None => $action.await,
+            Some(limit) => $action.timeout(limit).await,
+        }
+    };
+}
+
 pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments) -> Done {
     match name {
         "delete" => delete(bucket, arguments).await,
@@ -48,9 +58,10 @@ fn source(arguments: &mut Arguments) -> Step<Vec<u8>> {
 
 async fn download(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     let id: Bson = arguments.required("id")?;
+    let timeout = arguments.timeout()?;
     arguments.done()?;
     let mut bytes = Vec::new();
-    bucket.download_to_stream(id, &mut bytes).await?;
+    within!(timeout, bucket.download_to_stream(id, &mut bytes))?;
     Ok(contents(bytes))
 }
 
@@ -69,28 +80,32 @@ fn contents(bytes: Vec<u8>) -> Outcome {
 
 async fn delete(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     let id: Bson = arguments.required("id")?;
+    let timeout = arguments.timeout()?;
     arguments.done()?;
-    Ok(bucket.delete(id).await?.into())
+    Ok(within!(timeout, bucket.delete(id))?.into())
 }
 
 async fn delete_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     let filename: String = arguments.required("filename")?;
+    let timeout = arguments.timeout()?;
     arguments.done()?;
-    Ok(bucket.delete_by_name(filename).await?.into())
+    Ok(within!(timeout, bucket.delete_by_name(filename))?.into())
 }
 
 async fn rename(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     let id: Bson = arguments.required("id")?;
     let new_filename: String = arguments.required("newFilename")?;
+    let timeout = arguments.timeout()?;
     arguments.done()?;
-    Ok(bucket.rename(id, new_filename).await?.into())
+    Ok(within!(timeout, bucket.rename(id, new_filename))?.into())
 }
 
 async fn rename_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     let filename: String = arguments.required("filename")?;
     let new_filename: String = arguments.required("newFilename")?;
+    let timeout = arguments.timeout()?;
     arguments.done()?;
-    Ok(bucket.rename_by_name(filename, new_filename).await?.into())
+    Ok(within!(timeout, bucket.rename_by_name(filename, new_filename))?.into())
 }
 
 async fn find(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
@@ -100,7 +115,8 @@ async fn find(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     Ok(results::documents(&files)?)
 }
 
-async fn drop(bucket: &GridFsBucket, arguments: Arguments) -> Done {
+async fn drop(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+    let timeout = arguments.timeout()?;
     arguments.done()?;
-    Ok(bucket.drop().await?.into())
+    Ok(within!(timeout, bucket.drop())?.into())
 }

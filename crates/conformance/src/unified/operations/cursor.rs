@@ -6,6 +6,7 @@ use super::{Arguments, Done, Outcome, unknown};
 use crate::unified::{
     entities::{SharedCursor, opened},
     run::Run,
+    stop::Stop,
 };
 
 /// How long a server may take to forget a cursor.
@@ -17,6 +18,10 @@ pub(super) async fn call(
     name: &str,
     arguments: Arguments,
 ) -> Done {
+    if name == "close" && arguments.has("timeoutMS") {
+        let lacking = "a time limit for closing a cursor, which happens when it is let go of";
+        return Err(Stop::needs(lacking).into());
+    }
     arguments.done()?;
     let mut held = shared.lock().await;
     let cursor = opened(&mut held)?;

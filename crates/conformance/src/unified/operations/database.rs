@@ -37,7 +37,9 @@ pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) 
 async fn aggregate(database: &Database, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
     let pipeline: Vec<Document> = arguments.required("pipeline")?;
-    let options: AggregateOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: AggregateOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(collected!(session, database.aggregate(pipeline).with_options(options))?.into())
 }
 
@@ -65,14 +67,18 @@ async fn drop(database: &Database, mut arguments: Arguments) -> Done {
 
 async fn list_collections(database: &Database, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
-    let options: ListCollectionsOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: ListCollectionsOptions = arguments.options()?;
+    options.timeout_mode = mode;
     let collections = collected!(session, database.list_collections().with_options(options))?;
     Ok(documents(&collections)?)
 }
 
 async fn list_collection_names(database: &Database, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
-    let options: ListCollectionsOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: ListCollectionsOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(awaited!(session, database.list_collection_names().with_options(options))?.into())
 }
 
@@ -109,14 +115,18 @@ async fn run_command(database: &Database, mut arguments: Arguments) -> Done {
 async fn run_cursor_command(database: &Database, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
     let command = command(&mut arguments)?;
-    let options: RunCursorCommandOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: RunCursorCommandOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(collected!(session, database.run_cursor_command(command).with_options(options))?.into())
 }
 
 async fn create_command_cursor(database: &Database, mut arguments: Arguments) -> Done {
     let session = arguments.session();
     let command = command(&mut arguments)?;
-    let options: RunCursorCommandOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: RunCursorCommandOptions = arguments.options()?;
+    options.timeout_mode = mode;
     let action = database.run_cursor_command(command).with_options(options);
     Ok(Outcome::Cursor(HeldCursor::shared(match session {
         None => HeldCursor::Alone(action.await?),
@@ -128,8 +138,10 @@ async fn create_command_cursor(database: &Database, mut arguments: Arguments) ->
 
 /// The command, its name first as a server wants it.
 fn command(arguments: &mut Arguments) -> Result<Document, Failure> {
-    let name: String = arguments.required("commandName")?;
     let mut given: Document = arguments.required("command")?;
+    let name: Option<String> = arguments.optional("commandName")?;
+    let first = || given.keys().next().cloned();
+    let name = name.or_else(first).ok_or("an empty document is no command")?;
     let value = given.remove(&name).ok_or("the command lacks its name")?;
     let mut command = Document::from_iter([(name, value)]);
     command.extend(given);

@@ -3,7 +3,9 @@
 use bson::{Document, doc};
 use steadfast::{
     Collection, IndexModel, SearchIndexModel,
-    options::{AggregateOptions, DropIndexOptions, IndexOptions, ListIndexesOptions},
+    options::{
+        AggregateOptions, CreateIndexOptions, DropIndexOptions, IndexOptions, ListIndexesOptions,
+    },
 };
 
 use super::{Arguments, Done, Outcome, awaited, collected, results};
@@ -11,9 +13,11 @@ use super::{Arguments, Done, Outcome, awaited, collected, results};
 pub(super) async fn create(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
     let keys: Document = arguments.required("keys")?;
+    let making: CreateIndexOptions = arguments.apart(&["timeoutMS", "maxTimeMS"]).options()?;
     let options: IndexOptions = arguments.options()?;
     let index = IndexModel::builder().keys(keys).options(options).build();
-    Ok(awaited!(session, collection.create_index(index))?.index_name.into())
+    let created = awaited!(session, collection.create_index(index).with_options(making))?;
+    Ok(created.index_name.into())
 }
 
 pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
@@ -31,7 +35,9 @@ pub(super) async fn drop_all(collection: &Collection<Document>, mut arguments: A
 
 pub(super) async fn list(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
-    let options: ListIndexesOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: ListIndexesOptions = arguments.options()?;
+    options.timeout_mode = mode;
     let indexes = collected!(session, collection.list_indexes().with_options(options))?;
     let mut documents: Vec<Document> =
         indexes.iter().map(bson::serialize_to_document).collect::<Result<_, _>>()?;
@@ -49,7 +55,9 @@ pub(super) async fn list_names(
     mut arguments: Arguments,
 ) -> Done {
     let mut session = arguments.session();
-    let options: ListIndexesOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: ListIndexesOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(awaited!(session, collection.list_index_names().with_options(options))?.into())
 }
 

@@ -15,7 +15,9 @@ use crate::unified::entities::HeldCursor;
 pub(super) async fn find(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
-    let options: FindOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: FindOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(collected!(session, collection.find(filter).with_options(options))?.into())
 }
 
@@ -25,7 +27,9 @@ pub(super) async fn create_find_cursor(
 ) -> Done {
     let session = arguments.session();
     let filter = arguments.required("filter")?;
-    let options: FindOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: FindOptions = arguments.options()?;
+    options.timeout_mode = mode;
     let action = collection.find(filter).with_options(options);
     Ok(Outcome::Cursor(HeldCursor::shared(match session {
         None => HeldCursor::Alone(action.await?),
@@ -45,7 +49,9 @@ pub(super) async fn find_one(collection: &Collection<Document>, mut arguments: A
 pub(super) async fn aggregate(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
     let mut session = arguments.session();
     let pipeline: Vec<Document> = arguments.required("pipeline")?;
-    let options: AggregateOptions = arguments.options()?;
+    let mode = arguments.timeout_mode()?;
+    let mut options: AggregateOptions = arguments.options()?;
+    options.timeout_mode = mode;
     Ok(collected!(session, collection.aggregate(pipeline).with_options(options))?.into())
 }
 

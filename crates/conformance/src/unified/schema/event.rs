@@ -76,6 +76,14 @@ pub(crate) enum EventExpectation {
 }
 
 impl EventExpectation {
+    /// Whether it is that a command of this name was sent.
+    pub(crate) fn is_start_of(&self, command: &str) -> bool {
+        match self {
+            Self::CommandStartedEvent(event) => event.common().command_name == Some(command),
+            _ => false,
+        }
+    }
+
     pub(crate) fn family(&self) -> EventFamily {
         match self {
             Self::CommandStartedEvent(_)

@@ -17,6 +17,8 @@ pub(super) struct Bench {
 pub(super) struct Asked {
     pub(super) connect: Vec<ConnectionId>,
     pub(super) abort: Vec<ConnectionId>,
+    /// Which of `connect` an operation waits for.
+    pub(super) awaited: Vec<bool>,
     pub(super) delivered: Vec<(WaiterId, Conn<&'static str>)>,
     pub(super) failed: Vec<(WaiterId, CheckOutError<&'static str>)>,
     pub(super) closed: Vec<(u32, ConnectionClosedReason)>,
@@ -31,7 +33,10 @@ impl From<Fx> for Asked {
         for effect in effects {
             match effect {
                 Effect::Emit(event) => asked.events.push(event),
-                Effect::Connect { id, .. } => asked.connect.push(id),
+                Effect::Connect { id, awaited, .. } => {
+                    asked.connect.push(id);
+                    asked.awaited.push(awaited);
+                }
                 Effect::Abort(id) => asked.abort.push(id),
                 Effect::Deliver(waiter, conn) => asked.delivered.push((waiter, conn)),
                 Effect::Fail(waiter, error) => asked.failed.push((waiter, error)),

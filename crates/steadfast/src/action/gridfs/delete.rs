@@ -1,5 +1,7 @@
 //! Deleting files.
 
+use std::time::Duration;
+
 use bson::{Bson, Document, doc};
 use steadfast_core::read_preference::ReadPreference;
 
@@ -26,12 +28,12 @@ impl GridFsBucket {
     /// # Ok(()) }
     /// ```
     pub fn delete(&self, id: Bson) -> Delete<'_> {
-        Delete { bucket: self, id }
+        Delete { bucket: self, id, timeout: None }
     }
 
     /// Deletes every file with this name. It is an error if there is none.
     pub fn delete_by_name(&self, filename: impl Into<String>) -> DeleteByName<'_> {
-        DeleteByName { bucket: self, filename: filename.into() }
+        DeleteByName { bucket: self, filename: filename.into(), timeout: None }
     }
 }
 
@@ -41,13 +43,17 @@ impl GridFsBucket {
 pub struct Delete<'a> {
     bucket: &'a GridFsBucket,
     id: Bson,
+    timeout: Option<Duration>,
 }
+
+timeout!(['a] Delete<'a>);
 
 impl Delete<'_> {
     async fn execute(self) -> Result<()> {
-        let Self { bucket, id } = self;
-        let deleted = bucket.files().delete_one(exactly("_id", &id)).await?;
-        bucket.chunks().delete_many(exactly("files_id", &id)).await?;
+        let Self { bucket, id, timeout } = self;
+        let bucket = bucket.timed(timeout);
+        let deleted = bucket.files_in_time()?.delete_one(exactly("_id", &id)).await?;
+        bucket.chunks_in_time()?.delete_many(exactly("files_id", &id)).await?;
         if deleted.deleted_count == 0 && bucket.is_acknowledged() {
             return Err(no_file(GridFsFileIdentifier::Id(id)));
         }
@@ -63,20 +69,24 @@ awaitable!(['a] Delete<'a> => ());
 pub struct DeleteByName<'a> {
     bucket: &'a GridFsBucket,
     filename: String,
+    timeout: Option<Duration>,
 }
+
+timeout!(['a] DeleteByName<'a>);
 
 impl DeleteByName<'_> {
     async fn execute(self) -> Result<()> {
-        let Self { bucket, filename } = self;
-        let ids = ids_of(bucket, &filename).await?;
+        let Self { bucket, filename, timeout } = self;
+        let bucket = bucket.timed(timeout);
+        let ids = ids_of(&bucket, &filename).await?;
         if ids.is_empty() {
             return Err(no_file(GridFsFileIdentifier::Filename(filename)));
         }
         for ids in ids.chunks(IDS_AT_A_TIME) {
-            bucket.files().delete_many(doc! { "_id": { "$in": ids } }).await?;
+            bucket.files_in_time()?.delete_many(doc! { "_id": { "$in": ids } }).await?;
         }
         for ids in ids.chunks(IDS_AT_A_TIME) {
-            bucket.chunks().delete_many(doc! { "files_id": { "$in": ids } }).await?;
+            bucket.chunks_in_time()?.delete_many(doc! { "files_id": { "$in": ids } }).await?;
         }
         Ok(())
     }
@@ -87,7 +97,7 @@ awaitable!(['a] DeleteByName<'a> => ());
 /// The files of this name, by what the primary knows: what is deleted must not be decided by a
 /// member that lags behind.
 async fn ids_of(bucket: &GridFsBucket, filename: &str) -> Result<Vec<Bson>> {
-    let files = bucket.files().clone_with_type::<Document>();
+    let files = bucket.files_in_time()?.clone_with_type::<Document>();
     let mut found = files
         .find(doc! { "filename": filename })
         .projection(doc! { "_id": 1 })

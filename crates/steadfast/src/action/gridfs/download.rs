@@ -1,6 +1,6 @@
 //! Downloading files.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::{Bson, doc};
 use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
@@ -15,7 +15,7 @@ impl GridFsBucket {
     /// Finds the file with this id and begins to download it: its contents are read from the stream
     /// that comes of it.
     pub fn open_download_stream(&self, id: Bson) -> OpenDownloadStream<'_> {
-        OpenDownloadStream { bucket: self, id }
+        OpenDownloadStream { bucket: self, id, timeout: None }
     }
 
     /// Finds the newest file with this name, or another
@@ -44,7 +44,7 @@ impl GridFsBucket {
         id: Bson,
         destination: W,
     ) -> DownloadToStream<'_, W> {
-        DownloadToStream { bucket: self, id, destination }
+        DownloadToStream { bucket: self, id, destination, timeout: None }
     }
 
     /// Writes the contents of the newest file with this name, or of another
@@ -66,12 +66,16 @@ impl GridFsBucket {
 pub struct OpenDownloadStream<'a> {
     bucket: &'a GridFsBucket,
     id: Bson,
+    timeout: Option<Duration>,
 }
+
+timeout!(['a] OpenDownloadStream<'a>);
 
 impl OpenDownloadStream<'_> {
     async fn execute(self) -> Result<GridFsDownloadStream> {
-        let file = by_id(self.bucket, self.id).await?;
-        self.bucket.begin_download(file)
+        let bucket = self.bucket.timed(self.timeout);
+        let file = by_id(&bucket, self.id).await?;
+        bucket.begin_download(file)
     }
 }
 
@@ -88,8 +92,10 @@ pub struct OpenDownloadStreamByName<'a> {
 
 impl OpenDownloadStreamByName<'_> {
     async fn execute(self) -> Result<GridFsDownloadStream> {
-        let file = by_name(self.bucket, self.filename, self.options).await?;
-        self.bucket.begin_download(file)
+        let options = self.options.unwrap_or_default();
+        let bucket = self.bucket.timed(options.timeout);
+        let file = by_name(&bucket, self.filename, options.revision).await?;
+        bucket.begin_download(file)
     }
 }
 
@@ -102,12 +108,16 @@ pub struct DownloadToStream<'a, W> {
     bucket: &'a GridFsBucket,
     id: Bson,
     destination: W,
+    timeout: Option<Duration>,
 }
+
+timeout!(['a, W] DownloadToStream<'a, W>);
 
 impl<W: AsyncWrite + Send + Unpin> DownloadToStream<'_, W> {
     async fn execute(self) -> Result<u64> {
-        let file = by_id(self.bucket, self.id).await?;
-        copy(self.bucket.begin_download(file)?, self.destination).await
+        let bucket = self.bucket.timed(self.timeout);
+        let file = by_id(&bucket, self.id).await?;
+        copy(bucket.begin_download(file)?, self.destination).await
     }
 }
 
@@ -125,34 +135,36 @@ pub struct DownloadToStreamByName<'a, W> {
 
 impl<W: AsyncWrite + Send + Unpin> DownloadToStreamByName<'_, W> {
     async fn execute(self) -> Result<u64> {
-        let file = by_name(self.bucket, self.filename, self.options).await?;
-        copy(self.bucket.begin_download(file)?, self.destination).await
+        let options = self.options.unwrap_or_default();
+        let bucket = self.bucket.timed(options.timeout);
+        let file = by_name(&bucket, self.filename, options.revision).await?;
+        copy(bucket.begin_download(file)?, self.destination).await
     }
 }
 
 awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStreamByName<'a, W> => u64);
 
 async fn by_id(bucket: &GridFsBucket, id: Bson) -> Result<FilesCollectionDocument> {
-    let found = bucket.files().find_one(exactly("_id", &id)).await?;
+    let found = bucket.files_in_time()?.find_one(exactly("_id", &id)).await?;
     found.ok_or_else(|| no_file(GridFsFileIdentifier::Id(id)))
 }
 
 async fn by_name(
     bucket: &GridFsBucket,
     filename: String,
-    options: Option<GridFsDownloadByNameOptions>,
+    revision: Option<i32>,
 ) -> Result<FilesCollectionDocument> {
-    let revision = options.and_then(|options| options.revision).unwrap_or(-1);
+    let revision = revision.unwrap_or(-1);
     let (order, skip) = place_of(revision);
     let named = doc! { "filename": &filename };
     let by_date = doc! { "uploadDate": order };
-    let found = bucket.files().find_one(named.clone()).sort(by_date).skip(skip).await?;
+    let found = bucket.files_in_time()?.find_one(named.clone()).sort(by_date).skip(skip).await?;
     if let Some(file) = found {
         return Ok(file);
     }
     // The specification: a file that is not there is told from a revision that is not there. One
     // that was not passed over need not be looked for again.
-    let other = if skip == 0 { None } else { bucket.files().find_one(named).await? };
+    let other = if skip == 0 { None } else { bucket.files_in_time()?.find_one(named).await? };
     Err(match other {
         Some(_) => GridFsErrorKind::RevisionNotFound { revision }.into(),
         None => no_file(GridFsFileIdentifier::Filename(filename)),

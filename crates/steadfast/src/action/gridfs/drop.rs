@@ -1,11 +1,13 @@
 //! Dropping buckets.
 
+use std::time::Duration;
+
 use crate::{error::Result, gridfs::GridFsBucket};
 
 impl GridFsBucket {
     /// Drops the bucket with all its files. It is no error if it is not there.
     pub fn drop(&self) -> Drop<'_> {
-        Drop { bucket: self }
+        Drop { bucket: self, timeout: None }
     }
 }
 
@@ -14,13 +16,17 @@ impl GridFsBucket {
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Drop<'a> {
     bucket: &'a GridFsBucket,
+    timeout: Option<Duration>,
 }
+
+timeout!(['a] Drop<'a>);
 
 impl Drop<'_> {
     async fn execute(self) -> Result<()> {
-        self.bucket.forget_indexes();
-        self.bucket.files().drop().await?;
-        self.bucket.chunks().drop().await
+        let bucket = self.bucket.timed(self.timeout);
+        bucket.forget_indexes();
+        bucket.files_in_time()?.drop().await?;
+        bucket.chunks_in_time()?.drop().await
     }
 }
 

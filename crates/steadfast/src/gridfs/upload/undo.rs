@@ -54,10 +54,10 @@ impl Stored {
             // If the application chose the id, the document with it may be of another upload.
             let mut ours = exactly("_id", id);
             ours.insert("uploadDate", date);
-            bucket.files().delete_one(ours).await?;
+            bucket.files_in_time()?.delete_one(ours).await?;
         }
         if self.settled > 0 || !self.unsure.is_empty() {
-            bucket.chunks().delete_many(self.chunks(id)).await?;
+            bucket.chunks_in_time()?.delete_many(self.chunks(id)).await?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast::event::{EventHandler, cmap::ConnectionPoolOptions};
+use steadfast::event::cmap::ConnectionPoolOptions;
 use tokio::sync::mpsc;
 
 use super::*;

@@ -1,8 +1,7 @@
 //! The prose tests of retryable reads.
 //!
 //! Left out: 2.1 and 2.2, they need routers (servers that are played take their place in the tests
-//! of retrying); 3.1, 3.3, 4 and 5, they are of backing off from overloaded servers, which is still
-//! to come.
+//! of retrying).
 
 use steadfast::options::{ReadPreference, SelectionCriteria};
 
@@ -25,6 +24,40 @@ async fn prose_1_a_read_is_tried_again_when_the_pool_is_cleared_while_it_waits()
     check_cleared_pool(&watched, "find", async { tokio::join!(find(), find()).into() }).await;
 }
 
+/// Where a read is tried that a primary refused, being overloaded: the servers of its success and of
+/// its failure, and the primary.
+async fn after_overload(
+    app_name: &'static str,
+    retargeting: bool,
+) -> (Vec<ServerAddress>, Vec<ServerAddress>, ServerAddress) {
+    let watched = Watched::new(app_name, |options| {
+        let preference = ReadPreference::primary_preferred(None);
+        options.selection_criteria = Some(SelectionCriteria::from(preference));
+        options.retry_reads = Some(true);
+        options.enable_overload_retargeting = Some(retargeting);
+    })
+    .await;
+    // A secondary that is not known yet cannot be chosen.
+    let secondary = SelectionCriteria::from(ReadPreference::secondary(None));
+    let ping = doc! { "ping": 1 };
+    watched.client.database("admin").run_command(ping).selection_criteria(secondary).await.unwrap();
+    let data = doc! {
+        "failCommands": ["find"], "errorCode": 6,
+        "errorLabels": ["RetryableError", "SystemOverloadedError"],
+    };
+    let point = FailPoint::on_primary(1, data, app_name).await;
+    bounded(watched.collection("reads_prose_3").find_one(doc! {})).await.unwrap();
+    let (succeeded, failed) = watched.ends("find");
+    (succeeded, failed, address(point.members[0]))
+}
+
+#[tokio::test]
+async fn prose_3_1_a_read_that_an_overloaded_member_refused_goes_to_another() {
+    let (succeeded, failed, primary) = after_overload("retryable reads, prose 3.1", true).await;
+    assert_eq!((failed, succeeded.len()), (vec![primary.clone()], 1));
+    assert_ne!(succeeded, [primary]);
+}
+
 #[tokio::test]
 async fn prose_3_2_a_read_that_fails_without_overload_is_tried_again_on_the_same_member() {
     let app_name = "retryable reads, prose 3.2";
@@ -39,4 +72,29 @@ async fn prose_3_2_a_read_that_fails_without_overload_is_tried_again_on_the_same
     bounded(watched.collection("reads_prose_3").find_one(doc! {})).await.unwrap();
     let primary = vec![address(point.members[0])];
     assert_eq!(watched.ends("find"), (primary.clone(), primary));
+}
+
+#[tokio::test]
+async fn prose_3_3_a_read_that_an_overloaded_member_refused_goes_to_it_again_if_that_is_wished() {
+    let (succeeded, failed, primary) = after_overload("retryable reads, prose 3.3", false).await;
+    assert_eq!((failed, succeeded), (vec![primary.clone()], vec![primary]));
+}
+
+#[tokio::test]
+async fn prose_4_and_5_after_one_overload_its_limit_is_that_of_all_errors_but_its_waiting_is_not() {
+    let app_name = "retryable reads, prose 4 and 5";
+    let data =
+        |labels: &[&str]| doc! { "failCommands": ["find"], "errorCode": 91, "errorLabels": labels };
+    let overloaded = data(&["RetryableError", "SystemOverloadedError"]);
+    let point = FailPoint::on_primary(1, overloaded, app_name).await;
+    let watched = failing_in_turn(&point, "find", data(&["RetryableError"]), |options| {
+        options.max_adaptive_retries = Some(2);
+        options.enable_overload_retargeting = Some(false);
+    })
+    .await;
+    let error = bounded(watched.collection("reads_prose_4").find_one(doc! {})).await.unwrap_err();
+    assert_eq!(watched.started("find"), 3, "{error:?}");
+    let waited: Vec<bool> =
+        error.attempts().iter().map(|attempt| !attempt.backoff.is_zero()).collect();
+    assert_eq!(waited, [false, true, false], "{error:?}");
 }

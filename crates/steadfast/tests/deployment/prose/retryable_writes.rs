@@ -1,10 +1,7 @@
 //! The prose tests of retryable writes.
 //!
 //! Left out: 1, MMAPv1 is gone from all servers that are supported; 4 and 5, they need routers
-//! (servers that are played take their place in the tests of retrying, for 1 too); 6, it is of
-//! backing off from overloaded servers, which is still to come.
-
-use steadfast::event::EventHandler;
+//! (servers that are played take their place in the tests of retrying, for 1 too).
 
 use super::*;
 
@@ -66,4 +63,48 @@ fn is_told_of_shutdown(event: &CommandEvent) -> bool {
     let code =
         event.reply.get_document("writeConcernError").and_then(|error| error.get_i32("code"));
     event.command_name == "insert" && matches!(code, Ok(91))
+}
+
+/// The error of an insert into an overloaded deployment whose first attempt fails with code 91 and
+/// whose others fail with that code, with these labels besides those of overload.
+async fn error_after_two_kinds(
+    app_name: &'static str,
+    first: &[&str],
+    (code, others): (i32, &[&str]),
+) -> Error {
+    let data = |code: i32, more: &[&str]| {
+        let labels = [&["RetryableError", "SystemOverloadedError"], more].concat();
+        doc! { "failCommands": ["insert"], "errorCode": code, "errorLabels": labels }
+    };
+    let point = FailPoint::on_primary(1, data(91, first), app_name).await;
+    let watched = failing_in_turn(&point, "insert", data(code, others), |options| {
+        options.max_adaptive_retries = Some(2);
+    })
+    .await;
+    let numbers = watched.collection("writes_prose_6");
+    let error = bounded(numbers.insert_one(doc! {})).await.unwrap_err();
+    assert_eq!(watched.started("insert"), 3, "{error:?}");
+    error
+}
+
+#[tokio::test]
+async fn prose_6_1_of_several_errors_that_may_have_written_the_last_is_raised() {
+    let error = error_after_two_kinds("retryable writes, prose 6.1", &[], (10107, &[])).await;
+    assert_eq!(error.code(), Some(10107), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_6_2_of_several_errors_that_wrote_nothing_the_first_is_raised() {
+    let nothing: &[&str] = &["NoWritesPerformed"];
+    let error =
+        error_after_two_kinds("retryable writes, prose 6.2", nothing, (10107, nothing)).await;
+    assert_eq!(error.code(), Some(91), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_6_3_an_error_that_may_have_written_is_not_hidden_by_those_that_did_not() {
+    let nothing: &[&str] = &["NoWritesPerformed"];
+    let error = error_after_two_kinds("retryable writes, prose 6.3", &[], (91, nothing)).await;
+    assert_eq!(error.code(), Some(91), "{error:?}");
+    assert!(!error.contains_label("NoWritesPerformed"), "{error:?}");
 }

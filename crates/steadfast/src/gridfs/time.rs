@@ -1,0 +1,78 @@
+//! The time limit of what is done with a bucket: one for all the commands that it takes.
+
+use std::time::Duration;
+
+use bson::Document;
+
+use super::{FilesCollectionDocument, GridFsBucket};
+use crate::{
+    Collection,
+    deadline::{Deadline, TimeLimit, TimeSpent},
+    error::{Error, Result},
+};
+
+impl GridFsBucket {
+    /// The same bucket for one call, which has this long or else as long as the bucket's database
+    /// says. The clock starts.
+    pub(crate) fn timed(&self, own: Option<Duration>) -> Self {
+        let limit = TimeLimit::of(own, self.files().timeout());
+        let deadline = limit.map(|limit| Deadline::begin(limit.timeout));
+        Self { deadline, ..self.clone() }
+    }
+
+    /// The same bucket for one more call like the one it was for.
+    pub(super) fn renewed(&self) -> Self {
+        Self { deadline: self.deadline.map(Deadline::renewed), ..self.clone() }
+    }
+
+    /// The collection of what is known of the files, for a command that has as long as is left.
+    pub(crate) fn files_in_time(&self) -> Result<Collection<FilesCollectionDocument>> {
+        Ok(self.files().with_timeout(self.left()?))
+    }
+
+    /// The collection of what is in the files, for a command that has as long as is left.
+    pub(crate) fn chunks_in_time(&self) -> Result<Collection<Document>> {
+        Ok(self.chunks().with_timeout(self.left()?))
+    }
+
+    fn left(&self) -> Result<Option<Duration>> {
+        let Some(deadline) = self.deadline else { return Ok(None) };
+        match deadline.remaining() {
+            // To a command, no time at all would be time without end.
+            Some(left) if left.is_zero() => {
+                let error = Error::out_of_time("the time was over before all was done");
+                Err(deadline.exceeded(error, TimeSpent::default()))
+            }
+            left => Ok(Some(left.unwrap_or(Duration::ZERO))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{operation::fixture::database_with, options::DatabaseOptions};
+
+    fn bucket(timeout: Option<Duration>) -> GridFsBucket {
+        let mut options = DatabaseOptions::default();
+        options.timeout = timeout;
+        database_with(options).gridfs_bucket(None)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_commands_of_a_call_share_its_time() {
+        const MS: Duration = Duration::from_millis(1);
+        let files = bucket(Some(100 * MS)).timed(None);
+        let left = |bucket: &GridFsBucket| bucket.files_in_time().unwrap().timeout();
+        tokio::time::advance(30 * MS).await;
+        assert_eq!(left(&files), Some(70 * MS));
+        assert_eq!(files.chunks_in_time().unwrap().timeout(), Some(70 * MS));
+        assert_eq!(left(&files.timed(Some(20 * MS))), Some(20 * MS));
+        tokio::time::advance(70 * MS).await;
+        let error = files.chunks_in_time().unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        assert_eq!(left(&files.renewed()), Some(100 * MS));
+        assert_eq!(left(&bucket(None).timed(None)), None);
+        assert_eq!(left(&bucket(Some(Duration::ZERO)).timed(None)), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,274 @@
+//! The prose tests of time limits of calls ("client side operations timeout").
+//!
+//! Where they measure milliseconds, the times here are longer, in proportion: which of two limits
+//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a
+//! session ends when it is let go of, and what that aborts is aborted in the background; 11, it needs
+//! server 8.0.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use steadfast::{
+    bson::Bson,
+    options::{CursorType, GridFsBucketOptions, ReadConcern, WriteConcern},
+};
+use testbed::{Mongod, User};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+/// What the specification has all clients be.
+fn as_specified(options: &mut ClientOptions) {
+    options.read_concern = Some(ReadConcern::majority());
+    options.write_concern = Some(WriteConcern::majority());
+}
+
+/// A server that demands a login.
+struct Secured {
+    server: Mongod,
+    internal: Client,
+}
+
+impl Secured {
+    async fn start() -> Self {
+        let options = Options::new()
+            .parameter("scramSHA256IterationCount=5000")
+            .user(User::new("ada", "secret"));
+        let server = Mongod::standalone(options).expect("a server");
+        let internal = Client::with_uri_str(Self::uri(&server, "")).await.unwrap();
+        Self { server, internal }
+    }
+
+    fn uri(server: &Mongod, options: &str) -> String {
+        let address = server.address();
+        format!("mongodb://ada:secret@{address}/?directConnection=true&{options}")
+    }
+
+    /// Has the next so many of these commands wait, of clients with this name.
+    async fn block(&self, app_name: &str, (commands, times): (&[&str], i32), block: Duration) {
+        let data = doc! {
+            "failCommands": commands, "appName": app_name, "blockConnection": true,
+            "blockTimeMS": i64::try_from(block.as_millis()).unwrap(),
+        };
+        let mode = doc! { "times": times };
+        let on = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
+        self.internal.database("admin").run_command(on).await.unwrap();
+    }
+
+    async fn client(&self, app_name: &str, options: &str) -> Watched {
+        Watched::at(&Self::uri(&self.server, options), app_name, as_specified).await
+    }
+}
+
+#[tokio::test]
+async fn prose_1_all_batches_of_an_insert_share_one_limit() {
+    const BLOCK_MS: i64 = 3_000;
+    const TIMEOUT_MS: u64 = 5_500;
+    let app_name = "timeouts, prose 1";
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    let on = doc! {
+        "configureFailPoint": "failCommand", "mode": { "times": 2 },
+        "data": {
+            "failCommands": ["insert"], "appName": app_name, "blockConnection": true,
+            "blockTimeMS": BLOCK_MS,
+        },
+    };
+    server.run_command("admin", on).expect("a fail point");
+    let watched = Watched::at(&server.uri(), app_name, |options| {
+        as_specified(options);
+        options.timeout = Some(Duration::from_millis(TIMEOUT_MS));
+    })
+    .await;
+    // So that the time is that of the inserts alone.
+    watched.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
+    let large = doc! { "a": "x".repeat(1_000_000) };
+    let blobs = watched.collection("timeouts");
+    let error = bounded(blobs.insert_many(vec![large; 50])).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(watched.started("insert"), 2, "{error}");
+}
+
+#[tokio::test]
+async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_client() {
+    let secured = Secured::start().await;
+    let (shorter, longer) = (Duration::from_millis(150), Duration::from_millis(400));
+    let app_name = "timeouts, prose 4.1";
+    secured.block(app_name, (&["saslContinue"], 1), longer).await;
+    let watched = secured.client(app_name, "minPoolSize=1&timeoutMS=150").await;
+    let is_closed = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionClosed(_));
+    watched.pools.wait_for(1, is_closed).await;
+    let of_interest = watched
+        .pools
+        .seen()
+        .into_iter()
+        .find(|event| is_closed(event) || matches!(event, CmapEvent::ConnectionReady(_)));
+    assert!(of_interest.as_ref().is_some_and(is_closed), "{of_interest:?}");
+
+    let app_name = "timeouts, prose 4.2";
+    secured.block(app_name, (&["hello", "isMaster", "saslContinue"], ALWAYS), shorter).await;
+    let watched = secured.client(app_name, "minPoolSize=1&timeoutMS=250").await;
+    let is_ready = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionReady(_));
+    watched.pools.wait_for(1, is_ready).await;
+}
+
+#[tokio::test]
+async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks() {
+    let app_name = "timeouts, prose 5";
+    let watched = Watched::new(app_name, as_specified).await;
+    let database = watched.client.database("prose");
+    let tail = watched.collection("timeouts_tailed");
+    tail.drop().await.unwrap();
+    database.create_collection("timeouts_tailed").capped(true).size(4_096).await.unwrap();
+    tail.insert_one(doc! { "x": 1 }).await.unwrap();
+    let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
+    let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
+    let cursor = tail.find(doc! {}).cursor_type(CursorType::Tailable);
+    let mut cursor = bounded(cursor.timeout(Duration::from_millis(600))).await.unwrap();
+    assert!(bounded(cursor.advance()).await.unwrap());
+    assert_eq!(cursor.deserialize_current().unwrap().get_i32("x").unwrap(), 1);
+    assert_eq!(watched.started("getMore"), 0);
+    let error = bounded(cursor.advance()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!((watched.started("find"), watched.started("getMore")), (1, 2), "{error}");
+}
+
+#[tokio::test]
+async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks() {
+    let app_name = "timeouts, prose 5, streams";
+    let watched = Watched::new(app_name, as_specified).await;
+    let watch = watched.collection("timeouts_watched");
+    let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
+    let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
+    // Without a wait of its own a server would be waiting still when the time is over.
+    let stream = watch.watch().max_await_time(Duration::from_millis(1));
+    let mut stream = bounded(stream.timeout(Duration::from_millis(600))).await.unwrap();
+    let error = bounded(stream.next()).await.expect("an end").unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!((watched.started("aggregate"), watched.started("getMore")), (1, 2), "{error}");
+    assert!(stream.is_alive());
+}
+
+/// A bucket of its own in a collection of this name, empty, of a client whose calls have this long.
+async fn bucket(
+    app_name: &'static str,
+    name: &str,
+    timeout: Duration,
+) -> (Watched, steadfast::gridfs::GridFsBucket) {
+    let watched = Watched::new(app_name, |options| {
+        as_specified(options);
+        options.timeout = Some(timeout);
+    })
+    .await;
+    let options = GridFsBucketOptions::builder().bucket_name(name.to_owned()).chunk_size_bytes(4);
+    let bucket = watched.client.database("prose").gridfs_bucket(options.build());
+    // Not in the time of the test: the indexes are made, and the connection is there.
+    bucket.drop().timeout(LONG).await.unwrap();
+    let contents: &[u8] = b"0123456789";
+    let first = bucket.upload_from_stream("length-10", contents).id(Bson::Int32(10));
+    first.timeout(LONG).await.unwrap();
+    (watched, bucket)
+}
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(600);
+
+/// What blocks a command for longer than the buckets of these tests have.
+fn blocked(command: &str) -> Document {
+    doc! { "failCommands": [command], "blockConnection": true, "blockTimeMS": 2_000 }
+}
+
+#[tokio::test]
+async fn prose_6_an_upload_through_a_stream_has_one_limit() {
+    let app_name = "timeouts, prose 6.1";
+    let (_watched, bucket) = bucket(app_name, "upload", Duration::from_millis(600)).await;
+    let _point = FailPoint::on_primary(1, blocked("insert"), app_name).await;
+    let mut stream = bucket.open_upload_stream("filename").await.unwrap();
+    stream.write_all(&[0x12]).await.unwrap();
+    let error = bounded(stream.close()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
+    let app_name = "timeouts, prose 6.2";
+    let (_watched, bucket) = bucket(app_name, "abort", Duration::from_millis(600)).await;
+    let _point = FailPoint::on_primary(1, blocked("delete"), app_name).await;
+    let mut stream = bucket.open_upload_stream("filename").chunk_size_bytes(2).await.unwrap();
+    stream.write_all(&[1, 2, 3, 4]).await.unwrap();
+    stream.flush().await.unwrap();
+    let error = bounded(stream.abort()).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+#[tokio::test]
+async fn prose_7_a_download_through_a_stream_has_one_limit() {
+    let app_name = "timeouts, prose 7";
+    let (watched, bucket) = bucket(app_name, "download", Duration::from_millis(600)).await;
+    let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let before = watched.started("find");
+    let mut stream = bucket.open_download_stream(Bson::Int32(10)).await.unwrap();
+    point.set(1, blocked("find"));
+    let error = bounded(stream.read_to_end(&mut Vec::new())).await.unwrap_err();
+    let error = Error::from(error);
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(watched.started("find") - before, 2, "of the file and of its chunks: {error}");
+}
+
+/// Pings through a client with these options that has no server; the error.
+async fn unreachable(options: &str) -> Error {
+    let client = Client::with_uri_str(format!("mongodb://invalid/?{options}")).await.unwrap();
+    // The longer limit of two is longer than this.
+    bounded(client.database("admin").run_command(doc! { "ping": 1 })).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn prose_8_looking_for_a_server_ends_with_the_shorter_of_two_limits() {
+    for options in [
+        "serverSelectionTimeoutMS=100",
+        "timeoutMS=60000&serverSelectionTimeoutMS=100",
+        "timeoutMS=0&serverSelectionTimeoutMS=100",
+        "timeoutMS=100&serverSelectionTimeoutMS=60000",
+    ] {
+        let error = unreachable(options).await;
+        let cause = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+        let by_selection = error.is_server_selection_error()
+            || cause.is_some_and(|cause: &Error| cause.is_server_selection_error());
+        assert!(by_selection, "{options}: {error:?}");
+        assert_eq!(error.is_timeout(), options.starts_with("timeoutMS=100&"), "{options}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
+    let secured = Secured::start().await;
+    for (app_name, options) in [
+        ("timeouts, prose 8.5", "timeoutMS=500&serverSelectionTimeoutMS=60000"),
+        ("timeouts, prose 8.6", "timeoutMS=60000&serverSelectionTimeoutMS=500"),
+    ] {
+        let block = Duration::from_secs(4);
+        secured.block(app_name, (&["saslContinue"], 1), block).await;
+        let watched = secured.client(app_name, options).await;
+        let began = Instant::now();
+        let numbers = watched.collection("timeouts");
+        let error = bounded(numbers.insert_one(doc! { "x": 1 })).await.unwrap_err();
+        // Only the limit of the call is one of the call.
+        let of_call = options.starts_with("timeoutMS=500");
+        let found = (error.is_timeout(), error.is_network_timeout());
+        assert_eq!(found, (of_call, !of_call), "{options}: {error:?}");
+        assert!(began.elapsed() < block, "{options}: {error:?}");
+    }
+}
+
+/// Not one of the specification's, but what it says of handshakes that a call waits for.
+#[tokio::test]
+async fn a_call_with_more_time_than_its_client_has_it_for_logging_in_too() {
+    let secured = Secured::start().await;
+    let app_name = "timeouts, a longer call";
+    secured.block(app_name, (&["saslContinue"], 1), Duration::from_secs(1)).await;
+    let watched = secured.client(app_name, "timeoutMS=200&retryWrites=false").await;
+    let numbers = watched.collection("timeouts");
+    let inserted = numbers.insert_one(doc! { "x": 1 }).timeout(Duration::from_secs(60));
+    bounded(inserted).await.unwrap();
+    let opened = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
+    assert_eq!(watched.pools.seen().iter().filter(opened).count(), 1);
+}
