@@ -35,8 +35,9 @@
 //!
 //! # When things go wrong
 //!
-//! Writes and reads that failed for a passing reason are tried once more, and a write that is sent
-//! twice is applied once. An [`Error`](error::Error) says what became of the write
+//! Writes and reads that failed for a passing reason are tried once more, or with a time limit
+//! (`timeoutMS`) until it is over, and a write that is sent twice is applied once. All operations are
+//! tried again when a server is overloaded, up to five times, after a wait. An [`Error`](error::Error) says what became of the write
 //! ([`outcome`](error::Error::outcome)) and what was tried
 //! ([`attempts`](error::Error::attempts)). A [change stream](change_stream::ChangeStream) goes on where
 //! it was.
@@ -92,6 +93,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
+
+    #[doc = include_str!("../../../docs/deadlines.md")]
+    struct Deadlines;
 
     #[doc = include_str!("../../../docs/transactions.md")]
     struct Transactions;
