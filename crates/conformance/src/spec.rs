@@ -74,6 +74,12 @@ const FOLDERS: &[Folder] = &[
     ),
     folder("sessions", "sessions", "sessions/tests"),
     folder("srv_seedlist", "srv_seedlist", "initial-dns-seedlist-discovery/tests"),
+    folder("transactions", "transactions", "transactions/tests"),
+    folder(
+        "transactions-convenient-api",
+        "transactions-convenient-api",
+        "transactions-convenient-api/tests",
+    ),
     folder("unified-test-format", "unified-test-format", "unified-test-format/tests"),
     folder("uri_options", "uri_options", "uri-options/tests"),
     folder("versioned-api", "versioned-api", "versioned-api/tests"),

@@ -53,6 +53,8 @@ pub mod server_selection;
 pub mod server_selection_logging;
 pub mod sessions;
 pub mod srv_seedlist;
+pub mod transactions;
+pub mod transactions_convenient_api;
 pub mod unified_test_format;
 pub mod uri_options;
 pub mod versioned_api;
@@ -89,6 +91,8 @@ macro_rules! for_each_suite {
             server_selection_logging,
             sessions,
             srv_seedlist,
+            transactions,
+            transactions_convenient_api,
             unified_test_format,
             uri_options,
             versioned_api,

@@ -52,6 +52,8 @@ const PUBLISHED: &[(&str, usize)] = &[
     ("server_selection_logging", 11),
     ("sessions", 34),
     ("srv_seedlist", 64),
+    ("transactions", 258),
+    ("transactions_convenient_api", 29),
     ("unified_test_format", 363),
     ("uri_options", 145),
     ("versioned_api", 41),

@@ -26,3 +26,4 @@ pub mod selection;
 pub mod server_api;
 pub mod session;
 pub mod srv;
+pub mod transaction;

@@ -91,16 +91,13 @@ use std::{
 
 use crate::address::ServerAddress;
 
+use self::label::{is_retryable_read, is_without_transaction_numbers};
 pub use self::{
     budget::{Budget, Withdrawal},
     decision::{GiveUp, Next, Raise, TransactionId, Verdict},
     facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
     label::retryable_write_label,
-    outcome::Outcome,
-};
-use self::{
-    label::{is_retryable_read, is_without_transaction_numbers},
-    outcome::Ledger,
+    outcome::{Ledger, Outcome},
 };
 
 /// On errors after which a write may be sent again with the same transaction id.
@@ -193,6 +190,18 @@ impl Retry {
             session_lifetime: Duration::MAX,
             ledger: Ledger::default(),
         }
+    }
+
+    /// The same for a command that repeats an earlier one, and so goes on from what is known of that.
+    #[must_use]
+    pub fn following(mut self, earlier: Ledger) -> Self {
+        self.ledger = earlier;
+        self
+    }
+
+    /// What is known of all attempts so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// The servers that the next selection avoids while another is suitable.

@@ -1,25 +1,27 @@
 //! A tour of the whole API: every method of `Client`, `Database`, `Collection`, `Cursor`,
-//! `ChangeStream` and `ClientSession` once.
+//! `ChangeStream`, `ClientSession` and `GridFsBucket` once.
 //!
 //! `cargo run -p steadfast --example tour -- mongodb://localhost:27017` works in a database called
 //! `steadfast_tour`, which it drops first and last.
 
-use std::time::Duration;
+use std::{io::SeekFrom, time::Duration};
 
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    Client, Collection, Database, IndexModel, Namespace, SearchIndexModel,
+    Client, ClientSession, Collection, Database, IndexModel, Namespace, SearchIndexModel,
+    TransactionState,
     bson::{Bson, Document, doc, rawdoc},
     change_stream::event::OperationType,
-    error::{ErrorKind, Result},
+    error::{ErrorKind, GridFsErrorKind, Result},
     options::{
         ClientOptions, CollectionOptions, DatabaseOptions, DeleteManyModel, DeleteOneModel,
-        DriverInfo, FullDocumentType, IndexOptions, InsertOneModel, ReadConcern, ReadPreference,
-        ReplaceOneModel, ReturnDocument, SelectionCriteria, UpdateManyModel, UpdateOneModel,
-        WriteConcern,
+        DriverInfo, FullDocumentType, GridFsBucketOptions, IndexOptions, InsertOneModel,
+        ReadConcern, ReadPreference, ReplaceOneModel, ReturnDocument, SelectionCriteria,
+        TransactionOptions, UpdateManyModel, UpdateOneModel, WriteConcern,
     },
 };
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Book {
@@ -57,6 +59,8 @@ pub async fn tour(uri: &str) -> Result<()> {
     run_commands(&database).await?;
     use_sessions(&client, &books).await?;
     watch(&client, &database, &books).await?;
+    use_transactions(&client, &books).await?;
+    keep_files(&database).await?;
     delete(&books).await?;
     books.drop().await?;
     database.drop().await?;
@@ -314,6 +318,85 @@ async fn watch(client: &Client, database: &Database, books: &Collection<Book>) -
     let mut anywhere = anywhere.with_type::<Document>();
     while anywhere.next_if_any(&mut session).await?.is_none() {}
     Ok(())
+}
+
+async fn use_transactions(client: &Client, books: &Collection<Book>) -> Result<()> {
+    let defaults = TransactionOptions::builder().write_concern(WriteConcern::majority()).build();
+    let mut session = client.start_session().default_transaction_options(defaults).await?;
+    let start = session
+        .start_transaction()
+        .read_concern(ReadConcern::snapshot())
+        .selection_criteria(SelectionCriteria::from(ReadPreference::Primary))
+        .max_commit_time(Duration::from_secs(10));
+    if let Err(error) = start.await {
+        // A standalone server has none.
+        assert!(matches!(&*error.kind, ErrorKind::Transaction { .. }));
+        return Ok(());
+    }
+    assert_eq!(session.transaction_state(), TransactionState::Starting);
+    books.insert_one(book(30, "Burmese Days", 1934)).session(&mut session).await?;
+    assert!(!session.is_pinned());
+    session.abort_transaction().await?;
+    assert!(books.find_one(doc! { "_id": 30 }).session(&mut session).await?.is_none());
+
+    session.start_transaction().write_concern(WriteConcern::majority()).await?;
+    books.insert_one(book(30, "Burmese Days", 1934)).session(&mut session).await?;
+    session.commit_transaction().await?;
+    session.commit_transaction().await?;
+
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        books.delete_one(doc! { "_id": 30 }).session(&mut *session).await?;
+        books.insert_one(book(31, "A Clergyman's Daughter", 1935)).session(session).await
+    });
+    assert_eq!(run.await?.inserted_id, Bson::Int32(31));
+    let run = session.start_transaction().and_run((books, 31), |session, (books, id)| {
+        Box::pin(async move { books.delete_one(doc! { "_id": *id }).session(session).await })
+    });
+    assert_eq!(run.await?.deleted_count, 1);
+    Ok(())
+}
+
+async fn keep_files(database: &Database) -> Result<()> {
+    let options = GridFsBucketOptions::builder().bucket_name("texts".to_owned()).build();
+    let bucket = database.gridfs_bucket(options);
+    assert_eq!(bucket.write_concern(), Some(&WriteConcern::majority()));
+    assert!(bucket.read_concern().is_none() && bucket.selection_criteria().is_none());
+
+    let mut upload = bucket.open_upload_stream("1984.txt").chunk_size_bytes(16).await?;
+    upload.write_all(b"It was a bright cold day in April").await?;
+    upload.flush().await?;
+    upload.close().await?;
+    let second = bucket.upload_from_stream("1984.txt", &b"Big Brother"[..]);
+    let id = second.id(Bson::Int32(2)).metadata(doc! { "chapter": 2 }).await?;
+    let mut given_up = bucket.open_upload_stream("1985.txt").await?;
+    given_up.write_all(b"There is no such book").await?;
+    given_up.abort().await?;
+
+    let mut download = bucket.open_download_stream(upload.id().clone()).await?;
+    assert_eq!(download.file().length, 33);
+    download.seek(SeekFrom::Start(9)).await?;
+    let mut text = String::new();
+    download.read_to_string(&mut text).await?;
+    assert_eq!(text, "bright cold day in April");
+    let mut first = bucket.open_download_stream_by_name("1984.txt").revision(0).await?;
+    assert_eq!(first.read_u8().await?, b'I');
+    let mut copy = Vec::new();
+    assert_eq!(bucket.download_to_stream(id.clone(), &mut copy).await?, 11);
+    bucket.download_to_stream_by_name("1984.txt", &mut copy).await?;
+
+    bucket.rename(id.clone(), "brother.txt").await?;
+    bucket.rename_by_name("1984.txt", "april.txt").await?;
+    let named = doc! { "filename": "brother.txt", "metadata.chapter": 2 };
+    assert_eq!(bucket.find_one(named).await?.map(|file| file.id), Some(id.clone()));
+    let all: Vec<_> = bucket.find(doc! {}).sort(doc! { "length": 1 }).await?.try_collect().await?;
+    assert_eq!(all.iter().map(|file| file.length).collect::<Vec<_>>(), [11, 33]);
+    bucket.delete(id.clone()).await?;
+    bucket.delete_by_name("april.txt").await?;
+    let gone = bucket.delete(id).await.expect_err("it is deleted");
+    let ErrorKind::GridFs(GridFsErrorKind::FileNotFound { .. }) = &*gone.kind else {
+        panic!("{gone}")
+    };
+    bucket.drop().await
 }
 
 async fn delete(books: &Collection<Book>) -> Result<()> {

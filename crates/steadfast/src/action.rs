@@ -78,6 +78,7 @@ mod replace_one;
 mod run_command;
 mod search_index;
 mod session;
+mod transaction;
 mod update;
 mod watch;
 mod write;
@@ -106,6 +107,7 @@ pub use self::{
     run_command::{RunCommand, RunCursorCommand},
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
     session::{ExplicitSession, ImplicitSession},
+    transaction::{AbortTransaction, CommitTransaction, StartTransaction},
     update::Update,
     watch::Watch,
 };

@@ -18,7 +18,7 @@ use std::{
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::position::Start;
+pub(crate) use self::position::Beginning;
 use self::{event::ResumeToken, watching::Watching};
 use crate::{cursor::Advance, error::Result, operation::change_stream::Plan, session::Session};
 

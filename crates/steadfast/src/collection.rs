@@ -12,6 +12,7 @@ use crate::{
     Client,
     command::Target,
     error::{Error, Result},
+    operation::Concern,
     options::CollectionOptions,
 };
 
@@ -96,16 +97,16 @@ impl Handle {
     pub(crate) fn read_concern<'r>(
         &'r self,
         action: Option<&'r ReadConcern>,
-    ) -> Option<&'r ReadConcern> {
-        action.or(self.read_concern.as_ref())
+    ) -> Concern<'r, ReadConcern> {
+        Concern { own: action, inherited: self.read_concern.as_ref() }
     }
 
     /// How durable a write must be: what the action says, else what the collection says.
     pub(crate) fn write_concern<'w>(
         &'w self,
         action: Option<&'w WriteConcern>,
-    ) -> Option<&'w WriteConcern> {
-        action.or(self.write_concern.as_ref())
+    ) -> Concern<'w, WriteConcern> {
+        Concern { own: action, inherited: self.write_concern.as_ref() }
     }
 }
 

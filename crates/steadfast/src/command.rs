@@ -13,6 +13,7 @@ use steadfast_core::selection::SelectionCriteria;
 
 use crate::{
     Client, ClientSession,
+    cursor::Pinned,
     deadline::{Clock, Deadline, MaxTime, TimeLimit, TimeSpent},
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
     session::Session,
@@ -36,6 +37,10 @@ pub(crate) struct Command {
     pub(crate) kind: Kind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,
+    /// What was said for this very call, and not inherited.
+    pub(crate) explicit: Explicit,
+    /// Which transaction of its session it is part of.
+    pub(crate) belongs: Belongs,
     /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
@@ -50,6 +55,25 @@ pub(crate) struct Command {
     pub(crate) spent: TimeSpent,
     /// What the server is told of its time.
     pub(crate) max_time: MaxTime,
+}
+
+/// What was said for this very call, which a transaction may not allow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Explicit {
+    pub(crate) read_concern: bool,
+    pub(crate) write_concern: bool,
+    pub(crate) criteria: bool,
+}
+
+/// Which transaction of its session a command is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// The one that the session is in, if it is in one.
+    Present,
+    /// The one with this number, that of its cursor; none if the cursor was made outside of one.
+    Cursor(Option<i64>),
+    /// None, whatever the session is in.
+    Nowhere,
 }
 
 /// The documents of an insert, or the statements of an update or a delete.
@@ -113,6 +137,8 @@ impl Command {
             target,
             kind,
             acknowledged: true,
+            explicit: Explicit::default(),
+            belongs: Belongs::Present,
             takes_read_concern: false,
             session: None,
             selected: None,
@@ -125,11 +151,21 @@ impl Command {
 
     /// The same command in the application's session, if it has one for it.
     pub(crate) fn in_session(
-        mut self,
+        self,
         session: Option<&mut ClientSession>,
         client: &Client,
     ) -> Result<Self> {
-        self.session = session.map(|session| session.share(client)).transpose()?;
+        let session = session.map(|session| session.share(client)).transpose()?;
+        self.in_shared(session)
+    }
+
+    /// The same command in this session, if there is one, and as the transaction demands if that is
+    /// in one.
+    pub(crate) fn in_shared(mut self, session: Option<Arc<Session>>) -> Result<Self> {
+        if let Some(session) = &session {
+            session.adapt(&mut self)?;
+        }
+        self.session = session;
         Ok(self)
     }
 
@@ -156,11 +192,15 @@ pub(crate) struct Reply {
     /// Who sent it.
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
-    pub(crate) pinned: Option<crate::pool::PooledConnection>,
+    pub(crate) pinned: Pinned,
+    /// The transaction it was part of, which a cursor goes on with.
+    pub(crate) transaction: Option<i64>,
     /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
     pub(crate) session: Option<Arc<Session>>,
     /// Whether the driver puts the label of a retryable write on what is wrong with it.
     pub(crate) labelled_retryable: bool,
+    /// The label that the driver puts on it for the sake of its transaction.
+    pub(crate) transaction_label: Option<&'static str>,
     /// How long the call had, and what of it was spent, if it had a time limit.
     pub(crate) clock: Option<Clock>,
     /// What went before, if the reply is an error after all.
@@ -173,9 +213,11 @@ impl Reply {
         Self {
             body,
             server,
-            pinned: None,
+            pinned: Pinned::default(),
+            transaction: None,
             session: None,
             labelled_retryable: false,
+            transaction_label: None,
             clock: None,
             history: None,
         }
@@ -191,6 +233,9 @@ impl Reply {
         let mut error = error.with_server(&self.server.address);
         if self.labelled_retryable {
             error.add_label(RETRYABLE_WRITE_ERROR);
+        }
+        if let Some(label) = self.transaction_label {
+            error.add_label(label);
         }
         if let Some(history) = &self.history {
             error = error.with_history(History::clone(history));

@@ -20,7 +20,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 pub use self::session::{SessionCursor, SessionCursorStream};
 pub(crate) use self::{
-    home::Home,
+    home::{Home, Pinned},
     progress::More,
     raw::{Advance, Answer, RawCursor, ask, poll_answer},
 };

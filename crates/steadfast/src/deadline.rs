@@ -56,6 +56,11 @@ impl Deadline {
         Self { began: now(), timeout }
     }
 
+    /// How long it had in all.
+    pub(crate) fn timeout(self) -> Duration {
+        self.timeout
+    }
+
     /// The same limit, from now on.
     pub(crate) fn renewed(self) -> Self {
         Self::begin(self.timeout)
@@ -160,6 +165,14 @@ impl Command {
     pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
         self.time_limit = TimeLimit::of(own, inherited);
         if self.time_limit.is_some() && has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// Has the command share a deadline that is there already. Limits of its own then do not count.
+    pub(crate) fn share_deadline(&mut self, deadline: Deadline) {
+        self.deadline = Some(deadline);
+        if has_other_limits(&self.body) {
             self.body = without_other_limits(&self.body);
         }
     }

@@ -8,14 +8,13 @@ mod attempts;
 mod conclusion;
 mod context;
 mod execution;
+mod membership;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod watch;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use bson::RawDocument;
 use steadfast_core::{
@@ -28,8 +27,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     error::Result,
-    pool::PooledConnection,
-    topology::{Selected, Server},
+    topology::Selected,
 };
 
 /// The number of the next operation.
@@ -56,23 +54,15 @@ impl Client {
         command: Command,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
-        self.carry_out(operation_id, command).await
+        match turn::session_of(&command) {
+            Some(session) => self.carry_out_in_turn(session, operation_id, command).await,
+            None => self.carry_out(operation_id, command).await,
+        }
     }
 
     /// Carries out a command even while the client is being shut down.
     pub(crate) async fn carry_out(&self, operation_id: i64, command: Command) -> Result<Reply> {
         Execution::new(self, operation_id, command).run().await
-    }
-}
-
-/// The server and the connection that a cursor is bound to.
-fn pinned(target: &Target) -> Option<(Arc<Server>, PooledConnection)> {
-    match target {
-        Target::Cursor(home) => {
-            let connection = home.connection.take()?;
-            Some((Arc::clone(&home.server), connection))
-        }
-        Target::Write | Target::Read(_) | Target::WritingAggregate(_) => None,
     }
 }
 

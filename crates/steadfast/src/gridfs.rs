@@ -208,6 +208,14 @@ mod tests {
     use super::*;
     use crate::{operation::fixture::database_with, options::DatabaseOptions};
 
+    #[test]
+    fn buckets_and_streams_can_be_sent() {
+        fn sendable<T: Send + Unpin + 'static>() {}
+        sendable::<GridFsBucket>();
+        sendable::<GridFsUploadStream>();
+        sendable::<GridFsDownloadStream>();
+    }
+
     #[tokio::test]
     async fn a_bucket_has_the_defaults_of_its_database_unless_it_has_its_own() {
         let majority = WriteConcern::majority();

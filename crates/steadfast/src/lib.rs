@@ -38,7 +38,8 @@
 //! Writes and reads that failed for a passing reason are tried once more, and a write that is sent
 //! twice is applied once. An [`Error`](error::Error) says what became of the write
 //! ([`outcome`](error::Error::outcome)) and what was tried
-//! ([`attempts`](error::Error::attempts)).
+//! ([`attempts`](error::Error::attempts)). A [change stream](change_stream::ChangeStream) goes on where
+//! it was.
 
 // So that tests of the inside can use what tests of the outside use.
 #[cfg(test)]
@@ -80,6 +81,7 @@ pub use steadfast_core::{
         ServerDescription, ServerType, TopologyDescription, TopologyType, TopologyVersion,
     },
     selection::ServerInfo,
+    transaction::State as TransactionState,
 };
 
 /// The programs of the README and of the guides, checked.
@@ -90,6 +92,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
+
+    #[doc = include_str!("../../../docs/transactions.md")]
+    struct Transactions;
 }
 
 pub use self::{

@@ -18,6 +18,7 @@ pub(crate) mod indexes;
 pub(crate) mod insert;
 pub(crate) mod run_command;
 pub(crate) mod search_indexes;
+pub(crate) mod transaction;
 pub(crate) mod update;
 pub(crate) mod write;
 
@@ -30,10 +31,28 @@ use crate::{
     error::{Error, ErrorKind, Result, WriteConcernError, WriteFailure},
 };
 
+/// A read or write concern: what the call itself says, and what it inherits if it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Concern<'a, T> {
+    pub(crate) own: Option<&'a T>,
+    pub(crate) inherited: Option<&'a T>,
+}
+
+impl<'a, T> Concern<'a, T> {
+    /// The one that counts.
+    pub(crate) fn chosen(self) -> Option<&'a T> {
+        self.own.or(self.inherited)
+    }
+}
+
 /// Adds `readConcern`; with none, the server's default applies and nothing is sent.
-pub(crate) fn add_read_concern(command: &mut Command, concern: Option<&ReadConcern>) -> Result<()> {
+pub(crate) fn add_read_concern(
+    command: &mut Command,
+    concern: Concern<'_, ReadConcern>,
+) -> Result<()> {
     command.takes_read_concern = true;
-    if let Some(concern) = concern {
+    command.explicit.read_concern = concern.own.is_some();
+    if let Some(concern) = concern.chosen() {
         command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
     }
     Ok(())
@@ -42,9 +61,11 @@ pub(crate) fn add_read_concern(command: &mut Command, concern: Option<&ReadConce
 /// Adds `writeConcern`; with none, the server's default applies and nothing is sent.
 pub(crate) fn add_write_concern(
     command: &mut Command,
-    concern: Option<&WriteConcern>,
+    concern: Concern<'_, WriteConcern>,
 ) -> Result<()> {
-    let Some(concern) = concern.filter(|concern| !concern.is_empty()) else { return Ok(()) };
+    command.explicit.write_concern = concern.own.is_some();
+    let concern = concern.chosen().filter(|concern| !concern.is_empty());
+    let Some(concern) = concern else { return Ok(()) };
     concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
     command.field(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
     command.acknowledged = concern.is_acknowledged();

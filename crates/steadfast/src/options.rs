@@ -124,4 +124,6 @@ pub use self::{
 pub use crate::index::{
     IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
 };
-pub use crate::session::{SessionOptions, SessionOptionsBuilder};
+pub use crate::session::{
+    SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
+};

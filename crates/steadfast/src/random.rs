@@ -1,4 +1,4 @@
-//! Numbers that need to be spread, not secret: which of two servers to take.
+//! Numbers that need to be spread, not secret: which of two servers to take, how long to wait.
 
 use std::{
     cell::Cell,

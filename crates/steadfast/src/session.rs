@@ -6,6 +6,7 @@
 
 mod options;
 mod start;
+mod transaction;
 
 use std::{
     fmt,
@@ -17,16 +18,23 @@ use bson::{Document, RawDocumentBuf, Timestamp, Uuid};
 use steadfast_core::{
     cluster_time::{ClusterTime, later_timestamp},
     session::{ServerSession, SessionPool},
+    transaction::{Settings, State as TransactionState, Transaction},
 };
 
+pub(crate) use self::transaction::{explicit_write_concern, without_server};
 pub use self::{
-    options::{SessionOptions, SessionOptionsBuilder},
+    options::{
+        SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
+    },
     start::StartSession,
 };
 use crate::{
     Client,
+    cursor::Home,
+    deadline::Deadline,
     error::{Error, Result},
     event::lock,
+    operation,
 };
 
 /// A session of the application's own.
@@ -34,7 +42,10 @@ use crate::{
 /// Operations that are given the same session see each other's effects, also when they read from
 /// secondaries ([causal consistency](SessionOptions::causal_consistency)), or all see one moment
 /// ([snapshot](SessionOptions::snapshot)). Made by [`Client::start_session`], given to an action by
-/// its `session` method.
+/// its `session` method. In a session, operations on many documents can be made to happen together or
+/// not at all: see [`start_transaction`](ClientSession::start_transaction).
+///
+/// Dropping a session ends it, and has a transaction that is in progress aborted in the background.
 ///
 /// ```no_run
 /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -102,6 +113,40 @@ impl ClientSession {
         state.server.as_ref().is_some_and(ServerSession::is_dirty)
     }
 
+    /// Where its transaction is.
+    pub fn transaction_state(&self) -> TransactionState {
+        self.session.transaction(|transaction| transaction.state())
+    }
+
+    /// Whether its transaction is bound to one router of a sharded cluster, or behind a load balancer
+    /// to one connection.
+    pub fn is_pinned(&self) -> bool {
+        self.session.pin().is_some()
+    }
+
+    /// Starts a transaction with these options, and what else is to be inherited.
+    pub(crate) fn begin_transaction(&self, options: Option<&TransactionOptions>) -> Result<()> {
+        let settings = |options: Option<&TransactionOptions>| {
+            options.map(TransactionOptions::settings).unwrap_or_default()
+        };
+        let mut of_client = Settings::default();
+        of_client.read_concern = self.client.read_concern().cloned();
+        of_client.write_concern = self.client.write_concern().cloned();
+        of_client.criteria = self.client.selection_criteria().cloned();
+        let of_session = settings(self.options.default_transaction_options.as_ref());
+        self.session.start_transaction(settings(options).or(of_session).or(of_client))
+    }
+
+    /// How long what ends its transactions may take, unless it says so itself.
+    pub(crate) fn default_timeout(&self) -> Option<Duration> {
+        self.options.default_timeout.or(self.client.timeout())
+    }
+
+    /// The session itself, for what concerns its transaction.
+    pub(crate) fn shared(&self) -> &Arc<Session> {
+        &self.session
+    }
+
     /// For a command to run in it.
     pub(crate) fn share(&self, client: &Client) -> Result<Arc<Session>> {
         if !client.is_same_as(&self.client) {
@@ -115,6 +160,28 @@ impl ClientSession {
     /// For a cursor to know it again.
     pub(crate) fn downgrade(&self) -> Weak<Session> {
         Arc::downgrade(&self.session)
+    }
+}
+
+/// How long the servers may take to hear that the transaction of a dropped session is aborted.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Ends the session. A transaction in progress is aborted, so that it does not keep others waiting
+/// until the server gives it up; if that fails, nobody is there to be told.
+impl Drop for ClientSession {
+    fn drop(&mut self) {
+        if !self.session.abandon_transaction() {
+            drop(self.session.unpin());
+            return;
+        }
+        let (client, session) = (self.client.clone(), Arc::clone(&self.session));
+        let limit = self.default_timeout();
+        self.client.spawn(async move {
+            session.set_transaction_deadline(None);
+            let abort = operation::transaction::abort().limited(None, limit);
+            let Ok(abort) = abort.in_shared(Some(session)) else { return };
+            let _ = tokio::time::timeout(ABORT_LIMIT, client.run(abort)).await;
+        });
     }
 }
 
@@ -160,7 +227,11 @@ impl Sessions {
                 cluster_time: None,
                 operation_time: None,
                 snapshot_time: None,
+                transaction: Transaction::default(),
+                transaction_deadline: None,
+                pin: None,
             }),
+            turn: Arc::default(),
         }
     }
 
@@ -203,6 +274,8 @@ pub(crate) struct Session {
     pub(crate) kind: Kind,
     sessions: Arc<Sessions>,
     state: Mutex<State>,
+    /// Held by the operation of its transaction that is under way.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]
@@ -215,6 +288,11 @@ struct State {
     cluster_time: Option<ClusterTime>,
     operation_time: Option<Timestamp>,
     snapshot_time: Option<Timestamp>,
+    transaction: Transaction,
+    /// By when the transaction, and all that is done meanwhile, must be done.
+    transaction_deadline: Option<Deadline>,
+    /// Where the transaction is bound to.
+    pin: Option<Home>,
 }
 
 impl Session {

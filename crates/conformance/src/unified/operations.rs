@@ -111,6 +111,14 @@ pub(super) fn execute(
     run: Arc<Run>,
     operation: Operation,
 ) -> Pin<Box<dyn Future<Output = Step<()>> + Send>> {
+    Box::pin(async move { execute_within(run, operation).await.map(drop) })
+}
+
+/// Carries out an operation, and gives the driver's error even if that is the one expected.
+fn execute_within(
+    run: Arc<Run>,
+    operation: Operation,
+) -> Pin<Box<dyn Future<Output = Step<Option<Error>>> + Send>> {
     Box::pin(async move {
         let Operation { name, object, arguments, expect } = operation;
         let arguments = Arguments::new(&name, arguments);
@@ -119,18 +127,24 @@ pub(super) fn execute(
         } else {
             call(&run, &object, &name, arguments).await
         };
-        judge(&run, &name, &expect, done).map_err(|stop| stop.within(format!("{object}.{name}")))
+        let failed = match &done {
+            Err(Failure::Driver(error)) => Some(error.clone()),
+            Ok(_) | Err(Failure::Stop(_)) => None,
+        };
+        judge(&run, &name, &expect, done)
+            .map_err(|stop| stop.within(format!("{object}.{name}")))?;
+        Ok(failed)
     })
 }
 
-async fn call(run: &Run, object: &str, name: &str, mut arguments: Arguments) -> Done {
+async fn call(run: &Arc<Run>, object: &str, name: &str, mut arguments: Arguments) -> Done {
     arguments.find_session(&run.entities).await?;
     match run.entities.get(object)? {
         Entity::Client(entity) => client::call(&entity, name, arguments).await,
         Entity::Database(database) => database::call(&database, name, arguments).await,
         Entity::Collection(collection) => collection::call(&collection, name, arguments).await,
         Entity::Bucket(bucket) => bucket::call(&bucket, name, arguments).await,
-        Entity::Session(entity) => session::call(&entity, name, arguments).await,
+        Entity::Session(entity) => session::call(run, &entity, name, arguments).await,
         Entity::Cursor(shared) => cursor::call(run, &shared, name, arguments).await,
         other @ (Entity::Thread(_) | Entity::Topology(_) | Entity::Bson(_)) => {
             Err(Stop::failed(format!("{other:?} can do nothing")).into())

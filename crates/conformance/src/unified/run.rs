@@ -93,7 +93,22 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     for entity in clients {
         entity.client.shutdown().immediate(true).await;
     }
-    judged
+    judged.and(end_transactions(run, test).await)
+}
+
+/// Ends all transactions, which would keep the next test waiting.
+async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
+    let starts = |name: &str| ["startTransaction", "withTransaction"].contains(&name);
+    if !test.operations.iter().any(|operation| starts(&operation.name)) {
+        return Ok(());
+    }
+    /// What befalls the command itself.
+    const INTERRUPTED: i32 = 11601;
+    let admin = run.deployment.client.database("admin");
+    match admin.run_command(doc! { "killAllSessions": [] }).await {
+        Err(error) if error.code() != Some(INTERRUPTED) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// A cursor that failed or was let go of is killed in the background. A test that expects to see it

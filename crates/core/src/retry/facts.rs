@@ -120,6 +120,11 @@ impl Operation {
         }
     }
 
+    /// Whether a refusal of it leaves nothing behind: the server aborts its transaction.
+    pub(super) fn aborts_when_refused(&self) -> bool {
+        self.in_transaction && self.kind != Kind::EndTransaction
+    }
+
     /// Whether the specification of retryable writes speaks of it, whichever server it goes to.
     pub(super) fn is_retryable_write(&self, settings: RetrySettings) -> bool {
         match self.kind {

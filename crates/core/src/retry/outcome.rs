@@ -40,6 +40,11 @@ use super::{
 /// statement alone, so row 12 does not apply to it; of several, the least certain counts. Of a
 /// multi-document write it tells nothing, because documents before the failing one may be changed.
 ///
+/// Of an operation in a transaction the outcome says what the transaction holds, which takes effect
+/// if the transaction is committed. A refusal of it, or a listed statement error, tells that it wrote
+/// nothing whichever row would fit: the server has aborted the transaction. What became of the
+/// transaction, the error of the commit says, over all calls of commit.
+///
 /// # What the attempts tell together
 ///
 /// | so far \ this attempt | nothing sent | wrote nothing | refused                      | unknown      | not durable       |
@@ -109,17 +114,30 @@ enum Told {
     NotDurable,
 }
 
-/// What all attempts so far tell together.
+/// What all attempts so far tell together. That of a command can go on with that of an earlier one,
+/// if both mean the same: a commit that is asked for again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub struct Ledger {
     outcome: Outcome,
     /// Whether the request of an earlier attempt may still wait to be carried out.
     in_flight: bool,
 }
 
 impl Ledger {
-    pub(super) fn outcome(&self) -> Outcome {
+    /// What became of the write.
+    pub fn outcome(&self) -> Outcome {
         self.outcome
+    }
+
+    /// An attempt is sent of which nothing may be heard any more.
+    pub fn send_off(&mut self) {
+        self.outcome = self.outcome.max(Outcome::MaybeApplied);
+        self.in_flight = true;
+    }
+
+    /// An attempt succeeded: it was applied, and whatever is asked for again is how durable it is.
+    pub fn succeed(&mut self) {
+        *self = Self { outcome: Outcome::AppliedNotDurable, in_flight: false };
     }
 
     /// Takes down another attempt.
@@ -165,6 +183,9 @@ fn told_by(operation: &Operation, failure: &Failure<'_>, through_router: bool) -
     match failure.cause {
         Cause::Network { .. } | Cause::PoolCleared | Cause::UnreadableReply | Cause::Driver => {
             Told::Unknown
+        }
+        Cause::Refused { .. } | Cause::WriteErrors { .. } if operation.aborts_when_refused() => {
+            Told::WroteNothing
         }
         Cause::WriteErrors { any_applied: true, .. } => Told::Unknown,
         _ if failure.labels.no_writes_performed => Told::WroteNothing,

@@ -7,7 +7,6 @@ use bson::Document;
 use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
     Collection, Cursor, Database, SessionCursor,
-    command::Command,
     error::Result,
     operation::{
         self,
@@ -94,7 +93,7 @@ impl<S, T> Aggregate<'_, S, T> {
         let options = self.options.as_ref();
         let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
         let client = self.source.client();
-        let command = Command { session: self.session.share(client)?, ..command };
+        let command = command.in_shared(self.session.share(client)?)?;
         let reply = client.run(command).await?;
         operation::reading(&reply, operation::read_nothing)?;
         Ok(self.session.keep(Cursor::new(client, reply, more)?))

@@ -72,10 +72,11 @@ pub struct BulkWrite<'a> {
 impl BulkWrite<'_> {
     async fn execute(self) -> Result<BulkWriteResult> {
         let options = self.options.unwrap_or_default();
-        let settings = bulk::settings(&options);
+        let mut settings = bulk::settings(&options);
         let statements = self.statements?;
-        let deadline = write::start_clock(options.timeout, self.collection);
-        let session = write::share(self.session, self.collection, &settings)?;
+        let deadline =
+            write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
+        let session = write::share(self.session, self.collection, &mut settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
             let operation = trace::Operation { name: "bulkWrite", id: client.begin_operation() };

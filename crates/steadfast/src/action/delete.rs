@@ -44,12 +44,12 @@ impl Delete<'_> {
     async fn execute(self) -> Result<DeleteResult> {
         let client = &self.collection.client;
         let options = self.options.as_ref();
-        let mut command = delete::delete(self.collection, &self.query, self.multi, options)?;
+        let command = delete::delete(self.collection, &self.query, self.multi, options)?;
+        let mut command = command.in_session(self.session, client)?;
         if !command.acknowledged && options.is_some_and(|options| options.hint.is_some()) {
             let operation = trace::Operation { name: "delete", id: client.begin_operation() };
             write::check_unheard_hint(client, operation, command.start_clock()).await?;
         }
-        let command = command.in_session(self.session, client)?;
         write::run(client, command, delete::read).await
     }
 }

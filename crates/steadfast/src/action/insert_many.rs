@@ -68,10 +68,11 @@ pub struct InsertMany<'a> {
 impl InsertMany<'_> {
     async fn execute(self) -> Result<InsertManyResult> {
         let options = self.options.unwrap_or_default();
-        let settings = insert::settings_of_many(&options);
+        let mut settings = insert::settings_of_many(&options);
         let documents = self.documents?;
-        let deadline = write::start_clock(options.timeout, self.collection);
-        let session = write::share(self.session, self.collection, &settings)?;
+        let deadline =
+            write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
+        let session = write::share(self.session, self.collection, &mut settings)?;
         let (tally, broken) =
             write::run_batches(self.collection, documents, &settings, session, deadline).await?;
         tally.conclude_insert_many(broken)

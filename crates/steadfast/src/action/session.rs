@@ -60,7 +60,7 @@ pub(super) trait Opens: Sized {
         command: Command,
         more: More,
     ) -> Result<Cursor<T>> {
-        let command = Command { session: self.share(client)?, ..command };
+        let command = command.in_shared(self.share(client)?)?;
         Cursor::open(client, command, more).await
     }
 }

@@ -70,13 +70,21 @@ pub struct Watch<'a, T = Document, S = ImplicitSession> {
     pipeline: Vec<Document>,
     pub(crate) options: Option<ChangeStreamOptions>,
     session: S,
-    documents: PhantomData<(&'a (), fn() -> T)>,
+    documents: PhantomData<fn() -> T>,
+    /// It does not outlive what is watched, as no action does.
+    watched: PhantomData<&'a ()>,
 }
 
 impl<T> Watch<'_, T> {
     fn new(scope: Scope) -> Self {
-        let session = ImplicitSession;
-        Self { scope, pipeline: Vec::new(), options: None, session, documents: PhantomData }
+        Self {
+            scope,
+            pipeline: Vec::new(),
+            options: None,
+            session: ImplicitSession,
+            documents: PhantomData,
+            watched: PhantomData,
+        }
     }
 }
 
@@ -105,7 +113,7 @@ impl<T, S> Watch<'_, T, S> {
     where
         S: Opens,
     {
-        let Self { scope, pipeline, options, session, documents: _ } = self;
+        let Self { scope, pipeline, options, session, .. } = self;
         let shared = session.share(scope.client())?;
         let plan = Plan { scope, pipeline, options: options.unwrap_or_default() };
         Ok(session.keep_stream(ChangeStream::begin(plan, shared).await?))
@@ -124,8 +132,8 @@ impl<'a, T> Watch<'a, T, ImplicitSession> {
         self,
         value: impl Into<&'a mut crate::ClientSession>,
     ) -> Watch<'a, T, ExplicitSession<'a>> {
-        let Self { scope, pipeline, options, session: _, documents } = self;
+        let Self { scope, pipeline, options, session: _, documents, watched } = self;
         let session = ExplicitSession::new(value.into());
-        Watch { scope, pipeline, options, session, documents }
+        Watch { scope, pipeline, options, session, documents, watched }
     }
 }

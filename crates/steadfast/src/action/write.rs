@@ -56,22 +56,37 @@ pub(super) async fn check_unheard_hint(
 }
 
 /// The session of the application for a write of several batches. It is refused here and not with
-/// the batch that is unacknowledged, which may be the last of many.
+/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
+/// are without a write concern.
 pub(super) fn share(
     session: Option<&mut ClientSession>,
     collection: &Handle,
-    settings: &Settings<'_>,
+    settings: &mut Settings<'_>,
 ) -> Result<Option<Arc<Session>>> {
     let Some(session) = session else { return Ok(None) };
+    let session = session.share(&collection.client)?;
+    settings.in_transaction = session.is_in_transaction();
+    if settings.in_transaction && settings.write_concern.is_some() {
+        return Err(session::explicit_write_concern());
+    }
     if !bulk::is_acknowledged(collection, settings) {
         return Err(session::unacknowledged());
     }
-    session.share(&collection.client).map(Some)
+    Ok(Some(session))
 }
 
 /// Starts the clock of a write of several commands, if it has a time limit.
-pub(super) fn start_clock(own: Option<Duration>, collection: &Handle) -> Option<Deadline> {
-    TimeLimit::of(own, collection.timeout).map(|limit| Deadline::begin(limit.timeout))
+pub(super) fn start_clock(
+    own: Option<Duration>,
+    session: Option<&ClientSession>,
+    collection: &Handle,
+) -> Result<Option<Deadline>> {
+    if let Some(session) = session
+        && let Some(deadline) = session.shared().transaction_deadline(own.is_some())?
+    {
+        return Ok(Some(deadline));
+    }
+    Ok(TimeLimit::of(own, collection.timeout).map(|limit| Deadline::begin(limit.timeout)))
 }
 
 /// A server that takes writes, and the time that it took to find it.
@@ -108,7 +123,9 @@ pub(super) async fn run_batches(
     let operation_id = client.begin_operation();
     let operation = trace::Operation { name: statements.first_command(), id: operation_id };
     // The limits are those of the server that the first batch then goes to.
-    let (selected, mut spent) = select(client, operation, deadline).await?;
+    let selected = select(client, operation, deadline).await;
+    let (selected, mut spent) =
+        selected.map_err(|error| session::without_server(session.as_deref(), error))?;
     let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
     let mut tally = Tally::default();
@@ -117,7 +134,7 @@ pub(super) async fn run_batches(
         let mut command = bulk::command(collection, settings, &mut statements, batch, followed)?;
         let acknowledged = command.acknowledged;
         // pitfall 19
-        command.session = session.take().filter(|_| acknowledged);
+        command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
         let mut reply = match client.run_as_part_of(operation_id, command).await {

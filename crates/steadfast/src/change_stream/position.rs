@@ -24,7 +24,7 @@ pub(super) struct Position {
 
 /// Where a change stream begins, or is taken up again.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Start {
+pub(crate) enum Beginning {
     /// Where the application said, if it said anything.
     AsAsked,
     /// `startAfter` this token.
@@ -89,12 +89,12 @@ impl Position {
     }
 
     /// Where the stream is to be taken up again.
-    pub(super) fn resumption(&self) -> Start {
+    pub(super) fn resumption(&self) -> Beginning {
         match (&self.token, self.time) {
-            (Some(token), _) if self.starts_after => Start::StartAfter(token.clone()),
-            (Some(token), _) => Start::ResumeAfter(token.clone()),
-            (None, Some(time)) => Start::AtOperationTime(time),
-            (None, None) => Start::AsAsked,
+            (Some(token), _) if self.starts_after => Beginning::StartAfter(token.clone()),
+            (Some(token), _) => Beginning::ResumeAfter(token.clone()),
+            (None, Some(time)) => Beginning::AtOperationTime(time),
+            (None, None) => Beginning::AsAsked,
         }
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(position.token(), Some(&token("b")));
         position.batch_came(empty(None));
         assert_eq!(position.token(), Some(&token("b")));
-        assert_eq!(position.resumption(), Start::ResumeAfter(token("b")));
+        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("b")));
     }
 
     #[test]
@@ -172,14 +172,14 @@ mod tests {
             position.began(batch, Some(TIME));
             position.resumption()
         };
-        assert_eq!(resumed_after(empty(None)), Start::AtOperationTime(TIME));
-        assert_eq!(resumed_after(full(None)), Start::AsAsked);
-        assert_eq!(resumed_after(empty(Some(&raw("a")))), Start::ResumeAfter(token("a")));
-        assert_eq!(resumed_after(full(Some(&raw("a")))), Start::AsAsked);
+        assert_eq!(resumed_after(empty(None)), Beginning::AtOperationTime(TIME));
+        assert_eq!(resumed_after(full(None)), Beginning::AsAsked);
+        assert_eq!(resumed_after(empty(Some(&raw("a")))), Beginning::ResumeAfter(token("a")));
+        assert_eq!(resumed_after(full(Some(&raw("a")))), Beginning::AsAsked);
 
         let mut timeless = plain();
         timeless.began(empty(None), None);
-        assert_eq!(timeless.resumption(), Start::AsAsked);
+        assert_eq!(timeless.resumption(), Beginning::AsAsked);
     }
 
     #[test]
@@ -187,12 +187,12 @@ mod tests {
         let options = ChangeStreamOptions::builder().start_at_operation_time(TIME).build();
         let mut position = Position::new(&options);
         position.began(empty(None), Some(LATER));
-        assert_eq!(position.resumption(), Start::AtOperationTime(TIME));
+        assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
         // Resumed, and again nothing came.
         position.batch_came(empty(None));
-        assert_eq!(position.resumption(), Start::AtOperationTime(TIME));
+        assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
         position.event_given(token("1"), full(None));
-        assert_eq!(position.resumption(), Start::ResumeAfter(token("1")));
+        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             let mut position = Position::new(&options);
             position.began(empty(None), Some(TIME));
             assert_eq!(position.token(), Some(&token("r")));
-            assert!(!matches!(position.resumption(), Start::AtOperationTime(_)));
+            assert!(!matches!(position.resumption(), Beginning::AtOperationTime(_)));
         }
     }
 
@@ -213,13 +213,13 @@ mod tests {
         let options = ChangeStreamOptions::builder().start_after(token("s")).build();
         let mut position = Position::new(&options);
         position.began(empty(None), Some(TIME));
-        assert_eq!(position.resumption(), Start::StartAfter(token("s")));
+        assert_eq!(position.resumption(), Beginning::StartAfter(token("s")));
         // A newer token without an event changes nothing in that.
         position.batch_came(empty(Some(&raw("t"))));
-        assert_eq!(position.resumption(), Start::StartAfter(token("t")));
+        assert_eq!(position.resumption(), Beginning::StartAfter(token("t")));
         position.event_given(token("1"), full(None));
-        assert_eq!(position.resumption(), Start::ResumeAfter(token("1")));
+        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
         position.batch_came(empty(Some(&raw("u"))));
-        assert_eq!(position.resumption(), Start::ResumeAfter(token("u")));
+        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("u")));
     }
 }

@@ -61,7 +61,7 @@ impl Watching {
     /// Runs the command that makes the stream.
     pub(super) async fn begin(plan: Plan, session: Option<Arc<Session>>) -> Result<Self> {
         let client = plan.scope.client().clone();
-        let (command, more) = plan.begin(&super::Start::AsAsked)?;
+        let (command, more) = plan.begin(&super::Beginning::AsAsked)?;
         let reply = client.run(Command { session, ..command }).await?;
         let mut position = Position::new(&plan.options);
         let time = reply.body().get_timestamp("operationTime").ok();
@@ -232,7 +232,7 @@ impl Drop for Watching {
 }
 
 fn open(client: &Client, reply: Reply, more: More) -> Result<RawCursor> {
-    Ok(RawCursor::new(client, reply, more)?.killed_when_lost())
+    Ok(RawCursor::new(client, reply, more)?.replaceable())
 }
 
 /// What is left of the cursor's batch.

@@ -25,6 +25,10 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) txn_number: Option<i64>,
     /// How many milliseconds the server may take.
     pub(crate) max_time: Option<i64>,
+    /// Whether that number is a transaction's, which the command is part of.
+    pub(crate) in_transaction: bool,
+    /// Whether it is the first of the transaction.
+    pub(crate) starts_transaction: bool,
     /// The deployment's own time, to be passed on.
     pub(crate) cluster_time: Option<&'a RawDocument>,
     /// The version of the interface to hold the server to.
@@ -47,6 +51,8 @@ impl<'a> Outgoing<'a> {
             lsid: None,
             txn_number: None,
             max_time: None,
+            in_transaction: false,
+            starts_transaction: false,
             cluster_time: None,
             server_api: None,
             acknowledged: true,
@@ -107,6 +113,12 @@ impl<'a> Outgoing<'a> {
         }
         if let Some(millis) = self.max_time {
             body.append_i64("maxTimeMS", millis)?;
+        }
+        if self.starts_transaction {
+            body.append_bool("startTransaction", true)?;
+        }
+        if self.in_transaction {
+            body.append_bool("autocommit", false)?;
         }
         if let Some(time) = self.cluster_time {
             body.append_document("$clusterTime", time)?;

@@ -13,7 +13,7 @@ use std::{
 
 use bson::RawDocument;
 use bytes::Bytes;
-use steadfast_core::description::ServerType;
+use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Belongs, Command, Reply, Target},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::Session,
@@ -42,6 +42,8 @@ pub(crate) struct RawCursor {
     /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
     /// (pitfall 20).
     session: Option<Arc<Session>>,
+    /// The transaction it was made in.
+    transaction: Option<i64>,
     progress: Progress,
     current: Option<Bytes>,
     answer: Option<Answer>,
@@ -53,8 +55,8 @@ pub(crate) struct RawCursor {
     failure: Option<Error>,
     /// Whether the failure is that of a `getMore`, and not of what it brought.
     refused_more: bool,
-    /// Whether the server is told to forget it also when the connection to it broke.
-    killed_when_lost: bool,
+    /// Whether another takes its place when it is lost.
+    replaceable: bool,
 }
 
 /// What came of moving on.
@@ -78,8 +80,9 @@ impl RawCursor {
             .map_err(|error| error.with_server(&reply.server.address))?;
         let mut cursor = Self {
             client: client.clone(),
-            home: Home { server: reply.server, connection: Pinned::new(reply.pinned) },
+            home: Home { server: reply.server, connection: reply.pinned },
             session: reply.session,
+            transaction: reply.transaction,
             progress,
             current: None,
             answer: None,
@@ -87,16 +90,16 @@ impl RawCursor {
             step: None,
             failure: None,
             refused_more: false,
-            killed_when_lost: false,
+            replaceable: false,
         };
         cursor.release_if_exhausted();
         Ok(cursor)
     }
 
-    /// The same cursor, which the server is told to forget also when the connection to it broke,
-    /// because another is going to take its place.
-    pub(crate) fn killed_when_lost(mut self) -> Self {
-        self.killed_when_lost = true;
+    /// The same cursor, if another takes its place when it is lost: then its server is not waited
+    /// for while it cannot be reached, and is told to forget it also after the connection broke.
+    pub(crate) fn replaceable(mut self) -> Self {
+        self.replaceable = true;
         self
     }
 
@@ -203,6 +206,9 @@ impl RawCursor {
                 if self.home.connection.is_broken() {
                     return Poll::Ready(Err(lost_connection()));
                 }
+                if self.replaceable && !is_reachable(&self.client, &self.home) {
+                    return Poll::Ready(Err(unreachable(&self.home)));
+                }
                 let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
                 command.session.clone_from(&self.session);
                 command.deadline = match self.progress.has_time_for_each_step() {
@@ -212,6 +218,7 @@ impl RawCursor {
                         self.step
                     }
                 };
+                command.belongs = Belongs::Cursor(self.transaction);
                 none.insert(ask(&self.client, command))
             }
         };
@@ -224,7 +231,7 @@ impl RawCursor {
         let server = &reply.server.address;
         self.progress.accept(reply.bytes()).map_err(|error| error.with_server(server))?;
         if self.home.connection.is_pinned() {
-            self.home.connection = Pinned::new(reply.pinned);
+            self.home.connection = reply.pinned;
         }
         self.release_if_exhausted();
         Ok(())
@@ -242,7 +249,7 @@ impl RawCursor {
     fn fail(&mut self, error: Error) {
         /// The codes of a server that has not got the cursor: CursorNotFound, CursorKilled.
         const GONE: [i32; 2] = [43, 237];
-        let unreachable = error.is_network_error() && !self.killed_when_lost
+        let unreachable = error.is_network_error() && !self.replaceable
             || error.is_server_selection_error()
             || matches!(&*error.kind, ErrorKind::Shutdown);
         if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
@@ -262,6 +269,10 @@ impl RawCursor {
         let answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
+        // It ends with its transaction, whose next command must find the connection in its place.
+        if connection.is_of_transaction() {
+            return;
+        }
         // However late it is: the server is to be rid of it.
         let deadline = self.deadline.map(Deadline::renewed);
         let kill = move |target| Command { session, deadline, ..kill(target) };
@@ -271,7 +282,7 @@ impl RawCursor {
             // The connection is in use: what it is used for has to end first.
             Some(answer) if home.connection.is_pinned() => self.client.spawn(async move {
                 let Ok(Ok(reply)) = answer.await else { return };
-                let connection = Pinned::new(reply.pinned);
+                let connection = reply.pinned;
                 if connection.is_pinned() {
                     send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
                 }
@@ -334,6 +345,18 @@ fn takes_comments(client: &Client, reply: &Reply) -> bool {
         matches!(server.server_type, ServerType::LoadBalancer | ServerType::Unknown)
             || server.max_wire_version >= WIRE_VERSION_4_4
     })
+}
+
+/// Whether the server that has the cursor answered when it was last looked for.
+fn is_reachable(client: &Client, home: &Home) -> bool {
+    let view = client.topology().view();
+    view.description.servers.get(&home.server.address).is_some_and(ServerDescription::is_available)
+}
+
+fn unreachable(home: &Home) -> Error {
+    let address = &home.server.address;
+    let message = format!("the server {address}, which has the cursor, cannot be reached");
+    Error::new(ErrorKind::ConnectionPoolCleared { message }).with_server(address)
 }
 
 fn lost_connection() -> Error {

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_error_of_a_stream_of_another_kind_stays_what_it_is() {
-        let error = Error::from(io::Error::new(io::ErrorKind::Other, "the disk is full"));
+        let error = Error::from(io::Error::other("the disk is full"));
         assert!(matches!(&*error.kind, ErrorKind::Io(_)));
     }
 }

@@ -125,6 +125,15 @@ impl Error {
         self.details.as_ref()?.history.as_ref()
     }
 
+    /// This error because of another: its labels, its attempts and its outcome are that one's.
+    pub(crate) fn because_of(mut self, source: Error) -> Self {
+        let details = self.details_mut();
+        details.labels.extend(source.labels().iter().cloned());
+        let (outcome, attempts) = (source.outcome(), source.attempts().to_vec());
+        details.history = Some(History { outcome, attempts });
+        self.with_source(source)
+    }
+
     pub(crate) fn with_history(mut self, history: History) -> Self {
         self.details_mut().history = Some(history);
         self

@@ -14,9 +14,11 @@ use steadfast_core::{
 
 use crate::{
     command::Reply,
+    cursor::Home,
     deadline::now,
     error::{Attempt, Error, ErrorKind, History, Result},
     operation::write_concern_error,
+    pool::PooledConnection,
     refusal,
     topology::Server,
 };
@@ -43,13 +45,28 @@ pub(super) struct Current {
     /// How long was waited before it.
     pub(super) backoff: Duration,
     pub(super) server: Arc<Server>,
+    /// What binds it to that server.
+    pub(super) home: Option<Home>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
 }
 
 impl Current {
-    pub(super) fn new(began: Instant, server: &Arc<Server>, backoff: Duration) -> Self {
-        Self { began, backoff, server: Arc::clone(server), connection: None, request_id: None }
+    pub(super) fn new(
+        began: Instant,
+        backoff: Duration,
+        server: &Arc<Server>,
+        home: Option<Home>,
+    ) -> Self {
+        let server = Arc::clone(server);
+        Self { began, backoff, server, home, connection: None, request_id: None }
+    }
+
+    /// Gives a connection back that is as good as before: to whom it is pinned, else to its pool.
+    pub(super) fn put_back(&self, connection: PooledConnection) {
+        if let Some(home) = &self.home {
+            home.connection.put_back(connection);
+        }
     }
 }
 

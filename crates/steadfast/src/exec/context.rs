@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
-use steadfast_core::cluster_time::ClusterTime;
+use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
 
 use crate::{
     Client,
-    command::{Command, Target},
+    command::{Command, Kind, Target},
     error::{Error, ErrorKind, Result},
     pool::PooledConnection,
     session::{ReadPoint, Session, Sessions},
@@ -32,17 +32,22 @@ impl Context {
         client: &Client,
         command: &Command,
         session: Option<&Session>,
+        part: Part,
         connection: &PooledConnection,
     ) -> Result<Self> {
         let Some(session) = session else {
             return Ok(Self { cluster_time: client.sessions().cluster_time(), ..Self::default() });
         };
-        Ok(Self {
-            lsid: Some(session.id()),
-            cluster_time: session.cluster_time(),
-            body: read_concern(command, session, connection.hello.max_wire_version)?
+        let body = match part {
+            Part::Outside => read_concern(command, session, connection.hello.max_wire_version)?
                 .map(|concern| with_read_concern(&command.body, concern)),
-        })
+            Part::First => first_read_concern(command, session)?
+                .map(|concern| with_read_concern(&command.body, concern)),
+            Part::Later => None,
+            Part::Commit | Part::Abort => Some(session.end_of_transaction(command, part)?),
+        };
+        let (lsid, cluster_time) = (Some(session.id()), session.cluster_time());
+        Ok(Self { lsid, cluster_time, body })
     }
 }
 
@@ -57,7 +62,7 @@ fn read_concern(
         return Ok(None);
     }
     match session.read_point() {
-        Some(ReadPoint::After(time)) if command.takes_read_concern => {
+        Some(ReadPoint::After(time)) if takes_time(command) => {
             let own = command.body.get_document("readConcern");
             let mut concern = own.map_or_else(|_| RawDocumentBuf::new(), ToOwned::to_owned);
             concern.append(cstr!("afterClusterTime"), time);
@@ -78,6 +83,44 @@ fn read_concern(
         }
         Some(ReadPoint::After(_)) | None => Ok(None),
     }
+}
+
+/// Whether a causally consistent session may say what the command must come after: that is so of
+/// reads, and of the writes that the specification lists. The application's own commands are sent as
+/// they are.
+fn takes_time(command: &Command) -> bool {
+    const WRITES: [&str; 10] = [
+        "insert",
+        "update",
+        "findAndModify",
+        "delete",
+        "bulkWrite",
+        "create",
+        "createIndexes",
+        "drop",
+        "dropDatabase",
+        "dropIndexes",
+    ];
+    let listed = || WRITES.contains(&&*command.name) && command.kind != Kind::Generic;
+    command.takes_read_concern || listed()
+}
+
+/// The read concern of the first command of a transaction, which holds for all: the transaction's
+/// own, at a causally consistent session's time even if it is a write.
+fn first_read_concern(command: &Command, session: &Session) -> Result<Option<RawDocumentBuf>> {
+    // The application's own command says what the application wants.
+    if command.body.get("readConcern").is_ok_and(|own| own.is_some()) {
+        return Ok(None);
+    }
+    let level = session.transaction(|transaction| transaction.settings().read_concern.clone());
+    let mut concern = match level {
+        Some(level) => RawDocumentBuf::try_from(&level.to_document())?,
+        None => RawDocumentBuf::new(),
+    };
+    if let Some(ReadPoint::After(time)) = session.read_point() {
+        concern.append(cstr!("afterClusterTime"), time);
+    }
+    Ok((!concern.is_empty()).then_some(concern))
 }
 
 /// The fields of a command with this read concern in place of its own.
@@ -120,6 +163,11 @@ pub(super) fn hear(received: &Result<Bytes>, sessions: &Sessions, session: Optio
             ("operationTime", RawBsonRef::Timestamp(time)) => {
                 if let Some(session) = session {
                     session.see_operation_time(time);
+                }
+            }
+            ("recoveryToken", RawBsonRef::Document(token)) => {
+                if let Some(session) = session {
+                    session.transaction(|it| it.see_recovery_token(token.to_owned()));
                 }
             }
             ("atClusterTime", RawBsonRef::Timestamp(time)) => {

@@ -7,18 +7,24 @@ use std::{
 };
 
 use bytes::Bytes;
-use steadfast_core::retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId};
+use steadfast_core::{
+    retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId},
+    selection,
+    transaction::Part,
+};
 
 use super::{
     attempts::{Attempts, Blemish, Current, failure},
     context::{self, Context},
-    pinned, raw,
+    membership::Membership,
+    raw,
     watch::Watch,
 };
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Command, Reply},
     connection::{Connection, Outgoing},
+    cursor::Home,
     deadline::{Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
     pool::PooledConnection,
@@ -38,6 +44,8 @@ pub(super) struct Execution<'c> {
     pub(super) command: Command,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
+    /// What it is to the transaction of its session.
+    membership: Membership,
     /// The session it runs in, once there is one; the same for all attempts.
     session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
@@ -73,6 +81,9 @@ impl From<Error> for Unsent {
 impl<'c> Execution<'c> {
     pub(super) fn new(client: &'c Client, operation_id: i64, mut command: Command) -> Self {
         let deadline = command.start_clock();
+        let membership = Membership::of(&command);
+        let operation = for_retrying(&command, &membership);
+        let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
         Self {
             client,
             operation_id,
@@ -80,14 +91,11 @@ impl<'c> Execution<'c> {
             spent: command.spent,
             out_of_time: false,
             backoff: Duration::ZERO,
-            retry: Retry::new(
-                client.retry_settings(),
-                for_retrying(&command),
-                client.retry_budget(),
-            ),
+            retry: membership.resume(retry),
             attempts: Attempts::default(),
             session: command.session.clone(),
-            txn_number: None,
+            txn_number: membership.number(),
+            membership,
             command,
         }
     }
@@ -95,7 +103,10 @@ impl<'c> Execution<'c> {
     pub(super) async fn run(mut self) -> Result<Reply> {
         loop {
             match self.attempt().await {
-                Ended::Break(outcome) => return self.judged(outcome),
+                Ended::Break(outcome) => {
+                    self.membership.end(&self.retry, outcome.is_ok());
+                    return self.judged(outcome);
+                }
                 Ended::Continue(wait) => self.back_off(wait).await,
             }
         }
@@ -105,46 +116,54 @@ impl<'c> Execution<'c> {
     async fn attempt(&mut self) -> Ended {
         let began = now();
         let until = self.client.topology().patience(self.deadline, began);
-        let pinned = pinned(&self.command.target);
+        let home = self.membership.begin_attempt(&self.command.target);
+        let pinned = home.as_ref().and_then(|home| Some((&home.server, home.connection.take()?)));
         let selected = match &pinned {
             Some((server, _)) => {
                 Selected { server: Arc::clone(server), view: self.client.topology().view() }
             }
-            None => match self.select(until).await {
+            None => match self.select(home.as_ref(), until).await {
                 Ok(selected) => selected,
-                Err(error) => return self.give_up(self.retry.no_server(), Some(error)),
+                Err(error) => {
+                    let error = self.membership.without_server(error);
+                    return self.give_up(self.retry.no_server(), Some(error));
+                }
             },
         };
+        let pinned = pinned.map(|(_, connection)| connection);
         if let Some(server) = selected.description()
             && let Err(give_up) = self.retry.server_selected(ServerFacts::from(server))
         {
             return self.give_up(give_up, None);
         }
-        let mut current = Current::new(began, &selected.server, self.backoff);
+        let mut current = Current::new(began, self.backoff, &selected.server, home);
         let _counted = Arc::clone(&selected.server).begin_operation();
         let connection = match pinned {
-            Some((_, connection)) => connection,
-            None => match self.check_out(&selected, until).await {
-                Ok(connection) => connection,
-                Err(error) => return self.failed(current, error, Phase::BeforeSending),
-            },
+            Some(connection) => connection,
+            None => self.check_out(&selected, until).await,
+        };
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => return self.failed(current, error, Phase::BeforeSending),
         };
         current.connection = Some(connection.id);
+        self.membership.pin(&mut current.home, &selected, self.client.is_load_balanced());
         self.exchange(current, &selected, connection).await
     }
 
-    async fn select(&mut self, until: Option<Instant>) -> Result<Selected> {
-        if let Some(selected) = self.command.selected.take() {
+    /// A server that will do; if the command is bound to one, that one.
+    async fn select(&mut self, home: Option<&Home>, until: Option<Instant>) -> Result<Selected> {
+        if let (Some(selected), None) = (self.command.selected.take(), home) {
             return Ok(selected);
         }
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
-        let target = self.command.target.for_selection();
+        let target = match home {
+            Some(home) => selection::Target::Server(&home.server.address),
+            None => self.command.target.for_selection(),
+        };
         let watch = self.stop_watch();
-        let selected = self
-            .client
-            .topology()
-            .select(target, self.retry.deprioritised(), operation, until)
-            .await;
+        let avoided = self.retry.deprioritised();
+        let selected = self.client.topology().select(target, avoided, operation, until).await;
         self.spent.selecting += elapsed(watch);
         selected
     }
@@ -181,14 +200,20 @@ impl<'c> Execution<'c> {
     ) -> Ended {
         let (request_id, watch) = match self.prepare(selected, &mut connection) {
             Ok(prepared) => prepared,
-            Err(Unsent::TooLate(give_up)) => return self.give_up(give_up, None),
-            Err(Unsent::Error(error)) => return self.failed(current, error, Phase::BeforeSending),
+            Err(unsent) => {
+                current.put_back(connection);
+                return match unsent {
+                    Unsent::TooLate(give_up) => self.give_up(give_up, None),
+                    Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
+                };
+            }
         };
         current.request_id = Some(request_id);
         let acknowledged = self.command.acknowledged;
         if let Some(session) = &self.session {
             session.sending();
         }
+        self.membership.sending();
         let watch_of_reply = self.stop_watch();
         let received = match self.deadline {
             None => connection.exchange(request_id, acknowledged).await,
@@ -223,19 +248,26 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, .. } = self;
+        let Self { client, command, membership, .. } = self;
         let round_trip = selected.description().and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
-        let context = Context::of(client, command, self.session.as_deref(), connection)?;
+        let session = self.session.as_deref();
+        let context = Context::of(client, command, session, membership.part(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
             sequence: command.sequence.as_ref(),
-            read_preference: command.target.read_preference(selected),
+            // In a transaction it is the primary, which nobody needs to be told.
+            read_preference: match membership.part().is_inside() {
+                true => None,
+                false => command.target.read_preference(selected),
+            },
             lsid: context.lsid.as_deref(),
             txn_number: self.txn_number,
             max_time,
+            in_transaction: membership.number().is_some(),
+            starts_transaction: membership.part() == Part::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
             server_api: client.server_api(),
             acknowledged: command.acknowledged,
@@ -282,9 +314,10 @@ impl<'c> Execution<'c> {
         let blemish = Blemish::of(raw(&body));
         let mut reply = Reply::new(body, Arc::clone(&selected.server));
         reply.session.clone_from(&self.session);
-        if has_open_cursor(reply.body()) {
-            reply.pinned = self.client.is_load_balanced().then_some(connection);
-        }
+        reply.transaction = self.membership.number();
+        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
+        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
+        reply.pinned = home.keep(connection, keeps);
         let Some(blemish) = blemish else {
             self.retry.succeeded();
             return Ended::Break(Ok(reply));
@@ -293,6 +326,7 @@ impl<'c> Execution<'c> {
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
+        reply.transaction_label = self.membership.fail(&failure, reply.labelled_retryable);
         self.attempts.add_reply(current, reply);
         self.conclude(verdict, labels)
     }
@@ -304,9 +338,9 @@ impl<'c> Execution<'c> {
         if !error.is_out_of_time() {
             topology.operation_failed(&connection, connection.generation(), &error);
         }
-        // A server that only refused can still be told to forget the cursor.
-        if let (Target::Cursor(home), false) = (&self.command.target, error.is_network_error()) {
-            home.connection.put_back(connection);
+        // A server that only refused can still be told to forget the cursor, or be sent more.
+        if !error.is_network_error() {
+            current.put_back(connection);
         }
         self.failed(current, error, Phase::Sending)
     }
@@ -315,9 +349,13 @@ impl<'c> Execution<'c> {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let label = self.membership.fail(&failure, verdict.add_retryable_write_label);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
+        }
+        if let Some(label) = label {
+            error.add_label(label);
         }
         self.attempts.add_error(current, error);
         self.conclude(verdict, labels)
@@ -325,8 +363,9 @@ impl<'c> Execution<'c> {
 }
 
 /// What the retry machine goes by.
-fn for_retrying(command: &Command) -> Operation {
+fn for_retrying(command: &Command, membership: &Membership) -> Operation {
     let mut operation = Operation::new(command.kind);
+    operation.in_transaction = membership.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.

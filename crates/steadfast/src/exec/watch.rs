@@ -143,6 +143,12 @@ impl Outgoing<'_> {
         if let Some(millis) = self.max_time {
             document.insert("maxTimeMS", millis);
         }
+        if self.starts_transaction {
+            document.insert("startTransaction", true);
+        }
+        if self.in_transaction {
+            document.insert("autocommit", false);
+        }
         if let Some(preference) = self.read_preference {
             document.insert("$readPreference", preference.to_document());
         }

@@ -61,7 +61,7 @@ enum Source {
     /// The answer to the query for chunks, of which the first is to be this.
     Asked(ActionFuture<'static, Cursor<Document>>, u32),
     /// The chunks come; which is to come next, and whether the cursor is at the one before it.
-    Open { cursor: Cursor<Document>, next: u32, at_chunk: bool },
+    Open { cursor: Box<Cursor<Document>>, next: u32, at_chunk: bool },
     /// Something is wrong.
     Failed(Error),
 }
@@ -102,7 +102,7 @@ impl GridFsDownloadStream {
                 Source::Unasked if wanted == self.layout.count => return Poll::Ready(Ok(())),
                 Source::Unasked => self.source = Source::Asked(self.ask(wanted), wanted),
                 Source::Asked(answer, next) => {
-                    let (next, cursor) = (*next, ready!(answer.as_mut().poll(cx))?);
+                    let (next, cursor) = (*next, Box::new(ready!(answer.as_mut().poll(cx))?));
                     self.source = Source::Open { cursor, next, at_chunk: false };
                 }
                 Source::Open { next, at_chunk: true, .. } if *next == wanted + 1 => {

@@ -8,7 +8,7 @@ use steadfast_core::{
     selection::SelectionCriteria,
 };
 
-use super::{add_read_concern, add_write_concern, find::checked_batch_size};
+use super::{Concern, add_read_concern, add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
     collection::{Handle, check_database_name},
@@ -60,25 +60,25 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn read_concern<'r>(self, action: Option<&'r ReadConcern>) -> Option<&'r ReadConcern>
+    fn read_concern<'r>(self, own: Option<&'r ReadConcern>) -> Concern<'r, ReadConcern>
     where
         'a: 'r,
     {
         match self {
-            Self::Database(database) => action.or(database.read_concern()),
-            Self::Collection(collection) => collection.read_concern(action),
-            Self::Unconcerned(_) => action,
+            Self::Database(database) => Concern { own, inherited: database.read_concern() },
+            Self::Collection(collection) => collection.read_concern(own),
+            Self::Unconcerned(_) => Concern { own, inherited: None },
         }
     }
 
-    fn write_concern<'w>(self, action: Option<&'w WriteConcern>) -> Option<&'w WriteConcern>
+    fn write_concern<'w>(self, own: Option<&'w WriteConcern>) -> Concern<'w, WriteConcern>
     where
         'a: 'w,
     {
         match self {
-            Self::Database(database) => action.or(database.write_concern()),
-            Self::Collection(collection) => collection.write_concern(action),
-            Self::Unconcerned(_) => action,
+            Self::Database(database) => Concern { own, inherited: database.write_concern() },
+            Self::Collection(collection) => collection.write_concern(own),
+            Self::Unconcerned(_) => Concern { own, inherited: None },
         }
     }
 }
@@ -93,6 +93,7 @@ pub(crate) fn aggregate(
     let options = options.unwrap_or(&none);
     let writes = writes(pipeline);
     let mut command = begin(source, writes, options)?;
+    command.explicit.criteria = options.selection_criteria.is_some();
     let mut stages = RawArrayBuf::new();
     for stage in pipeline {
         stages.push(RawDocumentBuf::try_from(stage)?);

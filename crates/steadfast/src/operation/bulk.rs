@@ -29,6 +29,7 @@ pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
         timeout: options.timeout,
+        ..Settings::default()
     }
 }
 
@@ -54,7 +55,8 @@ pub(crate) fn command(
 
 /// Whether the server is to answer.
 pub(crate) fn is_acknowledged(collection: &Handle, settings: &Settings<'_>) -> bool {
-    collection.write_concern(settings.write_concern).is_none_or(WriteConcern::is_acknowledged)
+    let concern = collection.write_concern(settings.write_concern).chosen();
+    settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use bson::{Bson, Document};
 use super::aggregate::{self, Source};
 use crate::{
     Client, Database,
-    change_stream::Start,
+    change_stream::Beginning,
     collection::Handle,
     command::Command,
     cursor::More,
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The command that begins there, and how its cursor is to go on.
-    pub(crate) fn begin(&self, start: &Start) -> Result<(Command, More)> {
+    pub(crate) fn begin(&self, start: &Beginning) -> Result<(Command, More)> {
         let mut pipeline = Vec::with_capacity(1 + self.pipeline.len());
         pipeline.push(bson::doc! { "$changeStream": self.stage(start)? });
         pipeline.extend_from_slice(&self.pipeline);
@@ -65,16 +65,16 @@ impl Plan {
     }
 
     /// The options of the stage that makes the pipeline a change stream.
-    fn stage(&self, start: &Start) -> Result<Document> {
+    fn stage(&self, start: &Beginning) -> Result<Document> {
         let mut stage = bson::serialize_to_document(&self.options)?;
         if let Scope::Cluster(_) = self.scope {
             stage.insert("allChangesForCluster", true);
         }
         let (key, value) = match start {
-            Start::AsAsked => return Ok(stage),
-            Start::StartAfter(token) => ("startAfter", Bson::try_from(token.0.clone())?),
-            Start::ResumeAfter(token) => ("resumeAfter", Bson::try_from(token.0.clone())?),
-            Start::AtOperationTime(time) => ("startAtOperationTime", Bson::Timestamp(*time)),
+            Beginning::AsAsked => return Ok(stage),
+            Beginning::StartAfter(token) => ("startAfter", Bson::try_from(token.0.clone())?),
+            Beginning::ResumeAfter(token) => ("resumeAfter", Bson::try_from(token.0.clone())?),
+            Beginning::AtOperationTime(time) => ("startAtOperationTime", Bson::Timestamp(*time)),
         };
         for other in ["startAfter", "resumeAfter", "startAtOperationTime"] {
             stage.remove(other);
@@ -123,7 +123,7 @@ mod tests {
         Plan { scope: Scope::Collection(collection()), pipeline, options }
     }
 
-    fn stage_of(plan: &Plan, start: &Start) -> Document {
+    fn stage_of(plan: &Plan, start: &Beginning) -> Document {
         let sent = body(&plan.begin(start).unwrap().0);
         let first = sent.get_array("pipeline").unwrap()[0].as_document().unwrap();
         first.get_document("$changeStream").unwrap().clone()
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_stage_comes_before_the_pipeline_of_the_application() {
-        let (command, _) = plan(ChangeStreamOptions::default()).begin(&Start::AsAsked).unwrap();
+        let (command, _) = plan(ChangeStreamOptions::default()).begin(&Beginning::AsAsked).unwrap();
         assert_eq!(
             body(&command),
             doc! {
@@ -150,7 +150,7 @@ mod tests {
     async fn a_database_and_a_whole_deployment_are_watched_without_a_collection() {
         let begun = |scope: Scope| {
             let plan = Plan { scope, pipeline: vec![], options: ChangeStreamOptions::default() };
-            let (command, _) = plan.begin(&Start::AsAsked).unwrap();
+            let (command, _) = plan.begin(&Beginning::AsAsked).unwrap();
             (command.database.to_string(), body(&command))
         };
         let (name, sent) = begun(Scope::Database(database()));
@@ -181,7 +181,7 @@ mod tests {
             .read_concern(ReadConcern::majority())
             .build();
         let plan = Plan { pipeline: vec![], ..plan(options) };
-        let (command, more) = plan.begin(&Start::AsAsked).unwrap();
+        let (command, more) = plan.begin(&Beginning::AsAsked).unwrap();
         assert_eq!(
             body(&command),
             doc! {
@@ -211,22 +211,22 @@ mod tests {
             .build();
         let after_another = plan(options);
         assert_eq!(
-            stage_of(&after_another, &Start::StartAfter(token("next"))),
+            stage_of(&after_another, &Beginning::StartAfter(token("next"))),
             doc! { "fullDocument": "updateLookup", "startAfter": { "_data": "next" } }
         );
         assert_eq!(
-            stage_of(&after_another, &Start::ResumeAfter(token("next"))),
+            stage_of(&after_another, &Beginning::ResumeAfter(token("next"))),
             doc! { "fullDocument": "updateLookup", "resumeAfter": { "_data": "next" } }
         );
         let time = Timestamp { time: 5, increment: 1 };
         let options = ChangeStreamOptions::builder().start_at_operation_time(time).build();
         let at_a_time = plan(options);
         assert_eq!(
-            stage_of(&at_a_time, &Start::AtOperationTime(time)),
+            stage_of(&at_a_time, &Beginning::AtOperationTime(time)),
             doc! { "startAtOperationTime": time }
         );
         assert_eq!(
-            stage_of(&at_a_time, &Start::ResumeAfter(token("next"))),
+            stage_of(&at_a_time, &Beginning::ResumeAfter(token("next"))),
             doc! { "resumeAfter": { "_data": "next" } }
         );
     }

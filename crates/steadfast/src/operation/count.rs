@@ -25,6 +25,7 @@ pub(crate) fn estimated(
     let target = collection.read_target(options.selection_criteria.as_ref());
     let name = collection.checked_name()?;
     let mut command = Command::new(cstr!("count"), name, &collection.database, target, Kind::Read);
+    command.explicit.criteria = options.selection_criteria.is_some();
     command.fields_of(options)?;
     add_read_concern(&mut command, collection.read_concern(options.read_concern.as_ref()))?;
     command.limit(options.timeout, collection.timeout);

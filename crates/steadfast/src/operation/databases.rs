@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{RawDocument, raw::cstr};
 use serde::Deserialize;
 
-use super::{add_write_concern, parse};
+use super::{Concern, add_write_concern, parse};
 use crate::{
     Database,
     collection::check_database_name,
@@ -42,7 +42,7 @@ pub(crate) fn drop(database: &Database, options: Option<&DropDatabaseOptions>) -
     let mut command =
         Command::new(cstr!("dropDatabase"), 1, &database.name, Target::Write, Kind::Write);
     let own = options.and_then(|options| options.write_concern.as_ref());
-    add_write_concern(&mut command, own.or(database.write_concern()))?;
+    add_write_concern(&mut command, Concern { own, inherited: database.write_concern() })?;
     command.limit(options.and_then(|options| options.timeout), database.timeout());
     Ok(command)
 }

@@ -23,6 +23,7 @@ pub(crate) fn distinct(
     let name = collection.checked_name()?;
     let mut command =
         Command::new(cstr!("distinct"), name, &collection.database, target, Kind::Read);
+    command.explicit.criteria = options.selection_criteria.is_some();
     command.field(cstr!("key"), field);
     command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
     command.fields_of(options)?;

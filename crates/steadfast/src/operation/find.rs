@@ -21,6 +21,7 @@ pub(crate) fn find(
     let target = collection.read_target(criteria);
     let name = collection.checked_name()?;
     let mut command = Command::new(cstr!("find"), name, &collection.database, target, Kind::Read);
+    command.explicit.criteria = criteria.is_some();
     command.field(cstr!("filter"), RawDocumentBuf::try_from(filter)?);
     if let Some(options) = options {
         command.fields_of(options)?;

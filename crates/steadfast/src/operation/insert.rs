@@ -107,6 +107,7 @@ pub(crate) fn settings_of_many(options: &InsertManyOptions) -> Settings<'_> {
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
         timeout: options.timeout,
+        ..Settings::default()
     }
 }
 

@@ -7,7 +7,7 @@ use bson::RawDocumentBuf;
 use crate::{
     Database,
     collection::check_database_name,
-    command::{Command, Kind, Target},
+    command::{Belongs, Command, Explicit, Kind, Target},
     cursor::More,
     deadline::{MaxTime, TimeLimit, TimeSpent},
     error::{Error, Result},
@@ -63,10 +63,12 @@ fn own(
         database: database.name.clone(),
         body,
         sequence: None,
+        explicit: Explicit { criteria: criteria.is_some(), ..Explicit::default() },
         target: Target::Read(criteria.unwrap_or_default()),
         kind: Kind::Generic,
         acknowledged: true,
         takes_read_concern: false,
+        belongs: Belongs::Present,
         session: None,
         selected: None,
         // The command is not searched for a time limit of its own, which the server then refuses.

@@ -80,6 +80,7 @@ pub(crate) fn update<U: Serialize>(
         comment: options.comment.as_ref(),
         write_concern: options.write_concern.as_ref(),
         timeout: options.timeout,
+        ..Settings::default()
     };
     let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
     let head = head(collection, Verb::Update, &settings, kind)?;

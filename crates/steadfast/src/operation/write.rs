@@ -58,6 +58,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) comment: Option<&'a Bson>,
     pub(crate) write_concern: Option<&'a WriteConcern>,
     pub(crate) timeout: Option<Duration>,
+    /// Whether the transaction's write concern stands for that of the command.
+    pub(crate) in_transaction: bool,
 }
 
 impl Default for Settings<'_> {
@@ -69,6 +71,7 @@ impl Default for Settings<'_> {
             comment: None,
             write_concern: None,
             timeout: None,
+            in_transaction: false,
         }
     }
 }
@@ -93,7 +96,9 @@ pub(crate) fn head(
     if let Some(comment) = settings.comment {
         command.field(cstr!("comment"), bson::RawBson::try_from(comment.clone())?);
     }
-    add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    if !settings.in_transaction {
+        add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
+    }
     command.limit(settings.timeout, collection.timeout);
     Ok(command)
 }

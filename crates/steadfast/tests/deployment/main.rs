@@ -13,4 +13,5 @@ mod reads;
 mod secured;
 mod sessions;
 mod tour;
+mod transactions;
 mod writes;

@@ -1,6 +1,6 @@
-//! The prose tests of eight specifications, by their numbers: retryable writes, retryable reads,
+//! The prose tests of nine specifications, by their numbers: retryable writes, retryable reads,
 //! overload, time limits of calls, change streams, server discovery and monitoring, connection pools,
-//! server selection. Each module says what it leaves out, and why.
+//! server selection, transactions. Each module says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
@@ -12,6 +12,7 @@ mod retryable_reads;
 mod retryable_writes;
 mod selection;
 mod timeouts;
+mod transactions;
 
 use std::sync::{
     OnceLock,

@@ -63,6 +63,27 @@ async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
     .await;
 }
 
+/// While nobody asks for the next event, nobody notices that the member is gone which has the stream.
+/// It is not waited for then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_stream_does_not_wait_for_a_member_that_is_known_to_be_gone() {
+    alone(Duration::from_secs(60), async {
+        let set = ReplicaSet::start(3, Options::new()).unwrap();
+        let client = Client::with_uri_str(set.uri()).await.unwrap();
+        let numbers = client.database("failover").collection::<Document>("watched");
+        write(&numbers, 0).await;
+        let mut stream = numbers.watch().await.unwrap();
+        set.kill(set.wait_for_primary().unwrap()).unwrap();
+        // The client knows the new primary when it has written there.
+        write(&numbers, 1).await;
+        // Much less than the time that a server is waited for.
+        let next = tokio::time::timeout(Duration::from_secs(10), stream.try_next()).await;
+        let event = next.expect("another member is asked").unwrap().unwrap();
+        assert_eq!(event.document_key, Some(doc! { "_id": 1 }));
+    })
+    .await;
+}
+
 /// Counts the change streams that were begun, or taken up again.
 fn counting_streams(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
     let begun = Arc::clone(begun);

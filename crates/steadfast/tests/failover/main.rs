@@ -7,6 +7,7 @@ mod books;
 mod change_streams;
 mod counters;
 mod lossy_proxy;
+mod lost_chunks;
 mod lost_replies;
 mod step_downs;
 mod storm;

@@ -286,7 +286,10 @@ impl State {
         for statement in &statements {
             *self.applied.entry(statement.clone()).or_default() += 1;
         }
-        let reply = answer(request, i32::try_from(statements.len()).unwrap());
+        let mut reply = answer(request, i32::try_from(statements.len()).unwrap());
+        if is_in_transaction(request) {
+            reply.insert("recoveryToken", doc! { "after": i64::from(self.seconds) });
+        }
         if let Some(key) = key {
             self.record.insert(key, reply.clone());
         }
@@ -305,8 +308,15 @@ impl State {
     }
 }
 
-/// What the server knows a write by.
+fn is_in_transaction(request: &Request) -> bool {
+    request.body.contains_key("autocommit")
+}
+
+/// What the server knows a write by. In a transaction the number is that of many.
 fn transaction_id(request: &Request) -> Option<(String, i64)> {
+    if is_in_transaction(request) {
+        return None;
+    }
     let number = request.body.get_i64("txnNumber").ok()?;
     Some((request.body.get_document("lsid").ok()?.to_string(), number))
 }
@@ -331,6 +341,14 @@ fn answer(request: &Request, n: i32) -> Document {
         "findAndModify" => {
             let done = doc! { "n": 1, "updatedExisting": true };
             doc! { "ok": 1, "lastErrorObject": done, "value": { "_id": 1, "x": 1 } }
+        }
+        "find" if matches!(request.body.get_i32("batchSize"), Ok(1)) => {
+            let batch = doc! { "id": 7_i64, "ns": "db.books", "firstBatch": [{ "x": 1 }] };
+            doc! { "ok": 1, "cursor": batch }
+        }
+        "getMore" => {
+            let batch = doc! { "id": 0_i64, "ns": "db.books", "nextBatch": [{ "x": 2 }] };
+            doc! { "ok": 1, "cursor": batch }
         }
         "distinct" => doc! { "ok": 1, "values": [] },
         "listDatabases" => doc! { "ok": 1, "databases": [], "totalSize": 0 },

@@ -23,6 +23,7 @@ mod raised;
 mod reads;
 mod routers;
 mod sessions;
+mod transactions;
 
 use std::collections::BTreeSet;
 

@@ -1,13 +1,19 @@
 //! A session of a test.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::{Document, Timestamp};
-use steadfast::{ClientSession, options::SessionOptions};
+use steadfast::{
+    ClientSession, TransactionState,
+    options::{SessionOptions, TransactionOptions},
+};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{ClientEntity, Entities};
-use crate::unified::stop::{Step, Stop};
+use crate::unified::{
+    events::Journal,
+    stop::{Step, Stop},
+};
 
 /// A session of a test, until it is ended. Clones share it.
 #[derive(Clone, Debug)]
@@ -15,7 +21,12 @@ pub(crate) struct SessionEntity {
     /// What servers know it by, also when it has ended.
     pub(crate) id: Document,
     held: Arc<Mutex<Option<ClientSession>>>,
+    /// What is observed of its client.
+    journal: Journal,
 }
+
+/// How long the driver may take to abort the transaction of a session that ended.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A session that an operation runs in: nobody else can use it meanwhile.
 #[derive(Debug)]
@@ -34,7 +45,8 @@ impl SessionEntity {
         let options = session_options(entities, options)?;
         let session = client.client.start_session().with_options(options).await?;
         let id = session.id().clone();
-        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))) })
+        let journal = client.journal.clone();
+        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))), journal })
     }
 
     /// Takes the session for an operation.
@@ -46,9 +58,28 @@ impl SessionEntity {
         Ok(SessionInUse { entity: self.clone(), held })
     }
 
-    /// Ends the session.
-    pub(crate) async fn end(&self) {
-        *self.held.lock().await = None;
+    /// Takes the session away, so that nobody else finds it.
+    pub(crate) async fn take_away(&self) -> Step<ClientSession> {
+        self.held.lock().await.take().ok_or_else(|| Stop::failed("the session has ended"))
+    }
+
+    /// Brings a session that was taken away.
+    pub(crate) async fn bring_back(&self, session: ClientSession) {
+        *self.held.lock().await = Some(session);
+    }
+
+    /// Ends the session, and waits until a transaction that is in progress is aborted, which the
+    /// driver does in the background.
+    pub(crate) async fn end(&self) -> Step<()> {
+        let session = self.take_away().await?;
+        let open = session.transaction_state() == TransactionState::InProgress;
+        let before = self.journal.aborted_transactions();
+        drop(session);
+        let ended = |journal: &Journal| !open || journal.aborted_transactions() > before;
+        match self.journal.wait(PATIENCE, ended).await {
+            true => Ok(()),
+            false => Err(Stop::failed("the transaction was not aborted when its session ended")),
+        }
     }
 }
 
@@ -75,7 +106,10 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
                 let name = value.as_str().ok_or("snapshotTime names an entity")?;
                 options.snapshot_time = Some(snapshot_time(entities, name)?);
             }
-            "defaultTransactionOptions" => return Err(Stop::needs("transactions")),
+            "defaultTransactionOptions" => {
+                let given = value.as_document().ok_or("defaultTransactionOptions is a document")?;
+                options.default_transaction_options = Some(transaction_options(given)?);
+            }
             "defaultTimeoutMS" => {
                 let given: SessionOptions = bson::deserialize_from_document(Document::from_iter(
                     [(key.clone(), value.clone())],
@@ -86,6 +120,14 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
         }
     }
     Ok(options)
+}
+
+fn transaction_options(given: &Document) -> Step<TransactionOptions> {
+    const KNOWN: [&str; 4] = ["readConcern", "writeConcern", "readPreference", "maxCommitTimeMS"];
+    match given.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        Some(unknown) => Err(Stop::failed(format!("a transaction has no option {unknown}"))),
+        None => Ok(bson::deserialize_from_document(given.clone())?),
+    }
 }
 
 fn snapshot_time(entities: &Entities, name: &str) -> Step<Timestamp> {

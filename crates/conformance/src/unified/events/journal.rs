@@ -93,6 +93,7 @@ struct State {
     ready_connections: BTreeMap<ServerAddress, usize>,
     last_fail_point: Option<ServerAddress>,
     killed_cursors: usize,
+    aborted_transactions: usize,
 }
 
 impl Journal {
@@ -163,6 +164,11 @@ impl Journal {
     /// How often a server was asked to forget a cursor, and has answered.
     pub(crate) fn killed_cursors(&self) -> usize {
         self.lock().killed_cursors
+    }
+
+    /// How often a server was asked to abort a transaction, and has answered.
+    pub(crate) fn aborted_transactions(&self) -> usize {
+        self.lock().aborted_transactions
     }
 
     /// Whether each server that holds data has that many connections ready.
@@ -240,6 +246,9 @@ impl State {
     fn note_end(&mut self, command: &str, request_id: i32) -> bool {
         if command == "killCursors" {
             self.killed_cursors += 1;
+        }
+        if command == "abortTransaction" {
+            self.aborted_transactions += 1;
         }
         self.ignored_requests.contains(&request_id)
     }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bson::{Bson, Document, doc};
+use steadfast::TransactionState;
 
 use super::{Arguments, Outcome, execute};
 use crate::unified::{
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) async fn call(run: &Arc<Run>, name: &str, mut given: Arguments) -> Step<Outcome> {
     match name {
         "failPoint" => fail_point(run, &mut given).await?,
-        "targetedFailPoint" => return Err(Stop::needs("transactions")),
+        "targetedFailPoint" => return Err(Stop::needs("a sharded cluster")),
         "createEntities" => {
             let specs: NonEmpty<schema::Entity> = given.required("entities")?;
             run.entities.create(&run.deployment, &specs).await?;
@@ -49,9 +50,9 @@ pub(super) async fn call(run: &Arc<Run>, name: &str, mut given: Arguments) -> St
         "assertIndexNotExists" => assert_index(run, &mut given, false).await?,
         "assertSessionDirty" => assert_dirty(run, &mut given, true).await?,
         "assertSessionNotDirty" => assert_dirty(run, &mut given, false).await?,
-        "assertSessionTransactionState" | "assertSessionPinned" | "assertSessionUnpinned" => {
-            return Err(Stop::needs("transactions"));
-        }
+        "assertSessionTransactionState" => assert_transaction_state(run, &mut given).await?,
+        "assertSessionPinned" => assert_pinned(run, &mut given, true).await?,
+        "assertSessionUnpinned" => assert_pinned(run, &mut given, false).await?,
         "loop" => return Err(Stop::needs("loops, which the format has given up")),
         _ => return Err(Stop::failed(format!("unknown operation {name} of the runner"))),
     }
@@ -161,6 +162,30 @@ async fn assert_dirty(run: &Run, given: &mut Arguments, wanted: bool) -> Step<()
         return Ok(());
     }
     Err(Stop::failed(format!("that {name} is dirty must be {wanted}")))
+}
+
+async fn assert_transaction_state(run: &Run, given: &mut Arguments) -> Step<()> {
+    let name: String = given.required("session")?;
+    let wanted: String = given.required("state")?;
+    let found = match run.entities.session(&name)?.take().await?.session().transaction_state() {
+        TransactionState::None => "none",
+        TransactionState::Starting => "starting",
+        TransactionState::InProgress => "in_progress",
+        TransactionState::Committed { .. } => "committed",
+        TransactionState::Aborted => "aborted",
+    };
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Stop::failed(format!("the transaction of {name} is {found}, not {wanted}")))
+}
+
+async fn assert_pinned(run: &Run, given: &mut Arguments, wanted: bool) -> Step<()> {
+    let name: String = given.required("session")?;
+    if run.entities.session(&name)?.take().await?.session().is_pinned() == wanted {
+        return Ok(());
+    }
+    Err(Stop::failed(format!("that {name} is pinned must be {wanted}")))
 }
 
 async fn assert_collection(run: &Run, given: &mut Arguments, wanted: bool) -> Step<()> {

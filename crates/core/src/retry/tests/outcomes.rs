@@ -137,6 +137,56 @@ fn row_8_and_9_a_commit_is_known_to_have_failed_only_if_its_transaction_is_known
 }
 
 #[test]
+fn a_commit_goes_on_from_what_is_known_of_earlier_ones() {
+    let commit = Operation { in_transaction: true, ..Operation::new(Kind::EndTransaction) };
+    let aborted = labelled(refused(251), &["TransientTransactionError"]);
+    let again = |earlier: &Ledger, failure: Option<Failure<'_>>| {
+        let retry = Retry::new(RetrySettings::default(), commit, &Arc::default())
+            .following(earlier.clone());
+        let Some(failure) = failure else { return retry.no_server().outcome };
+        let mut retry = retry;
+        retry.server_selected(primary()).unwrap();
+        let _ = retry.begin_sending(Instant::now()).unwrap();
+        let _ = retry.on_failure(&failure, Instant::now(), || 1.0);
+        retry.outcome()
+    };
+    let mut lost = start(RetrySettings::default(), commit, primary());
+    let _ = lost.begin_sending(Instant::now()).unwrap();
+    let _ = lost.on_failure(&broken(), Instant::now(), || 1.0);
+    assert_eq!(again(lost.ledger(), None), MaybeApplied);
+    assert_eq!(again(lost.ledger(), Some(aborted)), NotApplied);
+    // Of one whose future was dropped, the request may still wait to be carried out.
+    let mut dropped = Ledger::default();
+    dropped.send_off();
+    assert_eq!(again(&dropped, None), MaybeApplied);
+    assert_eq!(again(&dropped, Some(aborted)), MaybeApplied);
+    let mut done = Ledger::default();
+    done.succeed();
+    assert_eq!(again(&done, Some(broken())), AppliedNotDurable);
+    assert_eq!(again(&Ledger::default(), None), NotSent);
+}
+
+#[test]
+fn a_refusal_in_a_transaction_leaves_nothing_behind() {
+    for operation in [write(), batch(), many(), Operation::new(Kind::Generic)] {
+        let operation = Operation { in_transaction: true, ..operation };
+        for server in [primary(), router()] {
+            for failure in [
+                refused(112),
+                refused(50),
+                refused(91),
+                write_errors(&[11000], true),
+                write_errors(&[91], false),
+            ] {
+                assert_eq!(once(operation, &server, failure), NotApplied, "{failure:?}");
+            }
+            // The transaction may hold it, and may yet be committed.
+            assert_eq!(once(operation, &server, broken()), MaybeApplied);
+        }
+    }
+}
+
+#[test]
 fn row_10_a_refused_document_is_not_applied() {
     for code in [121, 11000, 11001, 12582] {
         for server in [primary(), router()] {

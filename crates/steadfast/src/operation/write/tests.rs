@@ -25,6 +25,7 @@ async fn each_verb_gets_the_fields_it_knows() {
         comment: Some(&comment),
         write_concern: None,
         timeout: None,
+        in_transaction: false,
     };
     assert_eq!(
         head_of(Verb::Insert, &settings),

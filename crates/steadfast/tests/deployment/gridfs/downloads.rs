@@ -21,6 +21,9 @@ async fn stored(own: &Own, chunks: &[(i32, &[u8])]) -> Result<Bson> {
     Ok(Bson::Int32(1))
 }
 
+/// The numbers and bytes of the chunks, and what is to be said of them.
+type Case<'a> = (&'a [(i32, &'a [u8])], fn(&GridFsErrorKind) -> bool);
+
 #[tokio::test]
 async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
     use GridFsErrorKind as Kind;
@@ -32,7 +35,7 @@ async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
     stored(&own, &[(0, a), (1, b), (2, c), (3, b"")]).await?;
     assert_eq!(own.download(&id).await?, b"1234567890", "an empty chunk too many does no harm");
 
-    let cases: [(&[(i32, &[u8])], fn(&Kind) -> bool); 9] = [
+    let cases: [Case<'_>; 9] = [
         (&[(1, b), (2, c)], |kind| matches!(kind, Kind::MissingChunk { n: 0, .. })),
         (&[(0, a), (2, c)], |kind| matches!(kind, Kind::MissingChunk { n: 1, .. })),
         (&[(0, a), (1, b)], |kind| matches!(kind, Kind::MissingChunk { n: 2, .. })),

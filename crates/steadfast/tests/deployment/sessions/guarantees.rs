@@ -10,7 +10,7 @@ use steadfast::{
 use super::collection;
 
 #[tokio::test]
-async fn reads_come_after_what_the_session_did_before() {
+async fn reads_and_writes_come_after_what_the_session_did_before() {
     let (client, numbers, talk) = collection("causal", 1).await;
     let mut session = client.start_session().await.unwrap();
     assert!(session.operation_time().is_none() && session.cluster_time().is_none());
@@ -21,7 +21,11 @@ async fn reads_come_after_what_the_session_did_before() {
     assert!(session.cluster_time().is_some());
 
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
-    assert!(!talk.last("insert").contains_key("readConcern"), "a write is not a read");
+    assert_eq!(
+        talk.last("insert").get_document("readConcern").unwrap(),
+        &doc! { "afterClusterTime": first },
+        "writes come after it, too"
+    );
     let written = talk.last_reply("insert").get_timestamp("operationTime").unwrap();
     assert!(written > first);
     numbers.find_one(doc! {}).session(&mut session).await.unwrap();

@@ -1,0 +1,275 @@
+//! Transactions: what state a session's transaction is in, what its commands say, and what failing
+//! means for it.
+//!
+//! One [`Transaction`] lives as long as its session and serves one transaction after the other. It
+//! knows nothing of sockets: the driver tells it what is called and what is sent, and adds to
+//! commands and errors what it says.
+//!
+//! # The states
+//!
+//! | state \ call     | `start`    | `commit`              | `abort`              | any other operation |
+//! |------------------|------------|-----------------------|----------------------|---------------------|
+//! | none             | starting   | error                 | error                | none                |
+//! | starting         | error      | committed, empty; nothing is sent | aborted; nothing is sent | in progress, once it is sent |
+//! | in progress      | error      | committed             | aborted              | in progress         |
+//! | committed, empty | starting   | the same; nothing is sent | error            | none                |
+//! | committed        | starting   | the same; sent again  | error                | none                |
+//! | aborted          | starting   | error                 | error                | none                |
+//!
+//! An error changes nothing. A transaction is committed, or aborted, from the moment that its end is
+//! asked for, whatever comes of the command: so a commit whose reply was lost, or whose future was
+//! dropped, can be asked for again.
+
+mod commit;
+mod convenient;
+mod failing;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use bson::RawDocumentBuf;
+
+pub use self::{
+    commit::commit_write_concern,
+    convenient::{AfterCommit, Convenience, NoTimeLeft},
+    failing::{Part, UNKNOWN_TRANSACTION_COMMIT_RESULT, unpins},
+};
+use crate::{
+    concern::{ReadConcern, WriteConcern},
+    retry::{Labels, Ledger},
+    selection::SelectionCriteria,
+};
+
+/// How a transaction runs, when all that can be inherited was.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// What its first command says that all of it is to see.
+    pub read_concern: Option<ReadConcern>,
+    /// How durable its commit, or its abort, must be.
+    pub write_concern: Option<WriteConcern>,
+    /// Which servers its reads may go to. Only the primary will do, which shows with the first read.
+    pub criteria: Option<SelectionCriteria>,
+    /// How long the server may work on a commit.
+    pub max_commit_time: Option<Duration>,
+}
+
+impl Settings {
+    /// These, and where they say nothing the `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            read_concern: self.read_concern.or(others.read_concern),
+            write_concern: self.write_concern.or(others.write_concern),
+            criteria: self.criteria.or(others.criteria),
+            max_commit_time: self.max_commit_time.or(others.max_commit_time),
+        }
+    }
+}
+
+/// Where a session's transaction is; the [module](self) says how it gets there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    #[default]
+    None,
+    /// It was started, and no server has heard of it.
+    Starting,
+    /// A command of it was sent.
+    InProgress,
+    /// Its commit was asked for.
+    Committed {
+        /// Whether no command of it was ever sent.
+        empty: bool,
+    },
+    /// Its abort was asked for.
+    Aborted,
+}
+
+/// A call that the state does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// One transaction at a time.
+    #[error("transaction already in progress")]
+    AlreadyInProgress,
+    /// There is nothing to commit or to abort.
+    #[error("no transaction started")]
+    NotStarted,
+    /// What was aborted cannot be committed.
+    #[error("Cannot call commitTransaction after calling abortTransaction")]
+    CommitAfterAbort,
+    /// What was committed, or may have been, cannot be aborted.
+    #[error("Cannot call abortTransaction after calling commitTransaction")]
+    AbortAfterCommit,
+    /// It is aborted.
+    #[error("cannot call abortTransaction twice")]
+    AbortTwice,
+    /// Somebody must hear whether it was committed.
+    #[error("transactions do not support unacknowledged write concerns")]
+    Unacknowledged,
+    /// The session has used up all its transaction numbers.
+    #[error("the session has used up all its transaction numbers")]
+    NoNumberLeft,
+}
+
+/// What ending a transaction takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum End {
+    /// Nothing: no server has heard of it.
+    Nothing,
+    /// A command.
+    Send,
+}
+
+/// The transaction of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Transaction {
+    state: State,
+    number: i64,
+    settings: Settings,
+    recovery_token: Option<RawDocumentBuf>,
+    /// Whether a commit was tried that a server may have carried out.
+    commit_tried: bool,
+    /// The same, the attempt under way left out.
+    commit_tried_before: bool,
+    /// What the commits so far came to, over all calls.
+    commits: Ledger,
+}
+
+impl Transaction {
+    /// Where it is.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether operations are part of it now.
+    pub fn is_active(&self) -> bool {
+        match self.state {
+            State::Starting | State::InProgress => true,
+            State::None | State::Committed { .. } | State::Aborted => false,
+        }
+    }
+
+    /// The number that all its commands bear.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// How it runs.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// By what another router can find out how it ended.
+    pub fn recovery_token(&self) -> Option<&RawDocumentBuf> {
+        self.recovery_token.as_ref()
+    }
+
+    /// Starts a transaction. The number is asked for only if it can be started.
+    pub fn start(
+        &mut self,
+        settings: Settings,
+        next_number: impl FnOnce() -> Option<i64>,
+    ) -> Result<(), Misuse> {
+        if self.is_active() {
+            return Err(Misuse::AlreadyInProgress);
+        }
+        if settings.write_concern.as_ref().is_some_and(|concern| !concern.is_acknowledged()) {
+            return Err(Misuse::Unacknowledged);
+        }
+        let number = next_number().ok_or(Misuse::NoNumberLeft)?;
+        *self = Self { state: State::Starting, number, settings, ..Self::default() };
+        Ok(())
+    }
+
+    /// An operation other than a commit or an abort begins in the session. One that is not part of
+    /// a transaction ends what was left of the last.
+    pub fn begin_operation(&mut self) -> Part {
+        match self.state {
+            State::Starting => Part::First,
+            State::InProgress => Part::Later,
+            State::None | State::Committed { .. } | State::Aborted => {
+                *self = Self::default();
+                Part::Outside
+            }
+        }
+    }
+
+    /// A command of this part is about to be sent.
+    pub fn sending(&mut self, part: Part) {
+        match part {
+            // An error of our own before this leaves the transaction to be started by the next.
+            Part::First if self.state == State::Starting => self.state = State::InProgress,
+            // If nobody hears of it again, this is what is known.
+            Part::Commit => self.commits.send_off(),
+            Part::Outside | Part::First | Part::Later | Part::Abort => {}
+        }
+    }
+
+    /// The commit is asked for, the first time or again.
+    pub fn commit(&mut self) -> Result<End, Misuse> {
+        match self.state {
+            State::None => Err(Misuse::NotStarted),
+            State::Aborted => Err(Misuse::CommitAfterAbort),
+            State::Starting | State::Committed { empty: true } => {
+                self.state = State::Committed { empty: true };
+                Ok(End::Nothing)
+            }
+            State::InProgress | State::Committed { empty: false } => {
+                self.state = State::Committed { empty: false };
+                Ok(End::Send)
+            }
+        }
+    }
+
+    /// The abort is asked for.
+    pub fn abort(&mut self) -> Result<End, Misuse> {
+        let end = match self.state {
+            State::None => return Err(Misuse::NotStarted),
+            State::Committed { .. } => return Err(Misuse::AbortAfterCommit),
+            State::Aborted => return Err(Misuse::AbortTwice),
+            State::Starting => End::Nothing,
+            State::InProgress => End::Send,
+        };
+        self.state = State::Aborted;
+        Ok(end)
+    }
+
+    /// A reply to one of its commands brought a recovery token. The latest counts.
+    pub fn see_recovery_token(&mut self, token: RawDocumentBuf) {
+        if self.state == State::InProgress {
+            self.recovery_token = Some(token);
+        }
+    }
+
+    /// A commit is about to be tried, again or for the first time.
+    pub fn begin_commit_attempt(&mut self) {
+        self.commit_tried_before = std::mem::replace(&mut self.commit_tried, true);
+    }
+
+    /// A commit that was tried failed with these labels. A server that was too busy even to look at
+    /// it has done nothing, so that it does not count as tried.
+    pub fn commit_attempt_failed(&mut self, labels: Labels) {
+        if labels.system_overloaded && labels.retryable {
+            self.commit_tried = self.commit_tried_before;
+        }
+    }
+
+    /// The write concern of the commit that is being tried.
+    pub fn commit_write_concern(&self) -> Option<WriteConcern> {
+        commit_write_concern(self.settings.write_concern.as_ref(), self.commit_tried_before)
+    }
+
+    /// What the commits so far came to, for the next to go on from.
+    pub fn commits(&self) -> &Ledger {
+        &self.commits
+    }
+
+    /// A call of commit has ended, with what all so far came to.
+    pub fn commit_ended(&mut self, commits: Ledger) {
+        self.commits = commits;
+    }
+}

@@ -1,0 +1,218 @@
+//! Running a transaction until it is committed.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
+
+use super::{StartTransaction, misuse, start};
+use crate::{
+    ClientSession, TransactionState,
+    action::ActionFuture,
+    deadline::{Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
+    error::{Error, Result, TRANSIENT_TRANSACTION_ERROR},
+    options::TransactionOptions,
+    random::random_unit,
+    session::Session,
+};
+
+impl StartTransaction<&mut ClientSession> {
+    /// Starts a transaction, calls `callback`, and commits; and does so again, after a short wait, as
+    /// long as it fails for a passing reason and 120 seconds have not passed. In most cases
+    /// [`and_run2`](Self::and_run2) is easier to call.
+    ///
+    /// **The callback may be called many times,** so what it does besides the transaction, it may do
+    /// many times. An error of an operation must be returned by it, and not be passed over: the
+    /// server has aborted the transaction by then, the commit would fail, and all be run again until
+    /// there is no time left. If the callback needs an error of its own, there is
+    /// [`Error::custom`]. Any error without the label
+    /// [`TRANSIENT_TRANSACTION_ERROR`] ends it: the transaction is aborted, and the error returned.
+    /// A callback that aborts or commits the transaction itself ends it, too.
+    ///
+    /// When there is no time left, the error is of the kind
+    /// [`Transaction`](crate::error::ErrorKind::Transaction); its
+    /// [`source`](std::error::Error::source) is the last error, whose labels and outcome are its own.
+    ///
+    /// What is to be used by all calls of the callback is given to each as `context`:
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// session
+    ///     .start_transaction()
+    ///     .and_run((&books, "1984"), |session, (books, title)| {
+    ///         Box::pin(async move {
+    ///             books.insert_one(doc! { "title": *title }).session(session).await
+    ///         })
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn and_run<R, C, F>(self, mut context: C, mut callback: F) -> Result<R>
+    where
+        F: for<'b> FnMut(&'b mut ClientSession, &'b mut C) -> ActionFuture<'b, R>,
+    {
+        let Self { session, options } = self;
+        let mut run = Run::new(session, options.as_ref());
+        loop {
+            run.begin(session, options.as_ref()).await?;
+            let called = callback(&mut *session, &mut context).await;
+            if let Some(ended) = run.end(session, called).await {
+                return ended;
+            }
+        }
+    }
+
+    /// Starts a transaction, calls `callback`, and commits, as [`and_run`](Self::and_run) does; with
+    /// an async closure, which can borrow what is around it.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::{ClientSession, bson::{Document, doc}};
+    ///
+    /// let accounts = client.database("bank").collection::<Document>("accounts");
+    /// let (withdraw, deposit) =
+    ///     (doc! { "$inc": { "balance": -10 } }, doc! { "$inc": { "balance": 10 } });
+    /// let mut session = client.start_session().await?;
+    /// session
+    ///     .start_transaction()
+    ///     .and_run2(async |session: &mut ClientSession| {
+    ///         let (ann, bob) = (doc! { "_id": "ann" }, doc! { "_id": "bob" });
+    ///         accounts.update_one(ann, withdraw.clone()).session(&mut *session).await?;
+    ///         accounts.update_one(bob, deposit.clone()).session(&mut *session).await
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn and_run2<R, F>(self, mut callback: F) -> Result<R>
+    where
+        F: for<'b> AsyncFnMut(&'b mut ClientSession) -> Result<R>,
+    {
+        let Self { session, options } = self;
+        let mut run = Run::new(session, options.as_ref());
+        loop {
+            run.begin(session, options.as_ref()).await?;
+            let called = callback(&mut *session).await;
+            if let Some(ended) = run.end(session, called).await {
+                return ended;
+            }
+        }
+    }
+}
+
+/// The tries of one transaction.
+struct Run {
+    tries: Convenience,
+    /// By when it must be committed, if there is another limit than the specification's.
+    deadline: Option<Deadline>,
+    session: Arc<Session>,
+    /// Why the last try failed.
+    latest: Option<Error>,
+}
+
+impl Run {
+    fn new(session: &ClientSession, options: Option<&TransactionOptions>) -> Self {
+        let limit = options.and_then(|options| options.timeout).or(session.default_timeout());
+        let deadline = limit.map(Deadline::begin);
+        let tries = match deadline {
+            None => Convenience::new(now()),
+            Some(deadline) => {
+                Convenience::within(deadline.remaining().unwrap_or(Duration::MAX), now())
+            }
+        };
+        Self { tries, deadline, session: Arc::clone(session.shared()), latest: None }
+    }
+
+    /// Waits until it is time for a try, and starts the transaction.
+    async fn begin(
+        &mut self,
+        session: &ClientSession,
+        options: Option<&TransactionOptions>,
+    ) -> Result<()> {
+        match self.tries.begin(now(), random_unit()) {
+            Ok(wait) if wait.is_zero() => {}
+            Ok(wait) => tokio::time::sleep(wait).await,
+            Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
+        }
+        start(session, options)?;
+        session.shared().set_transaction_deadline(self.deadline);
+        Ok(())
+    }
+
+    /// Ends the transaction after the callback's part of it; none if all is to be done again.
+    async fn end<R>(
+        &mut self,
+        session: &mut ClientSession,
+        called: Result<R>,
+    ) -> Option<Result<R>> {
+        let value = match called {
+            Ok(value) => value,
+            Err(error) => return self.after_failure(session, error).await.map(Err),
+        };
+        match session.transaction_state() {
+            TransactionState::Starting | TransactionState::InProgress => {
+                self.commit(session).await.map(|committed| committed.map(|()| value))
+            }
+            // The callback has ended it itself, and will know why.
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => Some(Ok(value)),
+        }
+    }
+
+    async fn after_failure(&mut self, session: &mut ClientSession, error: Error) -> Option<Error> {
+        if let TransactionState::Starting | TransactionState::InProgress =
+            session.transaction_state()
+            && let Err(error) = session.abort_transaction().await
+        {
+            return Some(error);
+        }
+        if !error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
+            return Some(error);
+        }
+        self.latest = Some(error);
+        None
+    }
+
+    async fn commit(&mut self, session: &mut ClientSession) -> Option<Result<()>> {
+        loop {
+            let Err(error) = session.commit_transaction().await else { return Some(Ok(())) };
+            let timed_out = error.code() == Some(MAX_TIME_EXPIRED) || error.is_timeout();
+            match self.tries.after_commit(|label| error.contains_label(label), timed_out, now()) {
+                AfterCommit::CommitAgain => {}
+                AfterCommit::RunAgain => {
+                    self.latest = Some(error);
+                    return None;
+                }
+                AfterCommit::Raise => return Some(Err(error)),
+                AfterCommit::NoTimeLeft => return Some(Err(self.no_time_left(Some(error)))),
+            }
+        }
+    }
+
+    /// The error when there is no time for another try, with all that the last one tells.
+    fn no_time_left(&self, latest: Option<Error>) -> Error {
+        let limit = self.tries.limit().as_secs_f64();
+        let message = format!("it could not be committed within {limit} seconds");
+        if let Some(deadline) = self.deadline {
+            return deadline.exceeded(latest.unwrap_or(misuse(&message)), TimeSpent::default());
+        }
+        let error = misuse(&message);
+        match latest {
+            Some(latest) => error.because_of(latest),
+            None => error,
+        }
+    }
+}
+
+/// What is done in the session later is none of it.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.session.set_transaction_deadline(None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Operations of a transaction come one after the other, also when the future of one is dropped.
+//!
+//! If the request of a dropped operation could arrive after the abort that follows it, it would
+//! start the transaction on the server again, with nobody left to end it. So an operation of a
+//! transaction runs in a task that ends by itself, and whatever comes next in the transaction waits
+//! for it, for a while.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use tokio::sync::{OwnedMutexGuard, oneshot};
+
+use crate::{
+    Client,
+    command::{Belongs, Command, Kind, Reply},
+    error::{Error, ErrorKind, Result},
+    session::{self, Session},
+};
+
+/// For how long an operation goes on that nobody waits for, and is waited for by the next.
+const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
+
+/// The session whose transaction the command is to wait its turn in.
+pub(super) fn session_of(command: &Command) -> Option<Arc<Session>> {
+    let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
+    let takes_part = match (command.kind, command.belongs) {
+        (_, Belongs::Nowhere) => false,
+        (Kind::EndTransaction, _) => true,
+        (_, Belongs::Present | Belongs::Cursor(_)) => session.is_in_transaction(),
+    };
+    takes_part.then(|| Arc::clone(session))
+}
+
+impl Client {
+    /// Carries out a command of a transaction when what went before it in the transaction is over.
+    pub(super) async fn carry_out_in_turn(
+        &self,
+        session: Arc<Session>,
+        operation_id: i64,
+        command: Command,
+    ) -> Result<Reply> {
+        let turn = tokio::time::timeout(FORGOTTEN_OPERATION_LIMIT, session.turn()).await.ok();
+        // The end of a transaction may be asked for again, and is the same each time.
+        if command.kind == Kind::EndTransaction {
+            return self.carry_out(operation_id, command).await;
+        }
+        let (sender, answer) = oneshot::channel();
+        self.spawn(operate(self.clone(), turn, operation_id, command, sender));
+        answer.await.unwrap_or_else(|_| {
+            let message = "the runtime of the client ended before the operation".to_owned();
+            Err(Error::new(ErrorKind::Internal { message }))
+        })
+    }
+}
+
+async fn operate(
+    client: Client,
+    turn: Option<OwnedMutexGuard<()>>,
+    operation_id: i64,
+    command: Command,
+    mut sender: oneshot::Sender<Result<Reply>>,
+) {
+    let mut run = pin!(client.carry_out(operation_id, command));
+    let outcome = tokio::select! {
+        outcome = &mut run => Some(outcome),
+        () = sender.closed() => {
+            let _ = tokio::time::timeout(FORGOTTEN_OPERATION_LIMIT, run).await;
+            None
+        }
+    };
+    drop(turn);
+    if let Some(outcome) = outcome {
+        let _ = sender.send(outcome);
+    }
+}

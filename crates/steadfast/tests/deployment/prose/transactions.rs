@@ -1,0 +1,132 @@
+//! The prose tests of transactions and of their convenient API, and commits whose replies are lost.
+//!
+//! Left out: those of pinning to a mongos, and of PoolClearedError, for which servers are played (in
+//! the tests of retrying); the time-outs and the backing off of the convenient API, which are tested
+//! with the clock stopped.
+
+use steadfast::{
+    ClientSession,
+    error::{Outcome, UNKNOWN_TRANSACTION_COMMIT_RESULT},
+    options::{CollectionOptions, WriteConcern},
+};
+
+use super::*;
+
+async fn prepared(watched: &Watched, name: &str) -> steadfast::Collection<Document> {
+    let numbers = watched.collection(name);
+    numbers.drop().await.unwrap();
+    numbers.insert_one(doc! { "_id": 0 }).await.unwrap();
+    numbers
+}
+
+#[tokio::test]
+async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction() {
+    let watched = Watched::new("transactions, options 1", |_| ()).await;
+    let name = "transactions_options_1";
+    let numbers = prepared(&watched, name).await;
+    let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
+    let unheard =
+        watched.client.database("prose").collection_with_options::<Document>(name, options);
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    unheard.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
+    session.commit_transaction().await.unwrap();
+    assert!(numbers.find_one(doc! { "n": 1 }).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn prose_convenient_the_callback_raises_a_custom_error() {
+    let watched = Watched::new("transactions, convenient 1", |_| ()).await;
+    let numbers = prepared(&watched, "transactions_convenient_1").await;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        numbers.insert_one(doc! {}).session(session).await?;
+        Err::<(), _>(Error::custom(17))
+    });
+    assert_eq!(bounded(run).await.unwrap_err().get_custom(), Some(&17));
+    assert_eq!(watched.started("commitTransaction"), 0);
+    assert_eq!(watched.started("abortTransaction"), 1);
+}
+
+#[tokio::test]
+async fn prose_convenient_the_callback_returns_a_value() {
+    let watched = Watched::new("transactions, convenient 2", |_| ()).await;
+    let numbers = prepared(&watched, "transactions_convenient_2").await;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        numbers.insert_one(doc! {}).session(session).await?;
+        Ok("Foo")
+    });
+    assert_eq!(bounded(run).await.unwrap(), "Foo");
+}
+
+#[tokio::test]
+async fn a_lost_commit_is_finished_by_its_retry() {
+    let app_name = "transactions, one lost commit";
+    let watched = Watched::new(app_name, |_| ()).await;
+    let numbers = prepared(&watched, "transactions_lost_once").await;
+    let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
+    let _point = FailPoint::on_primary(1, data, app_name).await;
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    numbers.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
+    bounded(session.commit_transaction()).await.unwrap();
+    assert_eq!(watched.started("commitTransaction"), 2);
+    assert_eq!(numbers.count_documents(doc! {}).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_lost_twice_is_open_until_it_is_asked_for_again() {
+    let app_name = "transactions, two lost commits";
+    let watched = Watched::new(app_name, |_| ()).await;
+    let numbers = prepared(&watched, "transactions_lost_twice").await;
+    let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
+    let _point = FailPoint::on_primary(2, data, app_name).await;
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    numbers.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
+    let error = bounded(session.commit_transaction()).await.unwrap_err();
+    assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+    bounded(session.commit_transaction()).await.unwrap();
+    assert_eq!(numbers.count_documents(doc! {}).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn lost_commits_are_repeated_by_the_convenient_way_without_running_it_again() {
+    let app_name = "transactions, convenient lost commits";
+    let watched = Watched::new(app_name, |_| ()).await;
+    let numbers = prepared(&watched, "transactions_convenient_lost").await;
+    let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
+    let _point = FailPoint::on_primary(3, data, app_name).await;
+    let mut runs = 0;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        runs += 1;
+        numbers.insert_one(doc! { "_id": 1 }).session(session).await
+    });
+    bounded(run).await.unwrap();
+    assert_eq!((runs, watched.started("commitTransaction")), (1, 4));
+    assert_eq!(numbers.count_documents(doc! {}).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn an_operation_that_is_lost_is_run_again_with_all_the_rest() {
+    let app_name = "transactions, lost operation";
+    let watched = Watched::new(app_name, |_| ()).await;
+    let numbers = prepared(&watched, "transactions_lost_operation").await;
+    let data = doc! { "failCommands": ["insert"], "closeConnection": true };
+    let _point = FailPoint::on_primary(1, data, app_name).await;
+    let mut runs = 0;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        runs += 1;
+        let update = doc! { "$inc": { "n": 1 } };
+        numbers.update_one(doc! { "_id": 0 }, update).session(&mut *session).await?;
+        numbers.insert_one(doc! { "_id": 1 }).session(session).await
+    });
+    bounded(run).await.unwrap();
+    assert_eq!(runs, 2);
+    let found = numbers.find_one(doc! { "_id": 0 }).await.unwrap().unwrap();
+    assert_eq!(found.get_i32("n").unwrap(), 1);
+}

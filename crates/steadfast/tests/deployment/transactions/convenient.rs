@@ -1,0 +1,94 @@
+//! Transactions that are run until they are committed.
+
+use super::*;
+
+#[tokio::test]
+async fn contended_counters_add_up() {
+    const TASKS: i32 = 6;
+    const ROUNDS: i32 = 15;
+    let client = client().await;
+    let counters = counter(&client, "contended").await;
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (client, counters) = (client.clone(), counters.clone());
+            tokio::spawn(async move {
+                let mut session = client.start_session().await.unwrap();
+                for _ in 0..ROUNDS {
+                    let run =
+                        session.start_transaction().and_run(&counters, |session, counters| {
+                            Box::pin(async move {
+                                let found =
+                                    counters.find_one(doc! {}).session(&mut *session).await?;
+                                let n = found.expect("it is there").get_i32("n").unwrap();
+                                let set = doc! { "$set": { "n": n + 1 } };
+                                counters.update_one(doc! {}, set).session(session).await
+                            })
+                        });
+                    assert_eq!(run.await.unwrap().modified_count, 1);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(count(&counters).await, TASKS * ROUNDS);
+}
+
+#[tokio::test]
+async fn a_conflict_is_run_again_and_only_the_last_run_counts() {
+    let client = client().await;
+    let counters = counter(&client, "run_again").await;
+    let mut rival = begin(&client).await;
+    counters.update_one(doc! {}, one_more()).session(&mut rival).await.unwrap();
+    let (told, conflict) = oneshot::channel();
+    let (mut told, mut runs) = (Some(told), 0);
+    let mut session = client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        runs += 1;
+        counters.insert_one(doc! {}).session(&mut *session).await?;
+        let done = counters.update_one(doc! { "_id": 0 }, one_more()).session(session).await;
+        if let (Err(_), Some(told)) = (&done, told.take()) {
+            told.send(()).unwrap();
+        }
+        done
+    });
+    let rival = async {
+        conflict.await.expect("the first run meets with a conflict");
+        rival.commit_transaction().await.unwrap();
+    };
+    let (done, ()) = bounded(async { tokio::join!(run, rival) }).await;
+    done.unwrap();
+    assert!(runs > 1);
+    assert_eq!(count(&counters).await, 2);
+    assert_eq!(counters.count_documents(doc! {}).await.unwrap(), 2, "one insert is left");
+}
+
+#[tokio::test]
+async fn an_error_of_the_application_aborts_it_and_comes_back() {
+    let client = client().await;
+    let counters = counter(&client, "own_error").await;
+    let mut session = client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        counters.update_one(doc! {}, one_more()).session(session).await?;
+        Err::<(), _>(Error::custom("not today"))
+    });
+    let error = run.await.unwrap_err();
+    assert_eq!(error.get_custom::<&str>(), Some(&"not today"));
+    assert_eq!(session.transaction_state(), TransactionState::Aborted);
+    assert_eq!(count(&counters).await, 0);
+}
+
+#[tokio::test]
+async fn a_callback_may_end_the_transaction_itself() {
+    let client = client().await;
+    let counters = counter(&client, "own_end").await;
+    let mut session = client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        counters.update_one(doc! {}, one_more()).session(&mut *session).await?;
+        session.abort_transaction().await?;
+        Ok(7)
+    });
+    assert_eq!(run.await.unwrap(), 7);
+    assert_eq!(count(&counters).await, 0);
+}

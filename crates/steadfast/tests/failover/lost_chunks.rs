@@ -1,0 +1,130 @@
+//! Files whose chunks and answers are lost by a proxy on their way: a file that was stored is whole,
+//! and of one that was not nothing is left once it is aborted.
+
+use std::time::{Duration, Instant};
+
+use steadfast::{
+    Client,
+    bson::{Bson, Document, doc},
+    error::{ErrorKind, GridFsErrorKind, Result},
+    gridfs::{GridFsBucket, GridFsUploadStream},
+    options::GridFsBucketOptions,
+};
+use testbed::{Options, ReplicaSet};
+use tokio::{io::AsyncWriteExt, task::JoinSet};
+
+use crate::{alone, books, lossy_proxy::LossyProxy, report};
+
+const BOUND: Duration = Duration::from_secs(120);
+const DATABASE: &str = "lost";
+const TASKS: u8 = 24;
+const FILES: u8 = 4;
+const PARTS: usize = 12;
+const CHUNK_BYTES: u32 = 5;
+/// How many bytes are written at a time: two chunks, and some that are left over.
+const PART_BYTES: usize = 11;
+const LOSE_EVERY: usize = 7;
+/// How often an upload is to be aborted at most, of which each may be lost, too.
+const ABORTS: usize = 50;
+
+fn bucket(client: &Client) -> GridFsBucket {
+    let options = GridFsBucketOptions::builder().chunk_size_bytes(CHUNK_BYTES).build();
+    client.database(DATABASE).gridfs_bucket(options)
+}
+
+/// What came of the uploads of a task.
+#[derive(Default)]
+struct Uploads {
+    stored: Vec<(Bson, u8)>,
+    aborted: Vec<Bson>,
+}
+
+async fn part(upload: &mut GridFsUploadStream, fill: u8) -> Result<()> {
+    upload.write_all(&[fill; PART_BYTES]).await?;
+    Ok(upload.flush().await?)
+}
+
+/// Uploads a file in many commands, and aborts it if one of them fails.
+async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
+    let mut upload = bucket.open_upload_stream("file").await.unwrap();
+    let id = upload.id().clone();
+    let mut ended = Ok(());
+    for _ in 0..PARTS {
+        ended = part(&mut upload, fill).await;
+        if ended.is_err() {
+            break;
+        }
+    }
+    if ended.is_ok() {
+        ended = upload.close().await;
+    }
+    let Err(error) = ended else { return uploads.stored.push((id, fill)) };
+    assert!(!error.is_duplicate_key_error(), "our own chunk: {error}");
+    for _ in 0..ABORTS {
+        match upload.abort().await {
+            Ok(()) => return uploads.aborted.push(id),
+            Err(error) => assert!(
+                matches!(&*error.kind, ErrorKind::GridFs(GridFsErrorKind::AbortError { .. })),
+                "{error}"
+            ),
+        }
+    }
+    panic!("{ABORTS} attempts to abort are enough");
+}
+
+/// pitfalls 6 and 8
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
+    alone(BOUND, async {
+        let began = Instant::now();
+        let set = ReplicaSet::start(1, Options::new()).unwrap();
+        let straight = bucket(&Client::with_uri_str(set.uri()).await.unwrap());
+        straight.upload_from_stream("first", &b""[..]).await.unwrap();
+        let proxy = LossyProxy::before(set.addresses()[0], LOSE_EVERY).await;
+
+        let mut tasks = JoinSet::new();
+        for task in 0..TASKS {
+            let bucket = bucket(&Client::with_uri_str(proxy.uri()).await.unwrap());
+            tasks.spawn(async move {
+                let mut uploads = Uploads::default();
+                for nth in 0..FILES {
+                    upload(&bucket, task * FILES + nth, &mut uploads).await;
+                }
+                uploads
+            });
+        }
+        let mut all = Uploads::default();
+        while let Some(done) = tasks.join_next().await {
+            let done = done.expect("no task panics");
+            all.stored.extend(done.stored);
+            all.aborted.extend(done.aborted);
+        }
+
+        let (requests, replies) = (proxy.lost_requests(), proxy.lost_replies());
+        report(&format!(
+            "files: {requests} requests and {replies} replies lost in {:.1} s; {} stored, {} aborted",
+            began.elapsed().as_secs_f32(),
+            all.stored.len(),
+            all.aborted.len()
+        ));
+        assert!(requests > 20 && replies > 20, "too few were lost to show anything");
+        assert!(all.stored.len() > all.aborted.len(), "most survive");
+        audit(&set, &straight, &all).await;
+    })
+    .await;
+}
+
+/// Compares what the uploads said with what is there.
+async fn audit(set: &ReplicaSet, straight: &GridFsBucket, uploads: &Uploads) {
+    for (id, fill) in &uploads.stored {
+        let mut contents = Vec::new();
+        straight.download_to_stream(id.clone(), &mut contents).await.unwrap();
+        assert_eq!(contents, vec![*fill; PARTS * PART_BYTES]);
+    }
+    let chunks: Vec<Document> = books::documents(set, DATABASE, "fs.chunks");
+    let of_a_file = (PARTS * PART_BYTES).div_ceil(CHUNK_BYTES as usize);
+    assert_eq!(chunks.len(), uploads.stored.len() * of_a_file, "no chunk is left over");
+    for id in &uploads.aborted {
+        assert!(straight.find_one(doc! { "_id": id }).await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,249 @@
+//! Transactions as servers meet them: what each command says, where it goes, what errors are labelled,
+//! and what a commit that failed says of the transaction.
+
+mod balanced;
+mod commits;
+mod routers;
+
+use steadfast::{
+    ClientSession, TransactionState,
+    error::{TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT},
+    options::{CollectionOptions, ReadConcern, WriteConcern},
+};
+
+use super::*;
+
+/// What a server says that knows the transaction to be gone.
+const TRANSIENT: &[&str] = &["TransientTransactionError"];
+const NO_SUCH_TRANSACTION: i32 = 251;
+const DUPLICATE_KEY: i32 = 11000;
+
+/// A session in a transaction.
+async fn begin(watched: &Watched) -> ClientSession {
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    session
+}
+
+async fn insert(watched: &Watched, session: &mut ClientSession) -> Result<()> {
+    bounded(watched.books.insert_one(doc! { "x": 1 }).session(session)).await.map(drop)
+}
+
+async fn commit(session: &mut ClientSession) -> Result<()> {
+    bounded(session.commit_transaction()).await
+}
+
+async fn abort(session: &mut ClientSession) {
+    bounded(session.abort_transaction()).await.unwrap();
+}
+
+/// The write concerns of the commits.
+fn commit_concerns(watched: &Watched) -> Vec<Option<Document>> {
+    let concern = |it: &CommandStartedEvent| it.command.get_document("writeConcern").ok().cloned();
+    watched.started("commitTransaction").iter().map(concern).collect()
+}
+
+fn majority() -> Option<Document> {
+    Some(doc! { "w": "majority", "wtimeout": 10_000_i64 })
+}
+
+#[tokio::test]
+async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "readConcernLevel=available&w=2").await;
+    let options = CollectionOptions::builder()
+        .read_concern(ReadConcern::local())
+        .write_concern(WriteConcern::nodes(0))
+        .build();
+    let books = watched.client.database("db").collection_with_options::<Document>("books", options);
+    let mut session = watched.client.start_session().await.unwrap();
+    watched.books.find_one(doc! {}).session(&mut session).await.unwrap();
+    let before = session.operation_time().unwrap();
+    session
+        .start_transaction()
+        .read_concern(ReadConcern::snapshot())
+        .write_concern(WriteConcern::nodes(3))
+        .await
+        .unwrap();
+    books.insert_one(doc! { "x": 1 }).session(&mut session).await.unwrap();
+    books.find_one(doc! {}).session(&mut session).await.unwrap();
+    books.insert_many([doc! {}, doc! {}]).session(&mut session).await.unwrap();
+    books.delete_one(doc! { "x": 1 }).session(&mut session).await.unwrap();
+    let database = watched.client.database("db");
+    database.run_command(doc! { "distinct": "books" }).session(&mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+
+    let mut sent: Vec<_> = ["insert", "find", "delete", "distinct", "commitTransaction"]
+        .iter()
+        .flat_map(|name| watched.started(name))
+        .filter(|it| it.command.contains_key("autocommit"))
+        .collect();
+    sent.sort_by_key(|it| it.request_id);
+    assert_eq!(sent.len(), 6);
+    for (index, event) in sent.iter().enumerate() {
+        let command = &event.command;
+        assert!(!command.get_bool("autocommit").unwrap(), "{command}");
+        assert_eq!(command.get_i64("txnNumber").unwrap(), 1, "{command}");
+        assert_eq!(command.get_document("lsid").unwrap(), session.id(), "{command}");
+        assert_eq!(command.contains_key("startTransaction"), index == 0, "{command}");
+        assert_eq!(command.contains_key("readConcern"), index == 0, "{command}");
+        assert_eq!(command.contains_key("writeConcern"), index == 5, "{command}");
+        assert!(!command.contains_key("$readPreference"), "{command}");
+    }
+    let first = &sent[0].command;
+    let concern = doc! { "level": "snapshot", "afterClusterTime": before };
+    assert_eq!(first.get_document("readConcern").unwrap(), &concern);
+    assert_eq!(sent[5].db, "admin");
+    assert_eq!(commit_concerns(&watched), [Some(doc! { "w": 3 })]);
+    assert!(deployment.requests("insert").iter().all(|request| request.answered));
+}
+
+#[tokio::test]
+async fn each_transaction_has_the_next_number_and_writes_outside_have_their_own() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    assert_eq!(session.transaction_state(), TransactionState::None);
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    abort(&mut session).await;
+    insert(&watched, &mut session).await.unwrap();
+    assert_eq!(watched.numbers("insert"), [1, 2, 3, 4].map(Some));
+}
+
+#[tokio::test]
+async fn an_empty_transaction_costs_no_round_trip() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    commit(&mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    session.start_transaction().await.unwrap();
+    abort(&mut session).await;
+    assert!(watched.commands.seen().is_empty());
+}
+
+#[tokio::test]
+async fn nothing_inside_is_sent_twice_and_its_error_says_run_all_of_it_again() {
+    // pitfall 13
+    for fault in [Fault::LostReply, Fault::LostRequest, Fault::PartOfReply] {
+        let deployment = Deployment::primary().await;
+        let watched = Watched::new(&deployment, "").await;
+        let mut session = begin(&watched).await;
+        insert(&watched, &mut session).await.unwrap();
+        deployment.suffer(&[fault]);
+        let error = insert(&watched, &mut session).await.unwrap_err();
+        assert_eq!(watched.started("insert").len(), 2, "{fault:?}");
+        assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+        assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
+        assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+        assert_eq!(session.transaction_state(), TransactionState::InProgress);
+        abort(&mut session).await;
+        assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_operation_has_left_nothing_behind_and_only_the_servers_labels() {
+    for (fault, labelled) in [
+        (Fault::Refused(112, TRANSIENT), true),
+        (Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE), false),
+        (Fault::Failed(0, DUPLICATE_KEY, UNLABELLED), false),
+    ] {
+        let deployment = Deployment::primary().await;
+        let watched = Watched::new(&deployment, "").await;
+        let mut session = begin(&watched).await;
+        insert(&watched, &mut session).await.unwrap();
+        deployment.suffer(&[fault]);
+        let error = insert(&watched, &mut session).await.unwrap_err();
+        assert_eq!(watched.started("insert").len(), 2, "{fault:?}");
+        assert_eq!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), labelled, "{error:?}");
+        assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_server_all_of_it_may_be_run_again() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
+    watched.ping().await;
+    drop(deployment);
+    let mut session = begin(&watched).await;
+    // One finds the server gone; the others find none.
+    for _ in 0..2 {
+        let error = insert(&watched, &mut session).await.unwrap_err();
+        assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    }
+    let many = watched.books.insert_many([doc! {}, doc! {}]).session(&mut session);
+    let error = bounded(many).await.unwrap_err();
+    assert!(error.is_server_selection_error(), "{error:?}");
+    assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_cleared_pool_is_a_reason_to_run_all_of_it_again() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
+    let slow = tokio::spawn({
+        let database = watched.client.database("db");
+        async move { bounded(database.run_command(doc! { "slow": 1 })).await }
+    });
+    deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
+    let mut session = begin(&watched).await;
+    let is_checkout_started =
+        |it: &CmapEvent| matches!(it, CmapEvent::ConnectionCheckoutStarted(_));
+    let (result, ()) = tokio::join!(insert(&watched, &mut session), async {
+        watched.pools.wait_for(2, is_checkout_started).await;
+        deployment.gate.open();
+    });
+    slow.await.unwrap().unwrap_err();
+    let error = result.unwrap_err();
+    assert!(matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. }), "{error:?}");
+    assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::NotSent);
+    // Nothing was sent, so there is nothing to abort.
+    abort(&mut session).await;
+    assert!(watched.started("abortTransaction").is_empty());
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_aborts_its_transaction() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    drop(session);
+    let log = deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
+    assert_eq!(log.named("abortTransaction")[0].body.get_i64("txnNumber").unwrap(), 1);
+    // One that was committed, or never began, is left alone.
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    drop(session);
+    drop(begin(&watched).await);
+    watched.client.clone().shutdown().await;
+    assert_eq!(deployment.requests("abortTransaction").len(), 1);
+}
+
+#[tokio::test]
+async fn an_abort_is_tried_again_and_its_failure_is_nobodys_concern() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "retryWrites=false").await;
+    for faults in [vec![Fault::LostReply], vec![Fault::LostReply; 2], vec![Fault::Refused(8, &[])]]
+    {
+        let mut session = begin(&watched).await;
+        insert(&watched, &mut session).await.unwrap();
+        let before = watched.started("abortTransaction").len();
+        deployment.suffer(&faults);
+        abort(&mut session).await;
+        let sent = watched.started("abortTransaction").len() - before;
+        let expected = if faults.len() == 1 && !faults[0].is_answered() { 2 } else { faults.len() };
+        assert_eq!(sent, expected, "{faults:?}");
+        assert_eq!(session.transaction_state(), TransactionState::Aborted);
+        let again = bounded(session.abort_transaction()).await.unwrap_err();
+        assert!(matches!(&*again.kind, ErrorKind::Transaction { .. }), "{again:?}");
+    }
+}

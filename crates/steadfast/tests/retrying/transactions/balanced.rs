@@ -1,0 +1,135 @@
+//! Behind a load balancer a transaction stays with its connection.
+
+use steadfast::bson::Bson;
+
+use super::*;
+
+async fn balanced(options: &str) -> (Deployment, Watched) {
+    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let options = format!("loadBalanced=true&{options}");
+    let watched = Watched::new(&deployment, &options).await;
+    (deployment, watched)
+}
+
+/// Whether another operation finds a connection.
+async fn is_connection_free(watched: &Watched) -> bool {
+    let database = watched.client.database("db");
+    match bounded(database.run_command(doc! { "ping": 1 })).await {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(error.is_network_timeout(), "{error:?}");
+            false
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_of_a_transaction_goes_through_one_connection_that_nobody_else_gets() {
+    let (deployment, watched) = balanced("maxPoolSize=2").await;
+    let mut session = begin(&watched).await;
+    for _ in 0..3 {
+        insert(&watched, &mut session).await.unwrap();
+        watched.ping().await;
+    }
+    commit(&mut session).await.unwrap();
+    let log = deployment.server().log();
+    let home = log.connections_of("insert")[0];
+    assert_eq!(log.connections_of("insert"), [home; 3]);
+    assert_eq!(log.connections_of("commitTransaction"), [home]);
+    assert!(log.connections_of("ping").iter().all(|&other| other != home));
+    let token = &log.named("commitTransaction")[0].body;
+    assert!(matches!(token.get("recoveryToken"), Some(Bson::Document(_))));
+}
+
+#[tokio::test]
+async fn the_connection_is_kept_until_something_else_begins() {
+    let (_deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    let mut session = begin(&watched).await;
+    assert!(is_connection_free(&watched).await, "it has not begun");
+    insert(&watched, &mut session).await.unwrap();
+    assert!(!is_connection_free(&watched).await);
+    commit(&mut session).await.unwrap();
+    assert!(!is_connection_free(&watched).await, "the commit may be asked for again");
+    commit(&mut session).await.unwrap();
+    session.start_transaction().await.unwrap();
+    assert!(is_connection_free(&watched).await);
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    assert!(is_connection_free(&watched).await, "an operation outside lets go of it");
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    abort(&mut session).await;
+    assert!(is_connection_free(&watched).await);
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    drop(session);
+    assert!(is_connection_free(&watched).await, "an ended session lets go of it");
+}
+
+#[tokio::test]
+async fn what_the_transaction_cannot_go_on_with_lets_go_of_the_connection() {
+    let (deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    for (fault, free) in [
+        (Fault::Refused(112, TRANSIENT), true),
+        (Fault::LostReply, true),
+        (Fault::Failed(0, DUPLICATE_KEY, UNLABELLED), false),
+        (Fault::Refused(50, UNLABELLED), false),
+    ] {
+        let mut session = begin(&watched).await;
+        insert(&watched, &mut session).await.unwrap();
+        deployment.suffer(&[fault]);
+        insert(&watched, &mut session).await.unwrap_err();
+        assert_eq!(session.is_pinned(), !free, "{fault:?}");
+        assert_eq!(is_connection_free(&watched).await, free, "{fault:?}");
+        abort(&mut session).await;
+        assert!(is_connection_free(&watched).await, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn cursors_of_the_transaction_share_its_connection() {
+    let (deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    let mut session = begin(&watched).await;
+    let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
+    let mut cursor = bounded(find).await.unwrap();
+    assert!(bounded(cursor.advance(&mut session)).await.unwrap());
+    insert(&watched, &mut session).await.unwrap();
+    while bounded(cursor.advance(&mut session)).await.unwrap() {}
+    insert(&watched, &mut session).await.unwrap();
+    // One that is not read to its end ends with the transaction, and is in nobody's way before.
+    let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
+    drop(bounded(find).await.unwrap());
+    insert(&watched, &mut session).await.unwrap();
+    assert!(!is_connection_free(&watched).await);
+    commit(&mut session).await.unwrap();
+    session.start_transaction().await.unwrap();
+    assert!(is_connection_free(&watched).await);
+    assert_eq!(deployment.server().log().opened, 1);
+    assert!(watched.started("killCursors").is_empty());
+}
+
+#[tokio::test]
+async fn a_dropped_operation_is_over_before_the_next_takes_its_connection() {
+    let (deployment, watched) = balanced("maxPoolSize=2").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::HeldReply]);
+    let sent = deployment.server().wait_for(|log| log.named("insert").len() == 2);
+    tokio::select! {
+        done = watched.books.insert_one(doc! {}).session(&mut session) => panic!("{done:?}"),
+        _ = sent => {}
+    }
+    deployment.gate.open();
+    abort(&mut session).await;
+    assert!(!session.is_pinned());
+    // The connection broke, which was known before the abort was sent.
+    let ends = watched.commands.seen();
+    let failed = ends.iter().position(|it| matches!(it, CommandEvent::Failed(_)));
+    let aborted = ends.iter().position(
+        |it| matches!(it, CommandEvent::Started(it) if it.command_name == "abortTransaction"),
+    );
+    assert!(failed.is_some() && failed < aborted, "{ends:?}");
+    watched.ping().await;
+}
