@@ -39,7 +39,16 @@ macro_rules! collected {
         }
     };
 }
-use {awaited, collected};
+/// Awaits an action, within a time limit if there is one.
+macro_rules! within {
+    ($timeout:ident, $action:expr) => {
+        match $timeout {
+            None => $action.await,
+            Some(limit) => $action.timeout(limit).await,
+        }
+    };
+}
+use {awaited, collected, within};
 
 use std::{pin::Pin, sync::Arc};
 

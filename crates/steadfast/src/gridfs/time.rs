@@ -54,9 +54,7 @@ mod tests {
     use crate::{operation::fixture::database_with, options::DatabaseOptions};
 
     fn bucket(timeout: Option<Duration>) -> GridFsBucket {
-        let mut options = DatabaseOptions::default();
-        options.timeout = timeout;
-        database_with(options).gridfs_bucket(None)
+        database_with(DatabaseOptions::builder().timeout(timeout).build()).gridfs_bucket(None)
     }
 
     #[tokio::test(start_paused = true)]

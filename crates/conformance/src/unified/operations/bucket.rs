@@ -6,18 +6,8 @@ use steadfast::{
     options::{GridFsDownloadByNameOptions, GridFsFindOptions, GridFsUploadOptions},
 };
 
-use super::{Arguments, Done, Outcome, results, unknown};
+use super::{Arguments, Done, Outcome, results, unknown, within};
 use crate::unified::{matching::hex, stop::Step};
-
-/// Awaits an action, within a time limit if there is one.
-macro_rules! within {
-    ($timeout:ident, $action:expr) => {
-        match $timeout {
-            None => $action.await,
-            Some(limit) => $action.timeout(limit).await,
-        }
-    };
-}
 
 pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments) -> Done {
     match name {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::Bson;
 use steadfast::{ClientSession, error::Error, options::TransactionOptions};
 
-use super::{Arguments, Done, Failure, Outcome, execute_within};
+use super::{Arguments, Done, Failure, Outcome, execute_within, within};
 use crate::unified::{
     entities::SessionEntity,
     run::Run,
@@ -17,7 +17,7 @@ pub(super) async fn call(
     run: &Arc<Run>,
     entity: &SessionEntity,
     name: &str,
-    arguments: Arguments,
+    mut arguments: Arguments,
 ) -> Done {
     match name {
         "endSession" => {
@@ -36,12 +36,16 @@ pub(super) async fn call(
             Ok(in_use.session().start_transaction().with_options(options).await?.into())
         }
         "commitTransaction" => {
+            let timeout = arguments.timeout()?;
             arguments.done()?;
-            Ok(entity.take().await?.session().commit_transaction().await?.into())
+            let mut in_use = entity.take().await?;
+            Ok(within!(timeout, in_use.session().commit_transaction())?.into())
         }
         "abortTransaction" => {
+            let timeout = arguments.timeout()?;
             arguments.done()?;
-            Ok(entity.take().await?.session().abort_transaction().await?.into())
+            let mut in_use = entity.take().await?;
+            Ok(within!(timeout, in_use.session().abort_transaction())?.into())
         }
         "withTransaction" => with_transaction(run, entity, arguments).await,
         _ => Err(Stop::failed(format!("unknown operation {name} of a session")).into()),
