@@ -5,24 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use steadfast_core::{
-    address::ServerAddress,
-    description::ServerType,
-    retry::{
-        Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
-        ServerFacts,
-    },
+use steadfast_core::retry::{
+    Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
 };
 
 use crate::{Nanos, random::Random, scenario::Strategy};
 
-/// What each client is given, and what all know of the server.
+/// What each client is given.
 #[derive(Debug)]
 pub struct Clients {
     strategy: Strategy,
     settings: RetrySettings,
     budgets: Vec<Arc<Budget>>,
-    server: ServerFacts,
     labels: Labels,
     /// The point of the real clock that virtual time is counted from.
     origin: Instant,
@@ -48,12 +42,6 @@ impl Clients {
             Strategy::AtOnce | Strategy::Backoff => (None, u32::MAX),
             Strategy::Steadfast => (None, Budget::CAPACITY),
         };
-        let server = ServerFacts {
-            address: ServerAddress::parse("server").expect("it is a name"),
-            server_type: ServerType::RsPrimary,
-            max_wire_version: 27,
-            logical_session_timeout: Some(Duration::from_secs(1800)),
-        };
         Self {
             strategy,
             settings: RetrySettings {
@@ -63,7 +51,6 @@ impl Clients {
                 ..RetrySettings::default()
             },
             budgets: (0..clients).map(|_| Arc::new(Budget::with_capacity(tokens))).collect(),
-            server,
             labels: ["SystemOverloadedError", "RetryableError"].iter().collect(),
             origin: Instant::now(),
             jitter: Random::new(seed, 3),
@@ -73,9 +60,9 @@ impl Clients {
     /// Begins an operation of one of them.
     pub fn begin(&self, client: u32, now: Nanos) -> Flight {
         let budget = &self.budgets[client as usize];
-        let mut retry = Retry::new(self.settings, Operation::new(Kind::Write), budget);
-        // Selected once: there is no other, and it stays what it is.
-        retry.server_selected(self.server.clone()).expect("a server that is always fit");
+        // Which server is selected is not told: there is one, and whether something is retried by
+        // its label does not depend on it.
+        let retry = Retry::new(self.settings, Operation::new(Kind::Write), budget);
         Flight { began: now, attempts: 0, retry }
     }
 

@@ -83,6 +83,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
+
+    #[doc = include_str!("../../../docs/backpressure.md")]
+    struct Backpressure;
 }
 
 pub use self::{
