@@ -130,7 +130,9 @@ pub struct Retry {
     policy: Option<Policy>,
     /// The server of the attempt under way, or of the latest.
     server: Option<ServerFacts>,
-    attempts: Vec<Tried>,
+    failed_attempts: usize,
+    /// The one whose error would be raised now.
+    raised: Option<Tried>,
     deprioritised: Vec<ServerAddress>,
     ordinary_retries: usize,
     /// How often it waited for a server to recover.
@@ -158,8 +160,7 @@ struct Policy {
 /// An attempt that failed.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
-    /// Whether its error lets a caller think that something may have been written.
-    tells_of_an_attempt: bool,
+    index: usize,
     lacks_transaction_numbers: bool,
 }
 
@@ -178,7 +179,8 @@ impl Retry {
             operation,
             policy: None,
             server: None,
-            attempts: Vec::new(),
+            failed_attempts: 0,
+            raised: None,
             deprioritised: Vec::new(),
             ordinary_retries: 0,
             waits: 0,
@@ -211,7 +213,7 @@ impl Retry {
 
     /// How many attempts have failed.
     pub fn failed_attempts(&self) -> usize {
-        self.attempts.len()
+        self.failed_attempts
     }
 
     /// What became of the write so far.
@@ -262,7 +264,7 @@ impl Retry {
     /// A connection is there and the command is about to be written. An error means that it is too
     /// late: the server may no longer know what it was sent before.
     pub fn begin_sending(&mut self, now: Instant) -> Result<TransactionId, GiveUp> {
-        if !self.attempts.is_empty() && self.is_too_late(now) {
+        if self.failed_attempts > 0 && self.is_too_late(now) {
             return Err(self.give_up());
         }
         let first = self.latest_sending.replace(now).is_none();
@@ -311,12 +313,15 @@ impl Retry {
     }
 
     fn record(&mut self, failure: &Failure<'_>) {
-        self.attempts.push(Tried {
-            tells_of_an_attempt: failure.phase == Phase::Sending
-                && !failure.labels.no_writes_performed,
-            lacks_transaction_numbers: self.with_transaction_id()
-                && is_without_transaction_numbers(failure),
-        });
+        let tells = failure.phase == Phase::Sending && !failure.labels.no_writes_performed;
+        if tells || self.raised.is_none() {
+            self.raised = Some(Tried {
+                index: self.failed_attempts,
+                lacks_transaction_numbers: self.with_transaction_id()
+                    && is_without_transaction_numbers(failure),
+            });
+        }
+        self.failed_attempts += 1;
         self.met_overload |= failure.labels.are_of_overload();
         match self.token.take() {
             Some(token) if failure.labels.system_overloaded => token.spend(),
@@ -391,7 +396,7 @@ impl Retry {
 
     fn is_retry_left(&self, failure: &Failure<'_>) -> bool {
         // pitfall 33: one limit for a mix of errors, deadline or not.
-        let retries = self.attempts.len() - 1;
+        let retries = self.failed_attempts - 1;
         if self.met_overload && retries >= self.settings.max_adaptive_retries() {
             return false;
         }
@@ -433,13 +438,10 @@ impl Retry {
 
     fn give_up(&self) -> GiveUp {
         let outcome = self.outcome();
-        if self.attempts.is_empty() {
+        let Some(raised) = self.raised else {
             return GiveUp { raise: Raise::Selection, outcome, message: None };
-        }
-        let telling = self.attempts.iter().rposition(|attempt| attempt.tells_of_an_attempt);
-        let raised = telling.unwrap_or(0);
-        let message =
-            self.attempts[raised].lacks_transaction_numbers.then_some(RETRYABLE_WRITES_UNSUPPORTED);
-        GiveUp { raise: Raise::Attempt(raised), outcome, message }
+        };
+        let message = raised.lacks_transaction_numbers.then_some(RETRYABLE_WRITES_UNSUPPORTED);
+        GiveUp { raise: Raise::Attempt(raised.index), outcome, message }
     }
 }

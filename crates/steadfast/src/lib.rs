@@ -99,6 +99,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/transactions.md")]
     struct Transactions;
+
+    #[doc = include_str!("../../../docs/backpressure.md")]
+    struct Backpressure;
 }
 
 pub use self::{

@@ -33,6 +33,7 @@ const HOUSE: &[Place] = &[
     published("blackpipe", &["steadfast-wire"]),
     published("steadfast-cli", &["steadfast", "blackpipe"]),
     private("testbed", &[]),
+    private("simulation", &["steadfast-core"]),
     private(
         "conformance",
         &["steadfast-core", "steadfast-wire", "steadfast", "blackpipe", "testbed"],

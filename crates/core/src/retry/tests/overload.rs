@@ -137,7 +137,9 @@ fn the_label_is_not_believed_where_something_may_have_been_written() {
 #[test]
 fn an_overloaded_server_that_does_not_call_it_retryable_is_asked_again_only_by_kind() {
     let overloaded = labelled(refused(91), &["SystemOverloadedError"]);
-    assert_eq!(retries(BOTH, read(), &Arc::default(), always(overloaded)).len(), 5);
+    let budget = Arc::default();
+    assert_eq!(retries(BOTH, read(), &budget, always(overloaded)).len(), 5);
+    assert_eq!(budget.withdrawn(), 5, "it is paid for all the same");
     for kind in [Kind::RecognisableWrite, Kind::Write, Kind::Generic, Kind::GetMore] {
         assert!(!is_retried(BOTH, Operation::new(kind), primary(), &overloaded), "{kind:?}");
     }

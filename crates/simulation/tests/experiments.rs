@@ -1,0 +1,125 @@
+//! What holds of every experiment, and what the driver's way of retrying must not cost.
+#![allow(missing_docs)]
+
+use simulation::{
+    chart, grid,
+    measure::Report,
+    scenario::{Scenario, Strategy},
+    table,
+    world::World,
+};
+
+/// A fleet that a debug build simulates in a moment. What matters, the rate of each client, is as in
+/// the large one.
+fn small() -> Scenario {
+    Scenario { clients: 40, ..Scenario::default() }
+}
+
+fn report(load: f64, strategy: Strategy) -> Report {
+    World::new(Scenario { load, strategy, ..small() }).run().report
+}
+
+#[test]
+fn the_same_seed_gives_the_same_experiment_and_another_another() {
+    let scenario = Scenario { load: 3.0, ..small() }.lasting(12.0);
+    let run = |seed| World::new(Scenario { seed, ..scenario }).run().report;
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
+
+#[test]
+fn every_operation_is_served_or_turned_away_or_under_way() {
+    for scenario in grid::cells(small().lasting(12.0), &[0.5, 1.0, 3.0], &Strategy::ALL) {
+        for shed_cost in [0.01, 0.2] {
+            let books = World::new(Scenario { shed_cost, ..scenario }).run().report.books;
+            assert!(books.begun > 1000, "{scenario:?}");
+            assert_eq!(books.begun, books.succeeded + books.failed + books.in_flight);
+            assert!(books.attempts >= books.begun && books.attempts <= 6 * books.begun);
+        }
+    }
+}
+
+/// What a client loses are the tokens of retries that were turned away; what it gets back is a tenth
+/// for each success at most.
+#[test]
+fn tokens_are_accounted_for() {
+    for load in [0.5, 1.25, 5.0] {
+        let scenario = Scenario { load, ..small() };
+        let ending = World::new(scenario).run();
+        let books = ending.report.books;
+        let whole = f64::from(scenario.clients) * 1000.0;
+        let left = ending.tokens_left;
+        let least = whole - books.retries_shed as f64;
+        assert!(left >= least - 1e-6, "{left} of {least} at {load}");
+        assert!(left <= whole + 1e-6);
+        let most = least + books.succeeded as f64 / 10.0;
+        assert!(left <= most + 1e-6, "{left} of {most} at {load}");
+    }
+}
+
+/// The fifth promise: an overloaded server is not made worse by retries.
+#[test]
+fn the_drivers_retries_leave_at_least_nine_tenths_of_the_goodput_without_any() {
+    let cells = grid::cells(small(), &grid::LOADS, &[Strategy::Never, Strategy::Steadfast]);
+    let reports = grid::run(&cells, |_| {});
+    for pair in reports.chunks(2) {
+        let [never, ours] = pair else { panic!("two of each load") };
+        let part = ours.goodput / never.goodput;
+        assert!(part >= 0.9, "{part} at {}", never.load);
+        // When the tokens of a long overload are spent, next to nothing is lost.
+        let late = ours.late_goodput_share / never.late_goodput_share;
+        assert!(never.load < 3.0 || late >= 0.99, "{late} at {}", never.load);
+    }
+}
+
+/// The experiment can tell: without the bucket it comes out otherwise.
+#[test]
+fn retries_without_a_bucket_cost_goodput() {
+    let never = report(5.0, Strategy::Never);
+    for strategy in [Strategy::AtOnce, Strategy::Backoff] {
+        let eager = report(5.0, strategy);
+        assert!(eager.goodput < 0.8 * never.goodput, "{}: {}", eager.strategy, eager.goodput);
+        assert!(eager.attempts_per_operation > 5.0);
+    }
+    let ours = report(5.0, Strategy::Steadfast);
+    assert!(ours.attempts_per_operation < 3.0 && ours.refused_retries > 0);
+}
+
+/// What retries are for: a short burst is ridden out.
+#[test]
+fn a_burst_that_is_over_soon_fails_less_with_retries() {
+    let burst = Scenario { load: 2.0, ..small() }.lasting(1.5);
+    let failed = |strategy| {
+        let scenario = Scenario { strategy, after: 15_000_000_000, ..burst };
+        World::new(scenario).run().report.failed_share
+    };
+    let (never, ours) = (failed(Strategy::Never), failed(Strategy::Steadfast));
+    assert!(never > 0.3 && ours < never / 4.0, "{never} without, {ours} with");
+}
+
+#[test]
+fn below_capacity_all_strategies_are_the_same() {
+    let never = report(0.5, Strategy::Never);
+    assert_eq!((never.failed_share, never.attempts_per_operation), (0.0, 1.0));
+    for strategy in Strategy::ALL {
+        let other = report(0.5, strategy);
+        assert_eq!(other.goodput, never.goodput);
+        assert_eq!(other.recovered_after, never.recovered_after);
+    }
+}
+
+#[test]
+fn the_table_is_aligned_and_has_a_row_for_each_experiment() {
+    let base = small().lasting(3.0);
+    let cells = grid::cells(base, &[0.5, 5.0], &Strategy::ALL);
+    let reports = grid::run(&cells, |_| {});
+    let table = table::table(&reports, &base);
+    let widths: Vec<_> = table.lines().map(|line| line.chars().count()).collect();
+    assert_eq!(widths.len(), cells.len() + 2);
+    assert!(widths.iter().all(|&width| width == widths[0]), "{table}");
+
+    let svg = chart::svg(&reports);
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<polyline").count(), 4 + 8 + 4, "a legend and three sets of curves");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
