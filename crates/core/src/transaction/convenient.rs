@@ -68,7 +68,7 @@ impl Convenience {
     /// that would not end in time is not begun.
     pub fn begin(&mut self, now: Instant, jitter: f64) -> Result<Duration, NoTimeLeft> {
         let wait = backoff(self.tries, jitter);
-        if self.tries > 0 && self.elapsed(now) + wait >= self.limit {
+        if self.tries > 0 && self.time_since_start(now) + wait >= self.limit {
             return Err(NoTimeLeft);
         }
         self.tries = self.tries.saturating_add(1);
@@ -84,7 +84,7 @@ impl Convenience {
         now: Instant,
     ) -> AfterCommit {
         if has_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) && !timed_out {
-            let in_time = self.elapsed(now) < self.limit;
+            let in_time = self.time_since_start(now) < self.limit;
             return if in_time { AfterCommit::CommitAgain } else { AfterCommit::NoTimeLeft };
         }
         if has_label(TRANSIENT_TRANSACTION_ERROR) {
@@ -94,7 +94,7 @@ impl Convenience {
         }
     }
 
-    fn elapsed(&self, now: Instant) -> Duration {
+    fn time_since_start(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.began)
     }
 }
