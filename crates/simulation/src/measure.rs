@@ -180,8 +180,8 @@ impl Tally {
         // What began in the last window may not have had its time.
         let judged = self.begun_by_window.len().saturating_sub(1);
         let ill = windows.take(judged).map(|(&begun, &well)| (well as f64) < WELL * begun as f64);
-        let windows_until_well = ill.enumerate().filter(|(_, ill)| *ill).last();
-        let until = windows_until_well.map_or(0, |(window, _)| window + 1);
+        let last_ill = ill.enumerate().rfind(|(_, ill)| *ill);
+        let until = last_ill.map_or(0, |(window, _)| window + 1);
         (until < judged).then(|| until as f64 * WINDOW as f64 / SECOND as f64)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::Nanos;
 
-/// A server that serves in order and sheds first; see the [crate](crate).
+/// A server that serves in order and sheds first; the documentation of the crate says why.
 ///
 /// Calls come in the order of their times. [`advance`](Self::advance) to a time comes before
 /// [`accept`](Self::accept) at it.
