@@ -9,6 +9,8 @@ pub struct Context {
     pub spec: SpecDir,
     /// The deployment for the suites that need one.
     pub target: Target,
+    /// Whether to use another replica set than the others do, so as not to keep them waiting.
+    apart: bool,
 }
 
 /// A deployment to run against. Suites that need no server ignore it.
@@ -26,12 +28,21 @@ pub enum Target {
 impl Context {
     /// A context for these files and this deployment.
     pub fn new(spec: SpecDir, target: Target) -> Self {
-        Self { spec, target }
+        Self { spec, target, apart: false }
+    }
+
+    /// The same with a replica set of its own, if the servers are started by the run.
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 
     /// The connection string of the deployment, which is started if it has to be.
     pub fn deployment_uri(&self) -> Result<String, String> {
         match &self.target {
+            Target::Mongod if self.apart => {
+                testbed::shared::second_uri().map_err(|error| error.to_string())
+            }
             Target::Mongod => testbed::shared::uri().map_err(|error| error.to_string()),
             Target::Uri(uri) => Ok(uri.clone()),
         }

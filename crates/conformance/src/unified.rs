@@ -6,8 +6,8 @@
 //! what it expects ([`matching`], [`events`], [`logs`], [`errors`], [`collection_data`]).
 //!
 //! A test that asks for what the driver does not have is skipped when the runner meets it, with
-//! what is lacking as the reason; no list of names says which those are. Tests run one at a time,
-//! whatever suite they are of, because fail points are the whole deployment's.
+//! what is lacking as the reason; no list of names says which those are. On a deployment tests run one
+//! at a time, whatever suite they are of, because fail points are the whole deployment's.
 
 mod collection_data;
 mod deployment;
@@ -25,7 +25,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use self::{
     deployment::{Deployment, NoDeployment},
@@ -124,8 +124,6 @@ fn cases_of(context: &Context, name: &str, file: TestFile, judge: Judge) -> Vec<
 
 /// Runs the test at this place in its file.
 fn run_one(context: &Context, file: &TestFile, at: usize) -> CaseResult {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let test = &file.tests[at];
     if let Some(reason) = &test.skip_reason {
         return CaseResult::Skip(reason.clone());
@@ -136,6 +134,8 @@ fn run_one(context: &Context, file: &TestFile, at: usize) -> CaseResult {
         Err(NoDeployment::Unmet(lacking)) => return CaseResult::Skip(lacking),
         Err(NoDeployment::Broken(why)) => return CaseResult::Fail(why),
     };
+    let turn = Arc::clone(&deployment.turn);
+    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     match run::run(deployment, file, test) {
         Ok(()) => CaseResult::Pass,
         Err(Stop::Failed(why)) => CaseResult::Fail(why),

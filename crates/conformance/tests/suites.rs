@@ -14,9 +14,15 @@ fn context() -> &'static Context {
     })
 }
 
+/// The suites that take longest, most of it waiting: they have a replica set to themselves, so that
+/// the others can be run at the same time.
+const LONG: [&str; 2] = ["csot", "retryable_reads"];
+
 fn passes(name: &str) {
     let suite = suites::find(name).expect("a suite has the name of its module");
-    let report = run(&suite, context(), &Ledger::of_this_repository());
+    let context = context().clone();
+    let context = if LONG.contains(&name) { context.apart() } else { context };
+    let report = run(&suite, &context, &Ledger::of_this_repository());
     assert!(report.is_ok(), "{}", report.complaints().join("\n"));
     // A suite that the caller has brought may be of another age.
     if std::env::var_os("STEADFAST_SPEC_TESTS").is_none() {

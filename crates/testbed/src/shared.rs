@@ -19,6 +19,19 @@ pub fn uri() -> Result<String> {
     }
 }
 
+/// The connection string of a second deployment like the shared one, for tests that take long and
+/// would keep the others waiting. With `STEADFAST_TEST_URI` there is only the one.
+pub fn second_uri() -> Result<String> {
+    static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();
+    match env::var(OVERRIDE) {
+        Ok(uri) => Ok(uri),
+        Err(_) => {
+            let set = SET.get_or_init(|| ReplicaSet::start(3, Options::new()));
+            Ok(set.as_ref().map_err(|error| or_set(error.clone()))?.uri())
+        }
+    }
+}
+
 /// The shared replica set of three members.
 pub fn replica_set() -> Result<&'static ReplicaSet> {
     static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use bson::{Document, doc};
@@ -26,6 +26,8 @@ pub(super) struct Deployment {
     pub(super) uri: String,
     pub(super) client: Client,
     pub(super) facts: Facts,
+    /// Held by the test that runs on it.
+    pub(super) turn: Arc<Mutex<()>>,
 }
 
 /// What requirements are about.
@@ -97,7 +99,7 @@ impl Deployment {
             auth: demands_login(&options),
             parameters,
         };
-        Ok(Self { uri: uri.to_owned(), client, facts })
+        Ok(Self { uri: uri.to_owned(), client, facts, turn: Arc::default() })
     }
 }
 

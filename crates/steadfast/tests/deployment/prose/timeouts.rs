@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use steadfast::{
+    ClientSession,
     bson::Bson,
     options::{CursorType, GridFsBucketOptions, ReadConcern, WriteConcern},
 };
@@ -271,4 +272,32 @@ async fn a_call_with_more_time_than_its_client_has_it_for_logging_in_too() {
     bounded(inserted).await.unwrap();
     let opened = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
     assert_eq!(watched.pools.seen().iter().filter(opened).count(), 1);
+}
+
+#[tokio::test]
+async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
+    let app_name = "timeouts, prose 10";
+    let watched = Watched::new(app_name, |options| {
+        as_specified(options);
+        options.timeout = Some(Duration::from_millis(600));
+    })
+    .await;
+    let notes = watched.collection("timeouts_transaction");
+    // The collection is there, and so is a connection.
+    notes.insert_one(doc! {}).await.unwrap();
+    let block = doc! {
+        "failCommands": ["insert", "abortTransaction"], "blockConnection": true, "blockTimeMS": 800,
+    };
+    let _point = FailPoint::on_primary(2, block, app_name).await;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        notes.insert_one(doc! { "_id": 1 }).session(session).await
+    });
+    let error = bounded(run).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    let (succeeded, failed) = watched.ends("insert");
+    assert_eq!((succeeded.len(), failed.len()), (1, 1), "{error}");
+    assert_eq!(watched.started("abortTransaction"), 1);
+    let (succeeded, failed) = watched.ends("abortTransaction");
+    assert_eq!((succeeded.len(), failed.len()), (0, 1));
 }
