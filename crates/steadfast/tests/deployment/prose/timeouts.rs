@@ -284,7 +284,7 @@ async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
     .await;
     let notes = watched.collection("timeouts_transaction");
     // The collection is there, and so is a connection.
-    notes.insert_one(doc! {}).await.unwrap();
+    notes.insert_one(doc! {}).timeout(Duration::from_secs(60)).await.unwrap();
     let block = doc! {
         "failCommands": ["insert", "abortTransaction"], "blockConnection": true, "blockTimeMS": 800,
     };
