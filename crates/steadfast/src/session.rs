@@ -289,7 +289,7 @@ struct State {
     operation_time: Option<Timestamp>,
     snapshot_time: Option<Timestamp>,
     transaction: Transaction,
-    /// By when the transaction, and all that is done meanwhile, must be done.
+    /// By when the transaction, and all that is part of it, must be done.
     transaction_deadline: Option<Deadline>,
     /// Where the transaction is bound to.
     pin: Option<Home>,

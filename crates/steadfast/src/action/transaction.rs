@@ -133,7 +133,7 @@ impl CommitTransaction<'_> {
                 let committed =
                     committed.and_then(|reply| reading(&reply, operation::read_nothing));
                 // A commit that is tried again by the application has time of its own.
-                let deadline = session.transaction_deadline(false)?;
+                let deadline = session.transaction_deadline();
                 if committed.is_ok() || deadline.is_some_and(Deadline::has_passed) {
                     session.set_transaction_deadline(None);
                 }
@@ -170,7 +170,7 @@ impl AbortTransaction<'_> {
             // The specification: an application could do nothing about an error.
             End::Send => {
                 // However late it is: the server is to be rid of it.
-                let of_transaction = session.transaction_deadline(false)?.map(Deadline::timeout);
+                let of_transaction = session.transaction_deadline().map(Deadline::timeout);
                 session.set_transaction_deadline(None);
                 let inherited = of_transaction.or(self.session.default_timeout());
                 let abort = transaction::abort().limited(self.timeout, inherited);

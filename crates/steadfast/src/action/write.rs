@@ -82,7 +82,7 @@ pub(super) fn start_clock(
     collection: &Handle,
 ) -> Result<Option<Deadline>> {
     if let Some(session) = session
-        && let Some(deadline) = session.shared().transaction_deadline(own.is_some())?
+        && let Some(deadline) = session.shared().operation_deadline(own.is_some())?
     {
         return Ok(Some(deadline));
     }

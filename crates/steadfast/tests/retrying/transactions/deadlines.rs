@@ -1,0 +1,147 @@
+//! The time limit of a transaction: what shares it, and that it ends with the transaction.
+
+use std::time::Duration;
+
+use super::*;
+
+const SOON: Duration = Duration::from_millis(100);
+/// Longer than any test takes.
+const LATER: Duration = Duration::from_secs(600);
+
+async fn begin_within(watched: &Watched, timeout: Duration) -> ClientSession {
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().timeout(timeout).await.unwrap();
+    session
+}
+
+/// Checks that what is done in the session has no time limit, and may have one of its own.
+async fn assert_unlimited(watched: &Watched, session: &mut ClientSession, after: &str) {
+    insert(watched, session).await.unwrap_or_else(|error| panic!("{after}: {error}"));
+    let sent = watched.started("insert").pop().unwrap().command;
+    assert!(!sent.contains_key("maxTimeMS"), "{after}: {sent}");
+    let own = watched.books.insert_one(doc! {}).timeout(LATER).session(&mut *session);
+    bounded(own).await.unwrap_or_else(|error| panic!("{after}: {error}"));
+    bounded(watched.books.insert_many([doc! {}]).timeout(LATER).session(session))
+        .await
+        .unwrap_or_else(|error| panic!("{after}: {error}"));
+}
+
+#[tokio::test]
+async fn the_time_limit_of_a_transaction_ends_with_it() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin_within(&watched, LATER).await;
+    commit(&mut session).await.unwrap();
+    assert_unlimited(&watched, &mut session, "an empty transaction was committed").await;
+
+    session.start_transaction().timeout(LATER).await.unwrap();
+    abort(&mut session).await;
+    assert_unlimited(&watched, &mut session, "an empty transaction was aborted").await;
+
+    session.start_transaction().timeout(LATER).await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    assert_unlimited(&watched, &mut session, "a transaction was committed").await;
+
+    session.start_transaction().timeout(LATER).await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    abort(&mut session).await;
+    assert_unlimited(&watched, &mut session, "a transaction was aborted").await;
+
+    session.start_transaction().timeout(LATER).await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
+    commit(&mut session).await.unwrap_err();
+    assert_unlimited(&watched, &mut session, "a transaction could not be committed").await;
+}
+
+#[tokio::test]
+async fn the_time_limit_of_a_transaction_that_is_run_ends_with_it_however_it_ends() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let books = &watched.books;
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().timeout(LATER);
+    let run = run.and_run2(async |session: &mut ClientSession| {
+        books.insert_one(doc! {}).session(session).await
+    });
+    bounded(run).await.unwrap();
+    assert_unlimited(&watched, &mut session, "it was committed").await;
+
+    let run = session.start_transaction().timeout(LATER);
+    let run = run.and_run2(async |session: &mut ClientSession| {
+        books.insert_one(doc! {}).session(session).await?;
+        Err::<(), _>(Error::custom("enough"))
+    });
+    bounded(run).await.unwrap_err();
+    assert_unlimited(&watched, &mut session, "the callback failed").await;
+
+    let run = session.start_transaction().timeout(LATER);
+    let mut run = Box::pin(run.and_run2(async |session: &mut ClientSession| {
+        books.insert_one(doc! {}).session(session).await?;
+        std::future::pending::<Result<()>>().await
+    }));
+    let sent = deployment.requests("insert").len() + 1;
+    tokio::select! {
+        ended = &mut run => panic!("{ended:?}"),
+        _ = deployment.server().wait_for(|log| log.named("insert").len() >= sent) => {}
+    }
+    drop(run);
+    abort(&mut session).await;
+    assert_unlimited(&watched, &mut session, "its future was dropped").await;
+}
+
+#[tokio::test]
+async fn a_commit_that_timed_out_may_have_happened_and_can_be_asked_for_again() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin_within(&watched, Duration::from_millis(300)).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Silence]);
+    let error = commit(&mut session).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
+    assert!(!error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied);
+    commit(&mut session).await.unwrap();
+    assert_eq!(deployment.requests("commitTransaction").len(), 2);
+}
+
+#[tokio::test]
+async fn an_operation_that_timed_out_leaves_no_reply_for_the_next_behind_a_load_balancer() {
+    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let watched = Watched::new(&deployment, "loadBalanced=true").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Silence]);
+    let late = watched.books.insert_one(doc! {}).timeout(SOON).session(&mut session);
+    let error = bounded(late).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied);
+    abort(&mut session).await;
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    let log = deployment.server().log();
+    let inserts = log.connections_of("insert");
+    assert_eq!(inserts[0], inserts[1]);
+    assert_ne!(inserts[1], inserts[2], "the reply that is due would be taken for another");
+    watched.started("insert");
+}
+
+#[tokio::test]
+async fn a_request_that_was_too_late_keeps_the_connection_of_a_transaction() {
+    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let watched = Watched::new(&deployment, "loadBalanced=true").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    let late =
+        watched.books.insert_one(doc! {}).timeout(Duration::from_nanos(1)).session(&mut session);
+    let error = bounded(late).await.unwrap_err();
+    assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotSent), "{error:?}");
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    let connections = deployment.server().log().connections_of("insert");
+    assert_eq!(connections, [connections[0]; 2]);
+}
