@@ -12,6 +12,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use crate::{
     Client,
     command::{Belongs, Command, Kind, Reply},
+    deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::{self, Session},
 };
@@ -36,9 +37,12 @@ impl Client {
         &self,
         session: Arc<Session>,
         operation_id: i64,
-        command: Command,
+        mut command: Command,
     ) -> Result<Reply> {
-        let turn = tokio::time::timeout(FORGOTTEN_OPERATION_LIMIT, session.turn()).await.ok();
+        // Waiting takes of the command's own time. If that is over then, it finds so by itself.
+        let left = command.start_clock().and_then(Deadline::remaining);
+        let limit = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
+        let turn = tokio::time::timeout(limit, session.turn()).await.ok();
         // The end of a transaction may be asked for again, and is the same each time.
         if command.kind == Kind::EndTransaction {
             return self.carry_out(operation_id, command).await;

@@ -1,6 +1,6 @@
 //! The time limit of a transaction: what shares it, and that it ends with the transaction.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -89,6 +89,29 @@ async fn the_time_limit_of_a_transaction_that_is_run_ends_with_it_however_it_end
     drop(run);
     abort(&mut session).await;
     assert_unlimited(&watched, &mut session, "its future was dropped").await;
+}
+
+#[tokio::test]
+async fn an_operation_of_a_transaction_waits_for_its_turn_in_its_own_time() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    deployment.suffer(&[Fault::Silence]);
+    {
+        let forgotten = watched.books.insert_one(doc! {}).session(&mut session);
+        let mut forgotten = Box::pin(forgotten.into_future());
+        tokio::select! {
+            ended = &mut forgotten => panic!("{ended:?}"),
+            _ = deployment.server().wait_for(|log| log.named("insert").len() == 1) => {}
+        }
+    }
+    let began = Instant::now();
+    let late = watched.books.insert_one(doc! {}).timeout(SOON).session(&mut session);
+    let error = bounded(late).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(deployment.requests("insert").len(), 1);
 }
 
 #[tokio::test]
