@@ -168,3 +168,34 @@ async fn a_request_that_was_too_late_keeps_the_connection_of_a_transaction() {
     let connections = deployment.server().log().connections_of("insert");
     assert_eq!(connections, [connections[0]; 2]);
 }
+
+#[tokio::test]
+async fn a_commit_that_there_was_no_time_for_was_not_sent_and_can_be_asked_for_again() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    let late = session.commit_transaction().timeout(Duration::from_nanos(1));
+    let error = bounded(late).await.unwrap_err();
+    assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotSent), "{error:?}");
+    assert_eq!(deployment.requests("commitTransaction").len(), 0);
+    commit(&mut session).await.unwrap();
+    assert_eq!(deployment.requests("commitTransaction").len(), 1);
+}
+
+#[tokio::test]
+async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the_last_try() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    deployment.suffer(&[Fault::LostReply; 1000]);
+    let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
+    let run = session.start_transaction().timeout(SOON);
+    let run = run.and_run2(async |session: &mut ClientSession| {
+        books.insert_many([doc! {}]).session(session).await
+    });
+    let error = bounded(run).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+    assert!(!error.attempts().is_empty(), "{error:?}");
+}
