@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use steadfast::options::TimeoutMode;
+
 use super::*;
 
 const SOON: Duration = Duration::from_millis(100);
@@ -181,6 +183,20 @@ async fn a_commit_that_there_was_no_time_for_was_not_sent_and_can_be_asked_for_a
     assert_eq!(deployment.requests("commitTransaction").len(), 0);
     commit(&mut session).await.unwrap();
     assert_eq!(deployment.requests("commitTransaction").len(), 1);
+}
+
+#[tokio::test]
+async fn a_cursor_in_a_transaction_does_not_outlive_its_time_limit() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "timeoutMS=600000").await;
+    let mut session = begin_within(&watched, SOON).await;
+    let find = watched.books.find(doc! {}).batch_size(1).timeout_mode(TimeoutMode::Iteration);
+    let mut cursor = bounded(find.session(&mut session)).await.unwrap();
+    assert!(bounded(cursor.advance(&mut session)).await.unwrap());
+    tokio::time::sleep(SOON).await;
+    let error = bounded(cursor.advance(&mut session)).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(deployment.requests("getMore").len(), 0);
 }
 
 #[tokio::test]
