@@ -75,13 +75,20 @@ pub struct StartTransaction<S> {
 impl StartTransaction<&mut ClientSession> {
     async fn execute(self) -> Result<()> {
         start(self.session, self.options.as_ref())?;
-        let own = self.options.and_then(|options| options.timeout);
-        self.session.shared().set_transaction_deadline(own.map(Deadline::begin));
+        let limit = time_limit(self.session, self.options.as_ref());
+        self.session.shared().set_transaction_deadline(limit.map(Deadline::begin));
         Ok(())
     }
 }
 
 awaitable!(['a] StartTransaction<&'a mut ClientSession> => ());
+
+/// How long a transaction with these options may take, if they or the session's own say so.
+fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> Option<Duration> {
+    let defaults = session.options().default_transaction_options.as_ref();
+    let timeout = |options: Option<&TransactionOptions>| options?.timeout;
+    timeout(options).or_else(|| timeout(defaults))
+}
 
 fn start(session: &ClientSession, options: Option<&TransactionOptions>) -> Result<()> {
     if session.shared().kind == Kind::Snapshot {

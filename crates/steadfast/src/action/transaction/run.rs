@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
 
-use super::{StartTransaction, misuse, start};
+use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
     ClientSession, TransactionState,
     action::ActionFuture,
@@ -114,7 +114,7 @@ struct Run {
 
 impl Run {
     fn new(session: &ClientSession, options: Option<&TransactionOptions>) -> Self {
-        let limit = options.and_then(|options| options.timeout).or(session.default_timeout());
+        let limit = time_limit(session, options).or(session.default_timeout());
         let deadline = limit.map(Deadline::begin);
         let tries = match deadline {
             None => Convenience::new(now()),

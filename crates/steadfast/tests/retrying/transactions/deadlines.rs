@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast::options::TimeoutMode;
+use steadfast::options::{TimeoutMode, TransactionOptions};
 
 use super::*;
 
@@ -197,6 +197,27 @@ async fn a_cursor_in_a_transaction_does_not_outlive_its_time_limit() {
     let error = bounded(cursor.advance(&mut session)).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(deployment.requests("getMore").len(), 0);
+}
+
+#[tokio::test]
+async fn transactions_have_the_time_limit_of_their_sessions_default_options() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let defaults = TransactionOptions::builder().timeout(LATER).build();
+    let start = watched.client.start_session().default_transaction_options(defaults);
+    let (mut session, books) = (start.await.unwrap(), &watched.books);
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
+        books.insert_one(doc! {}).session(session).await
+    });
+    bounded(run).await.unwrap();
+    for name in ["insert", "commitTransaction"] {
+        let sent = watched.started(name);
+        assert_eq!(sent.len(), 2);
+        assert!(sent.iter().all(|it| it.command.contains_key("maxTimeMS")), "{sent:?}");
+    }
 }
 
 #[tokio::test]
