@@ -207,10 +207,12 @@ impl Run {
     }
 }
 
-/// What is done in the session later is none of it.
+/// What is done in the session later is none of it; nor is a transaction that was there before.
 impl Drop for Run {
     fn drop(&mut self) {
-        self.session.set_transaction_deadline(None);
+        if self.session.transaction_deadline() == self.deadline {
+            self.session.set_transaction_deadline(None);
+        }
     }
 }
 

@@ -221,6 +221,18 @@ async fn transactions_have_the_time_limit_of_their_sessions_default_options() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_could_not_be_started_leaves_the_time_limit_of_the_one_in_progress() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin_within(&watched, LATER).await;
+    let run = session.start_transaction().timeout(LATER / 2);
+    bounded(run.and_run2(async |_: &mut ClientSession| Ok(()))).await.unwrap_err();
+    session.start_transaction().await.unwrap_err();
+    insert(&watched, &mut session).await.unwrap();
+    assert!(watched.started("insert")[0].command.contains_key("maxTimeMS"));
+}
+
+#[tokio::test]
 async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the_last_try() {
     let deployment = Deployment::primary().await;
     let watched = Watched::new(&deployment, "").await;
