@@ -7,6 +7,7 @@ use steadfast::options::{TimeoutMode, TransactionOptions};
 use super::*;
 
 const SOON: Duration = Duration::from_millis(100);
+const MAX_TIME_EXPIRED: i32 = 50;
 /// Longer than any test takes.
 const LATER: Duration = Duration::from_secs(600);
 
@@ -247,4 +248,36 @@ async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
     assert!(!error.attempts().is_empty(), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_abort_of_a_dropped_session_has_time_of_its_own_after_a_forgotten_operation() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "timeoutMS=500").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Silence]);
+    let forgotten = watched.books.insert_one(doc! {}).session(&mut session);
+    let mut forgotten = Box::pin(forgotten.into_future());
+    tokio::select! {
+        ended = &mut forgotten => panic!("{ended:?}"),
+        _ = deployment.server().wait_for(|log| log.named("insert").len() == 2) => {}
+    }
+    drop(forgotten);
+    drop(session);
+    deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_commit_that_the_server_had_no_time_for_may_have_happened() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin_within(&watched, LATER).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Refused(MAX_TIME_EXPIRED, UNLABELLED)]);
+    let error = commit(&mut session).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
+    assert_eq!(error.outcome(), Outcome::MaybeApplied);
+    assert_eq!(deployment.requests("commitTransaction").len(), 1);
 }
