@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use steadfast::{
     IndexModel,
+    bson::Bson,
     options::{Acknowledgment, WriteConcern},
 };
 
@@ -17,10 +18,8 @@ const LATER: Duration = Duration::from_secs(600);
 fn told(deployment: &Deployment) -> Vec<(String, Option<i64>)> {
     let told = |request: &common::Request| {
         assert!(!request.repeats_a_field, "{}", request.body);
-        let millis = match request.body.get("maxTimeMS") {
-            None => None,
-            Some(millis) => Some(millis.as_i64().or(millis.as_i32().map(i64::from)).unwrap()),
-        };
+        let number = |millis: &Bson| millis.as_i64().or(millis.as_i32().map(i64::from));
+        let millis = request.body.get("maxTimeMS").map(|millis| number(millis).unwrap());
         (request.name.clone(), millis)
     };
     let log = deployment.server().log();
@@ -206,4 +205,23 @@ async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
     let mut sessions: Vec<_> = watched.sessions("insert").iter().map(ToString::to_string).collect();
     sessions.dedup();
     assert_eq!(sessions.len(), 3, "{sessions:?}");
+}
+
+#[tokio::test]
+async fn a_call_with_a_time_limit_that_is_dropped_ends_its_command_and_its_session() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "timeoutMS=600000").await;
+    deployment.suffer(&[Fault::Silence]);
+    let mut dropped = Box::pin(watched.books.insert_one(doc! {}).into_future());
+    tokio::select! {
+        ended = &mut dropped => panic!("{ended:?}"),
+        _ = deployment.server().wait_for(|log| log.named("insert").len() == 1) => {}
+    }
+    drop(dropped);
+    assert_eq!(watched.started("insert").len(), 1, "and it has ended");
+    bounded(watched.books.insert_one(doc! {})).await.unwrap();
+    let sessions = watched.sessions("insert");
+    assert_ne!(sessions[0], sessions[1], "the first may still be under way");
+    let connections = deployment.server().log().connections_of("insert");
+    assert_ne!(connections[0], connections[1], "the reply of the first may still come");
 }

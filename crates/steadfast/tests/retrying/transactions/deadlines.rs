@@ -281,3 +281,47 @@ async fn a_commit_that_the_server_had_no_time_for_may_have_happened() {
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(deployment.requests("commitTransaction").len(), 1);
 }
+
+#[tokio::test]
+async fn an_overloaded_first_operation_is_tried_again_on_its_connection_in_the_transactions_time() {
+    const OVERLOADED: &[&str] = &["SystemOverloadedError", "RetryableError"];
+    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let watched = Watched::new(&deployment, "loadBalanced=true").await;
+    deployment.suffer(&[Fault::Refused(462, OVERLOADED)]);
+    let mut session = begin_within(&watched, LATER).await;
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    let inserts = watched.started("insert");
+    assert_eq!(inserts.len(), 2);
+    for insert in &inserts {
+        assert!(insert.command.contains_key("startTransaction"), "{}", insert.command);
+        assert!(insert.command.contains_key("maxTimeMS"), "{}", insert.command);
+    }
+    let log = deployment.server().log();
+    let connections = log.connections_of("insert");
+    assert_eq!(connections, [connections[0]; 2]);
+    assert_eq!(log.connections_of("commitTransaction"), connections[..1]);
+    assert_eq!(watched.client.metrics().retry_tokens, 1000.0);
+}
+
+#[tokio::test]
+async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_another_reply() {
+    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let watched = Watched::new(&deployment, "loadBalanced=true").await;
+    let mut session = begin_within(&watched, Duration::from_millis(300)).await;
+    let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
+    let mut cursor = bounded(find).await.unwrap();
+    assert!(bounded(cursor.advance(&mut session)).await.unwrap());
+    deployment.suffer(&[Fault::Silence]);
+    let error = bounded(cursor.advance(&mut session)).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
+    assert!(!session.is_pinned());
+    abort(&mut session).await;
+    watched.ping().await;
+    let log = deployment.server().log();
+    let home = log.connections_of("find")[0];
+    assert_eq!(log.connections_of("getMore"), [home]);
+    assert!(!log.connections_of("abortTransaction").contains(&home));
+    assert!(!log.connections_of("ping").contains(&home));
+}
