@@ -152,6 +152,11 @@ impl Run {
             Err(error) => return self.after_failure(session, error).await.map(Err),
         };
         match session.transaction_state() {
+            // A commit would not even be sent, and the transaction stay open on the server.
+            TransactionState::InProgress if self.deadline.is_some_and(Deadline::has_passed) => {
+                let aborted = session.abort_transaction().await;
+                Some(Err(aborted.err().unwrap_or_else(|| self.no_time_left(None))))
+            }
             TransactionState::Starting | TransactionState::InProgress => {
                 self.commit(session).await.map(|committed| committed.map(|()| value))
             }

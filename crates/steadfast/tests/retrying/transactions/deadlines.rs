@@ -325,3 +325,20 @@ async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_a
     assert!(!log.connections_of("abortTransaction").contains(&home));
     assert!(!log.connections_of("ping").contains(&home));
 }
+
+#[tokio::test]
+async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
+    let run = session.start_transaction().timeout(SOON);
+    let run = run.and_run2(async |session: &mut ClientSession| {
+        let inserted = books.insert_one(doc! {}).session(session).await;
+        tokio::time::sleep(SOON).await;
+        inserted
+    });
+    let error = bounded(run).await.unwrap_err();
+    assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotSent), "{error:?}");
+    assert_eq!(deployment.requests("commitTransaction").len(), 0);
+    assert_eq!(deployment.requests("abortTransaction").len(), 1);
+}
