@@ -146,7 +146,8 @@ impl MaxTime {
             Self::Remaining => left,
             Self::AtMost(most) => Some(left.map_or(most, |left| left.min(most))),
         };
-        Ok(limit.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
+        // Servers refuse more.
+        Ok(limit.map(|limit| i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).into()))
     }
 }
 

@@ -101,16 +101,11 @@ impl Error {
         io::Error::new(io::ErrorKind::TimedOut, OutOfTime(what)).into()
     }
 
-    /// An error of this kind about another, whose labels, server and history it takes over.
-    pub(crate) fn wrapping(kind: ErrorKind, mut source: Self) -> Self {
+    /// An error of this kind about another, whose labels, server, attempts and outcome it takes over.
+    pub(crate) fn wrapping(kind: ErrorKind, source: Self) -> Self {
         let mut error = Self::new(kind);
-        if let Some(details) = &mut source.details {
-            let history = details.history.take();
-            let (labels, server) = (details.labels.clone(), details.server.clone());
-            error.details =
-                Some(Box::new(Details { labels, server, history, ..Details::default() }));
-        }
-        error.with_source(source)
+        error.details_mut().server = source.server_address().cloned();
+        error.because_of(source)
     }
 
     /// An error that carries a value of the application's own.

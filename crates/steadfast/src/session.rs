@@ -179,8 +179,13 @@ impl Drop for ClientSession {
         self.client.spawn(async move {
             session.set_transaction_deadline(None);
             let abort = operation::transaction::abort().limited(None, limit);
-            let Ok(abort) = abort.in_shared(Some(session)) else { return };
-            let _ = tokio::time::timeout(ABORT_LIMIT, client.run(abort)).await;
+            let Ok(abort) = abort.in_shared(Some(Arc::clone(&session))) else { return };
+            let _ = tokio::time::timeout(ABORT_LIMIT, async {
+                // What went before it in the transaction takes nothing of its time.
+                drop(session.turn().await);
+                client.run(abort).await
+            })
+            .await;
         });
     }
 }
@@ -289,7 +294,7 @@ struct State {
     operation_time: Option<Timestamp>,
     snapshot_time: Option<Timestamp>,
     transaction: Transaction,
-    /// By when the transaction, and all that is done meanwhile, must be done.
+    /// By when the transaction, and all that is part of it, must be done.
     transaction_deadline: Option<Deadline>,
     /// Where the transaction is bound to.
     pin: Option<Home>,

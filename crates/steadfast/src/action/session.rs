@@ -58,9 +58,11 @@ pub(super) trait Opens: Sized {
         &self,
         client: &Client,
         command: Command,
-        more: More,
+        mut more: More,
     ) -> Result<Cursor<T>> {
         let command = command.in_shared(self.share(client)?)?;
+        // The time limit of a transaction is one for all steps.
+        more.renewed &= command.deadline.is_none();
         Cursor::open(client, command, more).await
     }
 }

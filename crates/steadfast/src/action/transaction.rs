@@ -75,13 +75,20 @@ pub struct StartTransaction<S> {
 impl StartTransaction<&mut ClientSession> {
     async fn execute(self) -> Result<()> {
         start(self.session, self.options.as_ref())?;
-        let own = self.options.and_then(|options| options.timeout);
-        self.session.shared().set_transaction_deadline(own.map(Deadline::begin));
+        let limit = time_limit(self.session, self.options.as_ref());
+        self.session.shared().set_transaction_deadline(limit.map(Deadline::begin));
         Ok(())
     }
 }
 
 awaitable!(['a] StartTransaction<&'a mut ClientSession> => ());
+
+/// How long a transaction with these options may take, if they or the session's own say so.
+fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> Option<Duration> {
+    let defaults = session.options().default_transaction_options.as_ref();
+    let timeout = |options: Option<&TransactionOptions>| options?.timeout;
+    timeout(options).or_else(|| timeout(defaults))
+}
 
 fn start(session: &ClientSession, options: Option<&TransactionOptions>) -> Result<()> {
     if session.shared().kind == Kind::Snapshot {
@@ -133,7 +140,7 @@ impl CommitTransaction<'_> {
                 let committed =
                     committed.and_then(|reply| reading(&reply, operation::read_nothing));
                 // A commit that is tried again by the application has time of its own.
-                let deadline = session.transaction_deadline(false)?;
+                let deadline = session.transaction_deadline();
                 if committed.is_ok() || deadline.is_some_and(Deadline::has_passed) {
                     session.set_transaction_deadline(None);
                 }
@@ -170,7 +177,7 @@ impl AbortTransaction<'_> {
             // The specification: an application could do nothing about an error.
             End::Send => {
                 // However late it is: the server is to be rid of it.
-                let of_transaction = session.transaction_deadline(false)?.map(Deadline::timeout);
+                let of_transaction = session.transaction_deadline().map(Deadline::timeout);
                 session.set_transaction_deadline(None);
                 let inherited = of_transaction.or(self.session.default_timeout());
                 let abort = transaction::abort().limited(self.timeout, inherited);

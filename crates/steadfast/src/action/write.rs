@@ -82,7 +82,7 @@ pub(super) fn start_clock(
     collection: &Handle,
 ) -> Result<Option<Deadline>> {
     if let Some(session) = session
-        && let Some(deadline) = session.shared().transaction_deadline(own.is_some())?
+        && let Some(deadline) = session.shared().operation_deadline(own.is_some())?
     {
         return Ok(Some(deadline));
     }
@@ -101,7 +101,13 @@ async fn select(
     let selecting = now().saturating_duration_since(began);
     let spent = TimeSpent { selecting, ..TimeSpent::default() };
     match (selected, deadline) {
-        (Err(error), Some(deadline)) => Err(deadline.judge(error, spent)),
+        (Err(error), Some(deadline)) => {
+            let error = deadline.judge(error, spent);
+            if error.is_timeout() {
+                client.counters().count_timeout();
+            }
+            Err(error)
+        }
         (selected, _) => Ok((selected?, spent)),
     }
 }

@@ -115,3 +115,13 @@ fn a_timeout_says_where_the_time_went() {
          for the server"
     );
 }
+
+#[test]
+fn an_error_in_place_of_another_says_the_same_of_the_write() {
+    let unreadable = Error::invalid_response("no such reply").with_server(&"db".parse().unwrap());
+    let outcome = unreadable.outcome();
+    assert!(!outcome.is_certainly_not_applied());
+    let error = Deadline::begin(MS).exceeded(unreadable, TimeSpent::default());
+    assert!(error.is_timeout());
+    assert_eq!(error.outcome(), outcome);
+}

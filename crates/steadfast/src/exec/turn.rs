@@ -39,10 +39,10 @@ impl Client {
         operation_id: i64,
         mut command: Command,
     ) -> Result<Reply> {
-        // Waiting for its turn is part of what a call has time for.
+        // Waiting takes of the command's own time. If that is over then, it finds so by itself.
         let left = command.start_clock().and_then(Deadline::remaining);
-        let patience = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
-        let turn = tokio::time::timeout(patience, session.turn()).await.ok();
+        let limit = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
+        let turn = tokio::time::timeout(limit, session.turn()).await.ok();
         // The end of a transaction may be asked for again, and is the same each time.
         if command.kind == Kind::EndTransaction {
             return self.carry_out(operation_id, command).await;

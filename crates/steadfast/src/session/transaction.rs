@@ -89,16 +89,20 @@ impl Session {
         open && state.transaction.abort().is_ok()
     }
 
-    /// Gives the transaction this long, and with it all that is done in this session meanwhile; or
-    /// takes that back.
+    /// Gives the transaction this long, and with it all that is part of it; or takes that back.
     pub(crate) fn set_transaction_deadline(&self, deadline: Option<Deadline>) {
         lock(&self.state).transaction_deadline = deadline;
     }
 
-    /// By when the transaction must be done. The specification on time limits: an operation in it
-    /// cannot have its `own`.
-    pub(crate) fn transaction_deadline(&self, own: bool) -> Result<Option<Deadline>> {
-        let deadline = lock(&self.state).transaction_deadline;
+    /// By when the transaction must be done.
+    pub(crate) fn transaction_deadline(&self) -> Option<Deadline> {
+        lock(&self.state).transaction_deadline
+    }
+
+    /// By when an operation must be done because the transaction must be that it is part of. The
+    /// specification on time limits: it cannot have its `own`.
+    pub(crate) fn operation_deadline(&self, own: bool) -> Result<Option<Deadline>> {
+        let deadline = self.transaction_deadline().filter(|_| self.is_in_transaction());
         if own && deadline.is_some() {
             return Err(Error::invalid_argument(
                 "an operation in a transaction that has a time limit cannot have one of its own",
@@ -133,10 +137,14 @@ impl Session {
     /// inherited give way to the transaction's; its own are refused.
     pub(crate) fn adapt(&self, command: &mut Command) -> Result<()> {
         let own = command.time_limit.is_some_and(|limit| limit.own);
-        if let Some(deadline) = self.transaction_deadline(own)? {
+        let ends = command.kind == Kind::EndTransaction;
+        let deadline = match ends {
+            true => self.transaction_deadline(),
+            false => self.operation_deadline(own)?,
+        };
+        if let Some(deadline) = deadline {
             command.share_deadline(deadline);
         }
-        let ends = command.kind == Kind::EndTransaction;
         if ends || command.belongs != Belongs::Present || !self.is_in_transaction() {
             return Ok(());
         }

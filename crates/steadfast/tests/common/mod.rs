@@ -50,6 +50,8 @@ pub struct Request {
     pub name: String,
     /// The command, with the documents beside it in their fields.
     pub body: Document,
+    /// Whether a field is there twice, which each reader would understand as it likes.
+    pub repeats_a_field: bool,
     /// Whether it came as OP_QUERY.
     pub legacy: bool,
     /// How it was compressed.
@@ -352,8 +354,12 @@ async fn read(
         }
     };
     let incoming = decode(inbox.split_to(length).freeze(), DEFAULT_MAX_MESSAGE_SIZE).ok()?;
+    let (mut repeats_a_field, mut fields) = (false, std::collections::BTreeSet::new());
     let (body, legacy, answered) = match incoming.message {
         Message::Msg(msg) => {
+            for (key, _) in msg.body.as_raw().iter().flatten() {
+                repeats_a_field |= !fields.insert(key.to_string());
+            }
             let mut body = Document::try_from(msg.body.as_raw()).ok()?;
             for sequence in &msg.sequences {
                 let documents = sequence.iter().map(|document| Document::try_from(document).ok());
@@ -371,7 +377,18 @@ async fn read(
     let name = body.keys().next()?.clone();
     let (id, compressor) = (incoming.header.request_id, incoming.compressor);
     let server = stream.local_addr().ok()?;
-    Some(Request { connection, earlier, name, body, legacy, compressor, answered, server, id })
+    Some(Request {
+        connection,
+        earlier,
+        name,
+        body,
+        repeats_a_field,
+        legacy,
+        compressor,
+        answered,
+        server,
+        id,
+    })
 }
 
 /// The bytes of a reply, in the form that the request came in.

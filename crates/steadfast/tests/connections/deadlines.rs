@@ -341,6 +341,70 @@ async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_
 }
 
 #[tokio::test]
+async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
+    let gate = Gate::closed();
+    let server = Server::start(Role::LoadBalanced, {
+        let gate = gate.clone();
+        move |request| {
+            let batch = |field: &str| {
+                let cursor = doc! { "id": 7_i64, "ns": "db.books", field: [{ "_id": 1 }] };
+                Step::Reply(doc! { "ok": 1, "cursor": cursor })
+            };
+            match request.name.as_str() {
+                "find" => Some(vec![batch("firstBatch")]),
+                "getMore" => Some(vec![Step::Wait(gate.clone()), batch("nextBatch")]),
+                _ => None,
+            }
+        }
+    })
+    .await;
+    let (client, pool) = client_with_cmap(&server.uri("loadBalanced=true")).await;
+    let books = client.database("db").collection::<Document>("books");
+    let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
+    let mut cursor = bounded(find).await.unwrap();
+    assert!(bounded(cursor.advance()).await.unwrap());
+    for _ in 0..2 {
+        let error = bounded(cursor.advance()).await.unwrap_err();
+        assert!(error.is_timeout(), "{error:?}");
+    }
+    drop(cursor);
+    let reply = run(&client, "ping").await.unwrap();
+    assert!(!reply.contains_key("cursor"), "{reply}");
+    let log = server.log();
+    assert_ne!(log.connections_of("ping"), log.connections_of("find"));
+    gate.open();
+    // That of the ping, and that of the cursor once its reply has come.
+    pool.wait_for(2, is_checked_in).await;
+    assert_eq!(server.log().opened, 2);
+}
+
+#[tokio::test]
+async fn a_batch_for_which_no_server_was_found_in_time_counts_as_a_timeout() {
+    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let client = Client::with_uri_str(server.uri("timeoutMS=50")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let error = bounded(books.insert_many([doc! {}])).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(client.metrics().timeouts, 1);
+}
+
+#[tokio::test]
+async fn a_shutdown_waits_no_longer_than_the_calls_under_way_have_time() {
+    let (server, _gate) = slow_server(Role::Standalone).await;
+    let (client, commands) = client_with_commands(&server.uri("timeoutMS=150")).await;
+    let under_way = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    bounded(client.clone().shutdown()).await;
+    let error = bounded(under_way).await.unwrap().unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    let seen = commands.seen();
+    let [CommandEvent::Started(_), CommandEvent::Failed(failed)] = seen.as_slice() else {
+        panic!("{seen:?}");
+    };
+    assert!(failed.failure.is_network_timeout(), "{failed:?}");
+}
+
+#[tokio::test]
 async fn monitors_have_no_deadline() {
     let gate = Gate::closed();
     let server = Server::start(Role::Standalone, {

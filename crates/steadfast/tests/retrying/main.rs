@@ -12,6 +12,8 @@ mod change_streams;
 mod connections;
 mod deadlines;
 mod deployment;
+#[path = "../common/every_action.rs"]
+mod every_action;
 mod exactly_once;
 mod log;
 mod never_again;
@@ -23,6 +25,7 @@ mod raised;
 mod reads;
 mod routers;
 mod sessions;
+mod time_limits;
 mod transactions;
 
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 
 mod balanced;
 mod commits;
+mod deadlines;
 mod routers;
 
 use steadfast::{

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
 
-use super::{StartTransaction, misuse, start};
+use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
     ClientSession, TransactionState,
     action::ActionFuture,
@@ -114,7 +114,7 @@ struct Run {
 
 impl Run {
     fn new(session: &ClientSession, options: Option<&TransactionOptions>) -> Self {
-        let limit = options.and_then(|options| options.timeout).or(session.default_timeout());
+        let limit = time_limit(session, options).or(session.default_timeout());
         let deadline = limit.map(Deadline::begin);
         let tries = match deadline {
             None => Convenience::new(now()),
@@ -152,6 +152,11 @@ impl Run {
             Err(error) => return self.after_failure(session, error).await.map(Err),
         };
         match session.transaction_state() {
+            // A commit would not even be sent, and the transaction stay open on the server.
+            TransactionState::InProgress if self.deadline.is_some_and(Deadline::has_passed) => {
+                let aborted = session.abort_transaction().await;
+                Some(Err(aborted.err().unwrap_or_else(|| self.no_time_left(None))))
+            }
             TransactionState::Starting | TransactionState::InProgress => {
                 self.commit(session).await.map(|committed| committed.map(|()| value))
             }
@@ -207,10 +212,12 @@ impl Run {
     }
 }
 
-/// What is done in the session later is none of it.
+/// What is done in the session later is none of it; nor is a transaction that was there before.
 impl Drop for Run {
     fn drop(&mut self) {
-        self.session.set_transaction_deadline(None);
+        if self.session.transaction_deadline() == self.deadline {
+            self.session.set_transaction_deadline(None);
+        }
     }
 }
 
