@@ -238,10 +238,10 @@ pub struct Timeout {
 impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "timed out after {:?} (timeoutMS)", self.timeout)?;
-        if self.spent != TimeSpent::default() {
-            write!(f, ", of which {}", self.spent)?;
+        match self.spent.to_string().as_str() {
+            "" => Ok(()),
+            spent => write!(f, ", of which {spent}"),
         }
-        Ok(())
     }
 }
 
@@ -263,6 +263,8 @@ pub struct TimeSpent {
 
 impl fmt::Display for TimeSpent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// What would show as 0.0 ms says nothing.
+        const LEAST: Duration = Duration::from_micros(50);
         let parts = [
             (self.selecting, "looking for a server"),
             (self.checking_out, "waiting for a free connection"),
@@ -271,7 +273,7 @@ impl fmt::Display for TimeSpent {
             (self.backing_off, "backing off"),
         ];
         let mut first = true;
-        for (time, what) in parts.into_iter().filter(|(time, _)| !time.is_zero()) {
+        for (time, what) in parts.into_iter().filter(|(time, _)| *time >= LEAST) {
             let millis = time.as_secs_f64() * 1000.0;
             write!(f, "{}{millis:.1} ms {what}", if first { "" } else { ", " })?;
             first = false;
