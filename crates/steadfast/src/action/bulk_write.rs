@@ -84,7 +84,7 @@ impl BulkWrite<'_> {
         }
         let (tally, broken) =
             write::run_batches(self.collection, statements, &settings, session, deadline).await?;
-        tally.conclude_bulk_write(broken)
+        write::judged(tally.conclude_bulk_write(broken), deadline)
     }
 }
 

@@ -75,7 +75,7 @@ impl InsertMany<'_> {
         let session = write::share(self.session, self.collection, &mut settings)?;
         let (tally, broken) =
             write::run_batches(self.collection, documents, &settings, session, deadline).await?;
-        tally.conclude_insert_many(broken)
+        write::judged(tally.conclude_insert_many(broken), deadline)
     }
 }
 

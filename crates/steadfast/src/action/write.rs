@@ -112,6 +112,14 @@ async fn select(
     }
 }
 
+/// What a batch with a deadline came to, which decides whether a server's limit was the call's.
+pub(super) fn judged<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Result<T> {
+    match deadline {
+        Some(_) => concluded.map_err(Error::limited),
+        None => concluded,
+    }
+}
+
 /// How an operation of several batches ended: what was answered, and the error that kept the next
 /// batch from being.
 pub(super) type Ended = (Tally, Option<Error>);
