@@ -1,0 +1,92 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+
+use crate::single::Single;
+
+pub(crate) const USAGE: &str = "\
+The driver beside a raw socket and the official driver, measured in one run.
+
+  cargo run --release -p bench -- [options]
+
+  --quick        short runs, three rounds: about five minutes
+  --only NAME    only the cases whose name contains NAME, such as find-one, 64 tasks or canned;
+                 can be given several times
+  --list         names the cases and ends
+  --json FILE    writes all samples to FILE, too
+  --help         shows this
+
+Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
+what is left of noise hits all contenders alike, since they take turns.";
+
+/// What the program is to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Help,
+    Compare(Wishes),
+    /// Be the server with canned replies.
+    Serve,
+    /// Be a measuring process.
+    Single(Box<Single>),
+}
+
+/// How a comparison is to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub(crate) quick: bool,
+    pub(crate) list: bool,
+    pub(crate) only: Vec<String>,
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Task {
+    pub(crate) fn from_command_line(
+        mut arguments: impl Iterator<Item = String>,
+    ) -> Result<Self, String> {
+        let mut wishes = Wishes::default();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{argument} lacks its value"));
+            match argument.as_str() {
+                "--help" | "-h" => return Ok(Self::Help),
+                "--quick" => wishes.quick = true,
+                "--list" => wishes.list = true,
+                "--only" => wishes.only.push(value()?),
+                "--json" => wishes.json = Some(value()?.into()),
+                "serve" => return Ok(Self::Serve),
+                "single" => {
+                    let single = serde_json::from_str(&value()?);
+                    return single.map(Self::Single).map_err(|error| error.to_string());
+                }
+                other => return Err(format!("{other} means nothing here")),
+            }
+        }
+        Ok(Self::Compare(wishes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Task, String> {
+        Task::from_command_line(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_of_a_comparison_are_understood() {
+        let Ok(Task::Compare(wishes)) = parse("--quick --only ping --only canned --json out.json")
+        else {
+            panic!("a comparison")
+        };
+        assert!(wishes.quick && !wishes.list);
+        assert_eq!(wishes.only, ["ping", "canned"]);
+        assert_eq!(wishes.json, Some(PathBuf::from("out.json")));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in ["--fast", "--only", "single {}"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
