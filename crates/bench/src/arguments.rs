@@ -16,6 +16,24 @@ The driver beside a raw socket and the official driver, measured in one run.
   --json FILE    writes all samples to FILE, too
   --help         shows this
 
+  cargo run --release -p bench -- count [--save] [--everyone]
+
+Counts instructions (by valgrind), allocations and system calls (by strace) of the client, and fails if
+they are more than 5 % above those that are stored in crates/bench/counts.json.
+
+  --save         stores the counts instead of comparing them
+  --everyone     counts those of the floor and the official driver, too
+
+  cargo run --release -p bench -- failover
+
+Step-downs and kill -9 on three members while one loop writes: gaps, errors, and how soon after the new
+primary takes writes the first succeeds. Ours and the official driver, in turn.
+
+  cargo run --release -p bench -- churn
+
+Operations that are given up after 1 to 5 ms: connections made per thousand of them; how long an
+operation takes after 5,000 were dropped; how long minPoolSize=100 takes to fill.
+
 Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
 what is left of noise hits all contenders alike, since they take turns.";
 
@@ -24,6 +42,10 @@ what is left of noise hits all contenders alike, since they take turns.";
 pub(crate) enum Task {
     Help,
     Compare(Wishes),
+    /// Count instructions.
+    Count(CountWishes),
+    Failover,
+    Churn,
     /// Be the server with canned replies.
     Serve,
     /// Be a measuring process.
@@ -39,6 +61,13 @@ pub(crate) struct Wishes {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How counting is to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CountWishes {
+    pub(crate) save: bool,
+    pub(crate) everyone: bool,
+}
+
 impl Task {
     pub(crate) fn from_command_line(
         mut arguments: impl Iterator<Item = String>,
@@ -52,6 +81,9 @@ impl Task {
                 "--list" => wishes.list = true,
                 "--only" => wishes.only.push(value()?),
                 "--json" => wishes.json = Some(value()?.into()),
+                "count" => return CountWishes::from_command_line(arguments).map(Self::Count),
+                "failover" => return Ok(Self::Failover),
+                "churn" => return Ok(Self::Churn),
                 "serve" => return Ok(Self::Serve),
                 "single" => {
                     let single = serde_json::from_str(&value()?);
@@ -61,6 +93,20 @@ impl Task {
             }
         }
         Ok(Self::Compare(wishes))
+    }
+}
+
+impl CountWishes {
+    fn from_command_line(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut wishes = Self::default();
+        for argument in arguments {
+            match argument.as_str() {
+                "--save" => wishes.save = true,
+                "--everyone" => wishes.everyone = true,
+                other => return Err(format!("{other} means nothing here")),
+            }
+        }
+        Ok(wishes)
     }
 }
 

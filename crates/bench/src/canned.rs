@@ -3,7 +3,15 @@
 //! It says that it is the primary of a replica set. Its replies have the fields of a real server's,
 //! and the cluster time of each write's is later than the one before.
 
-use std::{io::Write, net::Ipv4Addr, sync::Arc};
+use std::{
+    io::Write,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
 
 use bson::{Binary, DateTime, RawArrayBuf, RawDocumentBuf, Timestamp, rawdoc, spec::BinarySubtype};
 use tokio::{
@@ -17,7 +25,7 @@ use crate::{
     contender::DATABASE,
     document::{Book, Scan, stored_book, with_id},
     op_msg::{self, BODY_AT, OP_QUERY},
-    workload::{MANY, Workload},
+    workload::{MANY, SOME},
 };
 
 /// The name of the replica set that it plays.
@@ -26,6 +34,9 @@ pub(crate) const SET: &str = "canned";
 const FIRST_BATCH: usize = 101;
 /// How many a later one has: as many as fit into 16 MB.
 const NEXT_BATCH: usize = 55_000;
+
+/// How many connections were made to it. The command `accepted` tells.
+static ACCEPTED: AtomicI32 = AtomicI32::new(0);
 
 /// Answers until the process that started it closes its standard input.
 pub(crate) fn serve() -> Result<()> {
@@ -41,6 +52,7 @@ pub(crate) fn serve() -> Result<()> {
         std::io::stdout().flush()?;
         loop {
             let (stream, _) = listener.accept().await?;
+            ACCEPTED.fetch_add(1, Ordering::Relaxed);
             stream.set_nodelay(true)?;
             tokio::spawn(answer(stream, Replies::clone(&replies)));
         }
@@ -56,6 +68,7 @@ struct Replies {
     written: Vec<u8>,
     found: Vec<u8>,
     large: Arc<Vec<u8>>,
+    only_batch: Arc<Vec<u8>>,
     first_batch: Arc<Vec<u8>>,
     next_batch: Arc<Vec<u8>>,
     last_batch: Arc<Vec<u8>>,
@@ -87,6 +100,7 @@ impl Replies {
             ok: op_msg::message(&answered(RawDocumentBuf::new()), None),
             found: batch("firstBatch", 0, [book])?,
             large: Arc::new(batch("firstBatch", 0, [with_id(1, &scan)?])?),
+            only_batch: Arc::new(batch("firstBatch", 0, vec![stored_book()?; SOME])?),
             first_batch: Arc::new(batch("firstBatch", 1, vec![stored_book()?; FIRST_BATCH])?),
             next_batch: Arc::new(batch("nextBatch", 2, vec![stored_book()?; NEXT_BATCH])?),
             last_batch: Arc::new(batch("nextBatch", 0, vec![stored_book()?; rest])?),
@@ -107,17 +121,34 @@ impl Replies {
         match name {
             b"insert" | b"update" | b"delete" => self.count_written(request),
             b"find" => match target(request) {
-                target if target == Workload::DrainRaw.collection().as_bytes() => &self.first_batch,
-                target if target == Workload::FindLarge.collection().as_bytes() => &self.large,
+                b"many" => &self.first_batch,
+                b"some" => &self.only_batch,
+                b"large" => &self.large,
                 _ => &self.found,
             },
             b"getMore" => match op_msg::i32_at(request, BODY_AT + 5 + b"getMore\0".len()) {
                 1 => &self.next_batch,
                 _ => &self.last_batch,
             },
+            b"accepted" => {
+                let count = ACCEPTED.load(Ordering::Relaxed).to_le_bytes();
+                self.written[self.count_at..self.count_at + 4].copy_from_slice(&count);
+                &self.written
+            }
             b"hello" | b"isMaster" | b"ismaster" => &self.hello,
             _ => &self.ok,
         }
+    }
+
+    /// Whether the answer is to take a while.
+    fn is_slow(&self, request: &[u8]) -> bool {
+        request[BODY_AT + 5..].starts_with(b"find\0") && target(request) == b"slow"
+    }
+
+    /// From 0 to 8 milliseconds, the same each time.
+    fn delay(&mut self) -> Duration {
+        self.clock += 1;
+        Duration::from_micros(self.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51)
     }
 
     fn count_written(&mut self, request: &[u8]) -> &[u8] {
@@ -159,6 +190,9 @@ async fn answer(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
     loop {
         match op_msg::message_length(&inbox) {
             Some(length) if inbox.len() >= length => {
+                if replies.is_slow(&inbox) {
+                    tokio::time::sleep(replies.delay()).await;
+                }
                 let reply = replies.to(&inbox);
                 header.copy_from_slice(&reply[..16]);
                 header[8..12].copy_from_slice(&inbox[4..8]);

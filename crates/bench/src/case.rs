@@ -72,10 +72,10 @@ impl Case {
     /// How long one turn takes.
     pub(crate) fn load(self, quick: bool) -> Load {
         let measured = Amount::Millis(if quick { 500 } else { 2000 });
-        let warm_up = match self.workload.units() {
-            1 => Amount::Millis(if quick { 150 } else { 500 }),
+        let warm_up = match self.workload.moves_many() {
+            false => Amount::Millis(if quick { 150 } else { 500 }),
             // So that peak memory is that of few calls, as in an application.
-            _ => Amount::Calls(1),
+            true => Amount::Calls(1),
         };
         Load { warm_up, measured }
     }

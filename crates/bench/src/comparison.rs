@@ -17,6 +17,7 @@ use crate::{
     servers::{Place, Servers},
     single::{Sample, Single},
     table,
+    workload::MANY,
 };
 
 /// What the rounds of one case gave.
@@ -63,13 +64,13 @@ pub(crate) fn run(wishes: &Wishes) -> Result<()> {
 }
 
 /// The program itself, and its twin that counts allocations.
-struct Programs {
-    plain: PathBuf,
-    counting: Option<PathBuf>,
+pub(crate) struct Programs {
+    pub(crate) plain: PathBuf,
+    pub(crate) counting: Option<PathBuf>,
 }
 
 impl Programs {
-    fn find() -> Result<Self> {
+    pub(crate) fn find() -> Result<Self> {
         let plain = env::current_exe()?;
         let counting = plain.with_file_name("bench-counted");
         let built = build_counting(&plain) && counting.is_file();
@@ -128,12 +129,13 @@ fn single(case: Case, contender: Contender, quick: bool, place: &Place) -> Singl
         set: place.set.clone(),
         tasks: case.tasks,
         connections: case.connections(),
+        documents: MANY,
         load: case.load(quick),
         one_thread: false,
     }
 }
 
-fn measure(program: &Path, single: &Single) -> Result<Sample> {
+pub(crate) fn measure(program: &Path, single: &Single) -> Result<Sample> {
     let output = Command::new(program)
         .arg("single")
         .arg(serde_json::to_string(single)?)

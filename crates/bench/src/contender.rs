@@ -1,11 +1,13 @@
 //! Who is measured, and what each has to be able to do.
 
-mod floor;
+pub(crate) mod floor;
 
 /// The driver of this repository. The calls are the same as for the official one, line for line.
 mod steadfast {
     use ::steadfast as driver;
 
+    #[path = "../application.rs"]
+    pub(super) mod application;
     #[path = "../calls.rs"]
     pub(super) mod calls;
     mod mixed;
@@ -16,10 +18,16 @@ mod official {
     use ::mongodb as driver;
 
     #[expect(clippy::duplicate_mod, reason = "the same calls, compiled against the other driver")]
+    #[path = "../application.rs"]
+    pub(super) mod application;
+    #[expect(clippy::duplicate_mod, reason = "the same calls, compiled against the other driver")]
     #[path = "../calls.rs"]
     pub(super) mod calls;
     mod mixed;
 }
+
+pub(crate) use official::application::Library as OfficialLibrary;
+pub(crate) use steadfast::application::Library as SteadfastLibrary;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -29,7 +37,7 @@ use crate::{
     Result,
     measure::Latencies,
     single::{Load, Measured},
-    workload::Workload,
+    workload::{SOME, Workload},
 };
 
 /// The database that everything happens in.
@@ -81,9 +89,19 @@ pub(crate) struct Job {
     pub(crate) tasks: u32,
     /// How many connections the tasks may share.
     pub(crate) connections: u32,
+    /// How many documents a call moves, if it moves many.
+    pub(crate) documents: usize,
 }
 
 impl Job {
+    /// The collection that it is done on.
+    pub(crate) fn collection(&self) -> &'static str {
+        match self.workload.collection() {
+            "many" if self.documents == SOME => "some",
+            usual => usual,
+        }
+    }
+
     /// The connection string that a driver gets.
     pub(crate) fn uri(&self) -> String {
         let Self { address, set, connections, .. } = self;
@@ -119,4 +137,13 @@ pub(crate) trait Worker: Send + Sized + 'static {
             }
         }
     }
+}
+
+/// What the trials need of a driver.
+pub(crate) trait Application: Clone + Send + Sync + 'static {
+    fn connect(uri: &str) -> impl Future<Output = Result<Self>> + Send;
+    fn insert(&self) -> impl Future<Output = Result<()>> + Send;
+    /// The server takes a few milliseconds to answer this.
+    fn find_slowly(&self) -> impl Future<Output = Result<()>> + Send;
+    fn ping(&self) -> impl Future<Output = Result<()>> + Send;
 }

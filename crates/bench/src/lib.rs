@@ -9,9 +9,12 @@
 mod arguments;
 mod canned;
 mod case;
+mod churn;
 mod comparison;
 mod contender;
+mod counts;
 mod document;
+mod failover;
 mod measure;
 mod op_msg;
 mod servers;
@@ -44,6 +47,9 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
             Ok(())
         }
         Task::Compare(wishes) => comparison::run(&wishes),
+        Task::Count(wishes) => counts::run(&wishes),
+        Task::Failover => failover::run(),
+        Task::Churn => churn::run(),
         Task::Serve => canned::serve(),
         Task::Single(single) => single.run(allocations),
     };

@@ -24,6 +24,8 @@ pub(crate) struct Single {
     pub(crate) set: String,
     pub(crate) tasks: u32,
     pub(crate) connections: u32,
+    /// How many documents a call moves, if it moves many.
+    pub(crate) documents: usize,
     pub(crate) load: Load,
     /// Whether all runs in one thread, so that every run is the same.
     pub(crate) one_thread: bool,
@@ -96,9 +98,10 @@ impl Single {
             set: self.set.clone(),
             tasks: self.tasks,
             connections: self.connections,
+            documents: self.documents,
         };
         let measured = runtime.block_on(self.contender.work(&job, self.load))?;
-        let sample = measured.sample(self.workload.units())?;
+        let sample = measured.sample(self.workload.units(self.documents))?;
         println!("{}", serde_json::to_string(&sample)?);
         Ok(())
     }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// How many documents an `insertMany` inserts and a cursor is drained of.
 pub(crate) const MANY: usize = 100_000;
+/// The same where instructions are counted, which takes fifty times as long.
+pub(crate) const SOME: usize = 2_000;
 /// How many writes a bulk write mixes.
 pub(crate) const MIXED: usize = 1_000;
 
@@ -85,10 +87,10 @@ impl Workload {
     }
 
     /// How many units a call counts for: documents or writes if it moves many, else one operation.
-    pub(crate) fn units(self) -> u64 {
+    pub(crate) fn units(self, documents: usize) -> u64 {
         match self {
             Self::InsertMany | Self::DrainDocuments | Self::DrainStructs | Self::DrainRaw => {
-                MANY as u64
+                documents as u64
             }
             Self::BulkWrite => MIXED as u64,
             Self::Ping
@@ -99,6 +101,11 @@ impl Workload {
             | Self::InsertLarge
             | Self::FindLarge => 1,
         }
+    }
+
+    /// Whether a call moves many documents.
+    pub(crate) fn moves_many(self) -> bool {
+        self.units(MANY) > 1
     }
 
     /// Whether its writes name themselves, so that they can be retried.

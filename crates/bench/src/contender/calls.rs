@@ -9,7 +9,7 @@ use crate::{
     Result,
     contender::{DATABASE, Job, Worker},
     document::{Book, Scan},
-    workload::{MANY, NUMBERED, Workload},
+    workload::{NUMBERED, Workload},
 };
 
 /// A task with handles of its own.
@@ -23,6 +23,8 @@ pub(crate) struct Caller {
     book: Book,
     scan: Option<Scan>,
     many: Vec<RawDocumentBuf>,
+    /// How many documents are to be drained or inserted.
+    wanted: usize,
     /// The `_id` of the document that is its own.
     number: i32,
 }
@@ -32,7 +34,7 @@ impl Caller {
     pub(crate) async fn for_each_task(job: &Job) -> Result<Vec<Self>> {
         let client = Client::with_uri_str(job.uri()).await?;
         let database = client.database(DATABASE);
-        let name = job.workload.collection();
+        let name = job.collection();
         let numbers = (0..NUMBERED).cycle().take(usize::try_from(job.tasks)?);
         numbers
             .map(|number| {
@@ -46,13 +48,22 @@ impl Caller {
                     book: Book::new(),
                     scan: (job.workload == Workload::InsertLarge).then(Scan::new),
                     many: match job.workload {
-                        Workload::InsertMany => vec![Book::raw()?; MANY],
+                        Workload::InsertMany => vec![Book::raw()?; job.documents],
                         _ => Vec::new(),
                     },
+                    wanted: job.documents,
                     number,
                 })
             })
             .collect()
+    }
+
+    fn all_of(&self, seen: usize) -> Result<()> {
+        let wanted = self.wanted;
+        match seen == wanted {
+            true => Ok(()),
+            false => Err(format!("{seen} documents instead of {wanted}").into()),
+        }
     }
 
     async fn drain_documents(&self) -> Result<()> {
@@ -61,7 +72,7 @@ impl Caller {
         while let Some(document) = cursor.try_next().await? {
             seen += usize::from(!document.is_empty());
         }
-        all_of(seen)
+        self.all_of(seen)
     }
 
     async fn drain_structs(&self) -> Result<()> {
@@ -70,7 +81,7 @@ impl Caller {
         while let Some(book) = cursor.try_next().await? {
             seen += usize::from(book.available);
         }
-        all_of(seen)
+        self.all_of(seen)
     }
 
     async fn drain_raw(&self) -> Result<()> {
@@ -79,7 +90,7 @@ impl Caller {
         while cursor.advance().await? {
             seen += usize::from(!cursor.current().is_empty());
         }
-        all_of(seen)
+        self.all_of(seen)
     }
 }
 
@@ -103,7 +114,7 @@ impl Worker for Caller {
             }
             Workload::InsertMany => {
                 let result = self.raw.insert_many(&self.many).await?;
-                all_of(result.inserted_ids.len())?;
+                self.all_of(result.inserted_ids.len())?;
             }
             Workload::BulkWrite => mixed::write(&self.books, &self.book).await?,
             Workload::DrainDocuments => self.drain_documents().await?,
@@ -124,8 +135,4 @@ impl Worker for Caller {
 
 fn one_of(found: u64) -> Result<()> {
     if found == 1 { Ok(()) } else { Err(format!("{found} documents instead of one").into()) }
-}
-
-fn all_of(seen: usize) -> Result<()> {
-    if seen == MANY { Ok(()) } else { Err(format!("{seen} documents instead of {MANY}").into()) }
 }

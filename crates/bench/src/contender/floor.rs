@@ -12,7 +12,7 @@ use crate::{
     Result,
     document::{self, Book, Numbered, Scan},
     op_msg,
-    workload::{MANY, NUMBERED, Workload, mixed},
+    workload::{NUMBERED, Workload, mixed},
 };
 
 /// A connection and what it sends.
@@ -45,10 +45,10 @@ impl Connection {
             let id = Uuid::new();
             connections.push(Self {
                 stream,
-                requests: requests(job.workload, number, id)?,
+                requests: requests(job, number, id)?,
                 more: match job.workload {
                     Workload::DrainDocuments | Workload::DrainStructs | Workload::DrainRaw => {
-                        Some(get_more(job.workload.collection(), id))
+                        Some(get_more(job.collection(), id))
                     }
                     _ => None,
                 },
@@ -100,7 +100,12 @@ impl Worker for Connection {
     }
 }
 
-async fn round_trip(stream: &mut TcpStream, bytes: &[u8], inbox: &mut Vec<u8>) -> Result<()> {
+/// Sends a request and reads the reply.
+pub(crate) async fn round_trip(
+    stream: &mut TcpStream,
+    bytes: &[u8],
+    inbox: &mut Vec<u8>,
+) -> Result<()> {
     stream.write_all(bytes).await?;
     inbox.clear();
     loop {
@@ -155,8 +160,8 @@ fn get_more(collection: &str, session: Uuid) -> Request {
     request
 }
 
-fn requests(workload: Workload, number: i32, session: Uuid) -> Result<Vec<Request>> {
-    let name = workload.collection();
+fn requests(job: &Job, number: i32, session: Uuid) -> Result<Vec<Request>> {
+    let (workload, name) = (job.workload, job.collection());
     let insert = |documents: &[RawDocumentBuf]| {
         let body = rawdoc! { "insert": name, "ordered": true };
         let beside = Some(("documents", documents));
@@ -175,7 +180,7 @@ fn requests(workload: Workload, number: i32, session: Uuid) -> Result<Vec<Reques
             vec![Request::new(body, session, true, Some(("updates", &[update])))]
         }
         Workload::FindOne => vec![find(rawdoc! { "_id": number })],
-        Workload::InsertMany => vec![insert(&vec![document::stored_book()?; MANY])],
+        Workload::InsertMany => vec![insert(&vec![document::stored_book()?; job.documents])],
         Workload::BulkWrite => mixed_writes(name, session)?,
         Workload::DrainDocuments | Workload::DrainStructs | Workload::DrainRaw => {
             let body = rawdoc! { "find": name, "filter": {} };
