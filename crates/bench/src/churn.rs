@@ -18,27 +18,42 @@ use crate::{
 };
 
 const TASKS: u64 = 64;
-const CALLS_OF_A_TASK: u64 = 200;
+/// For how long operations are given up at random.
+const CHURNED: Duration = Duration::from_secs(5);
 const STORM: u64 = 5_000;
 const FILLED: i32 = 100;
-/// How long at most the pool is watched while it fills.
-const FILLING_LIMIT: Duration = Duration::from_secs(40);
+/// How long at most is waited for what should take a moment.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// What was found of one driver.
 struct Found {
-    connections_per_thousand: f64,
-    given_up: f64,
+    calls: Calls,
+    connections: i32,
     usual: Duration,
-    after_storm: Duration,
+    after_storm: Option<Duration>,
     filled: Option<Duration>,
+}
+
+/// How calls ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    answered: u32,
+    given_up: u32,
 }
 
 /// Tries both drivers, each on a server of its own, and prints the table.
 pub(crate) fn run() -> Result<()> {
     let runtime = Runtime::new()?;
     println!(
-        "{:<10} {:>10} {:>18} {:>12} {:>18} {:>20}",
-        "", "given up", "connections/1,000", "usual ping", "ping after storm", "minPoolSize filled"
+        "{:<10} {:>9} {:>9} {:>12} {:>13} {:>12} {:>17} {:>19}",
+        "",
+        "answered",
+        "given up",
+        "connections",
+        "per 1,000",
+        "usual ping",
+        "ping after storm",
+        "minPoolSize filled"
     );
     for contender in [Contender::Steadfast, Contender::Official] {
         // A new server for each, so that what one leaves behind does not meet the other.
@@ -53,23 +68,27 @@ pub(crate) fn run() -> Result<()> {
                 }
             }
         })?;
-        let filled = match found.filled {
-            Some(time) => format!("{:.2} s", time.as_secs_f64()),
-            None => format!("not in {FILLING_LIMIT:?}"),
+        let shown = |time: Option<Duration>| match time {
+            Some(time) => format!("{:.2} ms", time.as_secs_f64() * 1e3),
+            None => format!("not in {PATIENCE:?}"),
         };
         println!(
-            "{:<10} {:>9.0}% {:>18.1} {:>9.2} ms {:>15.2} ms {:>20}",
+            "{:<10} {:>9} {:>9} {:>12} {:>13.2} {:>12} {:>17} {:>19}",
             contender.name(),
-            found.given_up * 100.0,
-            found.connections_per_thousand,
-            found.usual.as_secs_f64() * 1e3,
-            found.after_storm.as_secs_f64() * 1e3,
-            filled,
+            found.calls.answered,
+            found.calls.given_up,
+            found.connections,
+            f64::from(found.connections) * 1e3
+                / f64::from(found.calls.answered + found.calls.given_up),
+            shown(Some(found.usual)),
+            shown(found.after_storm),
+            shown(found.filled),
         );
     }
     println!(
-        "\n{TASKS} tasks, {CALLS_OF_A_TASK} calls each that the server answers after 0 to 8 ms, given up after 1 to \
-         5 ms. The storm: {STORM} such calls\nat once, all dropped after 1 ms; then one ping."
+        "\n{TASKS} tasks for {CHURNED:?}: calls that the server answers after 0 to 8 ms, given up after 1 to 5 ms; \
+         connections made\nmeanwhile, and per thousand calls. The storm: {STORM} such calls at once, all dropped after \
+         1 ms; then one ping."
     );
     Ok(())
 }
@@ -78,49 +97,51 @@ async fn find_out<A: Application>(uri: &str, server: SocketAddr) -> Result<Found
     let application = A::connect(uri).await?;
     application.ping().await?;
     let before = accepted(server).await?;
-    let given_up = churn(&application).await?;
-    let after = accepted(server).await?;
-    // One of them was made to ask.
-    let made = f64::from(after - before - 1);
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-    let calls = (TASKS * CALLS_OF_A_TASK) as f64;
+    eprintln!("operations given up at random ...");
+    let calls = churn(&application).await?;
+    // One more was made to ask.
+    let connections = accepted(server).await? - before - 1;
+    drop(application);
+    eprintln!("a storm of dropped operations ...");
     let (usual, after_storm) = storm(A::connect(uri).await?).await?;
-    Ok(Found {
-        connections_per_thousand: made * 1000.0 / calls,
-        given_up: given_up / calls,
-        usual,
-        after_storm,
-        filled: fill::<A>(uri, server).await?,
-    })
+    eprintln!("filling a pool ...");
+    Ok(Found { calls, connections, usual, after_storm, filled: fill::<A>(uri, server).await? })
 }
 
-/// Has many calls given up at random; returns how many were.
-async fn churn<A: Application>(application: &A) -> Result<f64> {
+/// Has calls given up at random.
+async fn churn<A: Application>(application: &A) -> Result<Calls> {
+    let began = Instant::now();
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         let application = application.clone();
         tasks.spawn(async move {
-            let mut given_up = 0_u32;
-            for call in 0..CALLS_OF_A_TASK {
-                let number = (task * CALLS_OF_A_TASK + call).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mut calls = Calls::default();
+            let mut number = task;
+            while began.elapsed() < CHURNED {
+                number = (number + TASKS).wrapping_mul(0x9E37_79B9_7F4A_7C15);
                 let limit = Duration::from_micros(1_000 + (number >> 52));
                 match timeout(limit, application.find_slowly()).await {
-                    Ok(outcome) => outcome?,
-                    Err(_) => given_up += 1,
+                    Ok(outcome) => {
+                        outcome?;
+                        calls.answered += 1;
+                    }
+                    Err(_) => calls.given_up += 1,
                 }
             }
-            Result::Ok(given_up)
+            Result::Ok(calls)
         });
     }
-    let mut given_up = 0.0;
+    let mut all = Calls::default();
     while let Some(ended) = tasks.join_next().await {
-        given_up += f64::from(ended??);
+        let calls = ended??;
+        all.answered += calls.answered;
+        all.given_up += calls.given_up;
     }
-    Ok(given_up)
+    Ok(all)
 }
 
 /// How long a ping takes usually, and right after very many calls were dropped.
-async fn storm<A: Application>(application: A) -> Result<(Duration, Duration)> {
+async fn storm<A: Application>(application: A) -> Result<(Duration, Option<Duration>)> {
     for _ in 0..100 {
         application.ping().await?;
     }
@@ -136,8 +157,10 @@ async fn storm<A: Application>(application: A) -> Result<(Duration, Duration)> {
     }
     while tasks.join_next().await.is_some() {}
     let began = Instant::now();
-    application.ping().await?;
-    Ok((usual, began.elapsed()))
+    match timeout(PATIENCE, application.ping()).await {
+        Ok(outcome) => outcome.map(|()| (usual, Some(began.elapsed()))),
+        Err(_) => Ok((usual, None)),
+    }
 }
 
 /// How long it takes until as many connections are there as are asked for.
@@ -146,8 +169,8 @@ async fn fill<A: Application>(uri: &str, server: SocketAddr) -> Result<Option<Du
     let before = counter.accepted().await?;
     let began = Instant::now();
     let application = A::connect(&format!("{uri}&minPoolSize={FILLED}")).await?;
-    application.ping().await?;
-    while began.elapsed() < FILLING_LIMIT {
+    drop(timeout(PATIENCE, application.ping()).await);
+    while began.elapsed() < PATIENCE {
         if counter.accepted().await? - before >= FILLED {
             return Ok(Some(began.elapsed()));
         }
