@@ -51,6 +51,7 @@ mod document;
 mod draft;
 mod elements;
 mod error;
+mod fields;
 mod header;
 mod message;
 mod op_compressed;
@@ -65,6 +66,7 @@ pub use self::{
     document::{DocumentBytes, DocumentIter, DocumentRun},
     elements::Elements,
     error::WireError,
+    fields::{Field, Fields, field, fields},
     header::{DEFAULT_MAX_MESSAGE_SIZE, Framing, HEADER_LENGTH, Header, OpCode, frame},
     message::{Incoming, Message, decode},
     op_compressed::{compress, may_compress},
