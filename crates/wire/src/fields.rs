@@ -2,6 +2,8 @@
 
 use bson::{RawDocument, Timestamp};
 
+use crate::nul::find_nul;
+
 /// The fields of a document, in their order. What cannot be made sense of ends them: documents that came through
 /// [`decode`](crate::decode) were checked then.
 ///
@@ -61,7 +63,7 @@ impl Fields<'_> {
 }
 
 fn split_cstring(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length = bytes.iter().position(|byte| *byte == 0)?;
+    let length = find_nul(bytes)?;
     Some((&bytes[..length], &bytes[length + 1..]))
 }
 

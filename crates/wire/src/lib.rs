@@ -54,6 +54,7 @@ mod error;
 mod fields;
 mod header;
 mod message;
+mod nul;
 mod op_compressed;
 mod op_msg;
 mod op_query;
