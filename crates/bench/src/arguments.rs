@@ -34,6 +34,10 @@ primary takes writes the first succeeds. Ours and the official driver, in turn.
 Operations that are given up after 1 to 5 ms: connections made per thousand of them; how long an
 operation takes after 5,000 were dropped; how long minPoolSize=100 takes to fill.
 
+  cargo run --release -p bench -- picture SAMPLES.json PICTURE.svg
+
+Draws what --json has stored.
+
 Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
 what is left of noise hits all contenders alike, since they take turns.";
 
@@ -46,6 +50,11 @@ pub(crate) enum Task {
     Count(CountWishes),
     Failover,
     Churn,
+    /// Draw the samples of a comparison.
+    Picture {
+        samples: PathBuf,
+        picture: PathBuf,
+    },
     /// Be the server with canned replies.
     Serve,
     /// Be a measuring process.
@@ -84,6 +93,10 @@ impl Task {
                 "count" => return CountWishes::from_command_line(arguments).map(Self::Count),
                 "failover" => return Ok(Self::Failover),
                 "churn" => return Ok(Self::Churn),
+                "picture" => {
+                    let (samples, picture) = (value()?.into(), value()?.into());
+                    return Ok(Self::Picture { samples, picture });
+                }
                 "serve" => return Ok(Self::Serve),
                 "single" => {
                     let single = serde_json::from_str(&value()?);

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Result,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What the rounds of one case gave.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) case: String,
     pub(crate) samples: BTreeMap<Contender, Vec<Sample>>,

@@ -17,6 +17,7 @@ mod document;
 mod failover;
 mod measure;
 mod op_msg;
+mod picture;
 mod servers;
 mod single;
 mod table;
@@ -50,6 +51,7 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
         Task::Count(wishes) => counts::run(&wishes),
         Task::Failover => failover::run(),
         Task::Churn => churn::run(),
+        Task::Picture { samples, picture } => picture::draw(&samples, &picture),
         Task::Serve => canned::serve(),
         Task::Single(single) => single.run(allocations),
     };

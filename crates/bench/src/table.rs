@@ -61,6 +61,12 @@ pub(crate) fn of_case(outcome: &Outcome) -> String {
     text
 }
 
+/// How near a contender comes to the floor.
+pub(crate) fn share_of_floor(outcome: &Outcome, contender: Contender) -> f64 {
+    let rate = |contender| of(outcome, contender, |sample| sample.per_second);
+    rate(contender) / rate(Contender::Floor)
+}
+
 fn of(outcome: &Outcome, contender: Contender, figure: impl Fn(&Sample) -> f64) -> f64 {
     let samples = outcome.samples.get(&contender);
     median(samples.into_iter().flatten().map(figure).collect())
