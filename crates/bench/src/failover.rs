@@ -177,10 +177,10 @@ async fn first_of(watching: Vec<JoinHandle<Result<Option<Elected>>>>) -> Result<
     let began = Instant::now();
     let mut watching = watching;
     loop {
-        if let Some(index) = watching.iter().position(JoinHandle::is_finished) {
-            if let Some(elected) = watching.swap_remove(index).await?? {
-                return Ok(elected);
-            }
+        if let Some(index) = watching.iter().position(JoinHandle::is_finished)
+            && let Some(elected) = watching.swap_remove(index).await??
+        {
+            return Ok(elected);
         }
         if began.elapsed() > PATIENCE || watching.is_empty() {
             return Err("no member became primary".into());
