@@ -50,7 +50,7 @@ impl Book {
             sold: 1_000_000,
             available: true,
             tags: vec!["novel".to_owned(), "winter".to_owned()],
-            summary: "An envoy is sent to a world of ice.".to_owned(),
+            summary: "An envoy is sent to a world of ice, and stays there...".to_owned(),
         }
     }
 
