@@ -127,7 +127,7 @@ impl Command {
         target: Target,
         kind: Kind,
     ) -> Self {
-        let mut body = RawDocumentBuf::new();
+        let mut body = empty_body();
         body.append(name, value);
         Self {
             name: Cow::Borrowed(name.as_str()),
@@ -183,6 +183,14 @@ impl Command {
         }
         Ok(())
     }
+}
+
+/// An empty document with room for the usual fields, so that adding them need not make it grow.
+fn empty_body() -> RawDocumentBuf {
+    const USUAL_BYTES: usize = 256;
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    bytes.extend_from_slice(&[5, 0, 0, 0, 0]);
+    RawDocumentBuf::from_bytes(bytes).expect("the empty document is one")
 }
 
 /// A server's reply to a command that succeeded as a whole.

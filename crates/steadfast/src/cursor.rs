@@ -15,6 +15,7 @@ use std::{
 };
 
 use bson::RawDocument;
+use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
@@ -29,6 +30,12 @@ use crate::{
     command::{Command, Reply},
     error::{Error, Result},
 };
+
+/// The first document that a reply brings, read without making a cursor of it. None if it takes one.
+pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
+    let Some(mut batch) = batch::Batch::complete(reply.bytes()) else { return Ok(None) };
+    batch.next().map(Some).map_err(|error| error.with_server(&reply.server.address))
+}
 
 /// The documents that a query found.
 ///

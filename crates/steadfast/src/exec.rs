@@ -38,8 +38,9 @@ fn next_operation_id() -> i64 {
 
 impl Client {
     /// Carries out a command.
-    pub(crate) async fn run(&self, command: Command) -> Result<Reply> {
-        self.run_as_part_of(next_operation_id(), command).await
+    // Not `async`, like `carry_out`: the future of each such layer would hold the command once more.
+    pub(crate) fn run(&self, command: Command) -> impl Future<Output = Result<Reply>> + Send {
+        self.run_as_part_of(next_operation_id(), command)
     }
 
     /// A number for an operation of several commands.
@@ -61,8 +62,12 @@ impl Client {
     }
 
     /// Carries out a command even while the client is being shut down.
-    pub(crate) async fn carry_out(&self, operation_id: i64, command: Command) -> Result<Reply> {
-        Execution::new(self, operation_id, command).run().await
+    pub(crate) fn carry_out(
+        &self,
+        operation_id: i64,
+        command: Command,
+    ) -> impl Future<Output = Result<Reply>> + Send {
+        Execution::new(self, operation_id, command).run()
     }
 }
 

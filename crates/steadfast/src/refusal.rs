@@ -2,6 +2,7 @@
 
 use bson::{RawDocument, raw::RawBsonRef};
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
+use steadfast_wire::field;
 
 use crate::error::{CommandError, Error, ErrorKind};
 
@@ -37,9 +38,7 @@ pub(crate) fn refusal(reply: &RawDocument) -> Option<Error> {
 /// What the topology must hear of a reply that succeeded as a whole: a write concern error may tell
 /// that the server is no longer what it was.
 pub(crate) fn write_concern_failure(reply: &RawDocument) -> Option<CommandFailure> {
-    let Ok(Some(RawBsonRef::Document(failure))) = reply.get("writeConcernError") else {
-        return None;
-    };
+    let failure = field(reply, "writeConcernError")?.as_document()?;
     let topology_version = reply.get("topologyVersion").ok().flatten();
     Some(CommandFailure {
         code: failure.get("code").ok().flatten().and_then(integer),
@@ -54,13 +53,12 @@ pub(crate) fn labels(reply: &RawDocument) -> Vec<String> {
 }
 
 fn succeeded(reply: &RawDocument) -> bool {
-    match reply.get("ok") {
-        Ok(Some(RawBsonRef::Double(ok))) => ok == 1.0,
-        Ok(Some(RawBsonRef::Int32(ok))) => ok == 1,
-        Ok(Some(RawBsonRef::Int64(ok))) => ok == 1,
-        Ok(Some(RawBsonRef::Boolean(ok))) => ok,
-        _ => false,
-    }
+    field(reply, "ok").is_some_and(|ok| {
+        ok.as_f64() == Some(1.0)
+            || ok.as_i32() == Some(1)
+            || ok.as_i64() == Some(1)
+            || ok.as_bool() == Some(true)
+    })
 }
 
 fn integer(value: RawBsonRef<'_>) -> Option<i32> {

@@ -251,10 +251,10 @@ impl Sessions {
     }
 
     /// A server told its cluster time.
-    pub(crate) fn see_cluster_time(&self, time: &ClusterTime) {
+    pub(crate) fn see_cluster_time(&self, time: ClusterTime) {
         let mut latest = lock(&self.cluster_time);
         if time.is_after(latest.as_deref()) {
-            *latest = Some(Arc::new(time.clone()));
+            *latest = Some(Arc::new(time));
         }
     }
 }

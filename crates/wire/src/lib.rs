@@ -51,8 +51,10 @@ mod document;
 mod draft;
 mod elements;
 mod error;
+mod fields;
 mod header;
 mod message;
+mod nul;
 mod op_compressed;
 mod op_msg;
 mod op_query;
@@ -65,6 +67,7 @@ pub use self::{
     document::{DocumentBytes, DocumentIter, DocumentRun},
     elements::Elements,
     error::WireError,
+    fields::{Field, Fields, field, fields},
     header::{DEFAULT_MAX_MESSAGE_SIZE, Framing, HEADER_LENGTH, Header, OpCode, frame},
     message::{Incoming, Message, decode},
     op_compressed::{compress, may_compress},

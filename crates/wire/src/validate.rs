@@ -9,6 +9,8 @@
 //! The walk is a loop with a fixed-size stack of the ends of the documents it is in: ten thousand levels cost it no more
 //! than two hundred do.
 
+use crate::nul::find_nul;
+
 /// How many documents and arrays may lie inside each other below the outermost document.
 ///
 /// Servers refuse to store more than 180 levels, and a reply wraps a stored document in a few more.
@@ -188,7 +190,7 @@ impl Walk<'_> {
 
     fn cstring(&mut self) -> Result<(), DocumentFault> {
         let searched = &self.bytes[self.offset..self.end - 1];
-        let Some(length) = searched.iter().position(|byte| *byte == 0) else {
+        let Some(length) = find_nul(searched) else {
             return Err(DocumentFault::Unterminated { offset: self.offset });
         };
         self.offset += length + 1;

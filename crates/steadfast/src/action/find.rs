@@ -9,6 +9,8 @@ use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
     ClientSession, Collection, Cursor, SessionCursor,
     collection::Handle,
+    command::Command,
+    cursor::{More, only_document},
     error::Result,
     operation::find,
     options::{FindOneOptions, FindOptions},
@@ -106,12 +108,27 @@ pub struct FindOne<'a, T: Send + Sync> {
 
 impl<T: DeserializeOwned + Send + Sync> FindOne<'_, T> {
     async fn execute(self) -> Result<Option<T>> {
+        let client = &self.collection.client;
+        let (command, more) = self.into_command()?;
+        let reply = client.run(command).await?;
+        match only_document(&reply)? {
+            Some(Some(document)) => Ok(Some(bson::deserialize_from_slice(&document)?)),
+            Some(None) => Ok(None),
+            // Boxed, so that what hardly ever happens takes no room in what always does.
+            None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,
+        }
+    }
+
+    fn into_command(self) -> Result<(Command, More)> {
         let options = FindOptions::from(self.options.unwrap_or_default());
         let (command, more) = find::find(self.collection, &self.filter, Some(&options))?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        let mut cursor = Cursor::open(&self.collection.client, command, more).await?;
-        if cursor.advance().await? { cursor.deserialize_current().map(Some) } else { Ok(None) }
+        Ok((command, more))
     }
+}
+
+async fn first_of<T: DeserializeOwned>(mut cursor: Cursor<T>) -> Result<Option<T>> {
+    if cursor.advance().await? { cursor.deserialize_current().map(Some) } else { Ok(None) }
 }
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOne<'a, T> => Option<T>);

@@ -2,11 +2,17 @@
 
 use bson::{RawBsonRef, RawDocument};
 use bytes::Bytes;
+use steadfast_wire::{field, fields};
 
 use crate::{
     Namespace,
     error::{Error, Result},
 };
+
+/// The type of an element that is a document.
+const DOCUMENT: u8 = 0x03;
+/// The type of an element that is an array.
+const ARRAY: u8 = 0x04;
 
 /// The documents of a batch that have not been asked for yet.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +81,22 @@ impl CursorReply {
 }
 
 impl Batch {
+    /// The documents of a reply whose cursor ends with it. None if the server keeps the cursor, or if
+    /// the reply is not as expected: [`CursorReply::read`] then says what is wrong with it.
+    pub(super) fn complete(reply: &Bytes) -> Option<Self> {
+        let cursor = field(RawDocument::from_bytes(reply).ok()?, "cursor")?.as_document()?;
+        let (mut id, mut batch) = (None, None);
+        for field in fields(cursor) {
+            match field.key {
+                b"id" => id = field.as_i64(),
+                b"firstBatch" if field.element_type == ARRAY => batch = Some(field.value),
+                _ => {}
+            }
+        }
+        let batch = batch.filter(|_| id == Some(0))?;
+        Some(Self::new(reply.slice_ref(batch)))
+    }
+
     /// `array` is all of a BSON array: its length, its elements, and the byte that ends it.
     fn new(array: Bytes) -> Self {
         let end = array.len().saturating_sub(1);
@@ -87,8 +109,6 @@ impl Batch {
 
     /// The next document: a part of the memory that the whole batch is in.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>> {
-        /// The type of an element that is a document.
-        const DOCUMENT: u8 = 0x03;
         let Some((kind, rest)) = self.elements.split_first() else { return Ok(None) };
         if *kind != DOCUMENT {
             return Err(unexpected("its batch has something in it that is not a document"));
@@ -130,6 +150,19 @@ mod tests {
 
     fn reply(batch: Vec<Document>) -> Bytes {
         bytes(&doc! { "cursor": { "firstBatch": batch, "id": 7_i64, "ns": "db.a.b" }, "ok": 1 })
+    }
+
+    #[test]
+    fn only_a_reply_whose_cursor_is_exhausted_is_complete() {
+        let of = |id: i64| {
+            let cursor = doc! { "firstBatch": [{ "x": 1 }], "id": id, "ns": "db.a" };
+            Batch::complete(&bytes(&doc! { "cursor": cursor, "ok": 1 }))
+        };
+        let found = of(0).unwrap().next().unwrap().unwrap();
+        assert_eq!(*found, *rawdoc! { "x": 1 }.as_bytes());
+        assert!(of(7).is_none());
+        assert!(Batch::complete(&bytes(&doc! { "cursor": 1, "ok": 1 })).is_none());
+        assert!(Batch::complete(&bytes(&doc! { "ok": 1 })).is_none());
     }
 
     #[test]

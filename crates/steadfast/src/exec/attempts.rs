@@ -11,6 +11,7 @@ use steadfast_core::{
     address::ServerAddress,
     retry::{Cause, Failure, GiveUp, Labels, Phase, Raise},
 };
+use steadfast_wire::fields;
 
 use crate::{
     command::Reply,
@@ -197,6 +198,8 @@ pub(super) struct Blemish {
 impl Blemish {
     /// None if the reply tells of no failure.
     pub(super) fn of(reply: &RawDocument) -> Option<Self> {
+        // Nearly every reply tells of none, and is not decoded for that.
+        fields(reply).find(|field| matches!(field.key, b"writeErrors" | b"writeConcernError"))?;
         let mut codes = Vec::new();
         let (mut any_applied, mut write_concern) = (false, None);
         for (key, value) in reply.iter().flatten() {

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
+use bson::{RawDocument, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
+use steadfast_wire::fields;
 
 use crate::{
     Client,
     command::{Command, Kind, Target},
     error::{Error, ErrorKind, Result},
     pool::PooledConnection,
-    session::{ReadPoint, Session, Sessions},
+    session::{self, ReadPoint, Session, Sessions},
 };
 
 /// The first wire version (of servers 5.0) with snapshot reads outside of transactions.
@@ -150,33 +151,35 @@ pub(super) fn hear(received: &Result<Bytes>, sessions: &Sessions, session: Optio
     if let Some(session) = session {
         session.answered();
     }
-    for (key, value) in body.iter().flatten() {
-        match (key.as_str(), value) {
-            ("$clusterTime", RawBsonRef::Document(time)) => {
-                if let Some(time) = ClusterTime::parse(time) {
-                    sessions.see_cluster_time(&time);
+    for field in fields(body) {
+        match field.key {
+            b"$clusterTime" => {
+                if let Some(time) = field.as_document().and_then(ClusterTime::parse) {
                     if let Some(session) = session {
                         session.see_cluster_time(&time);
                     }
+                    sessions.see_cluster_time(time);
                 }
             }
-            ("operationTime", RawBsonRef::Timestamp(time)) => {
-                if let Some(session) = session {
+            b"operationTime" => {
+                if let (Some(session), Some(time)) = (session, field.as_timestamp()) {
                     session.see_operation_time(time);
                 }
             }
-            ("recoveryToken", RawBsonRef::Document(token)) => {
-                if let Some(session) = session {
+            b"recoveryToken" => {
+                if let (Some(session), Some(token)) = (session, field.as_document()) {
                     session.transaction(|it| it.see_recovery_token(token.to_owned()));
                 }
             }
-            ("atClusterTime", RawBsonRef::Timestamp(time)) => {
-                if let Some(session) = session {
+            b"atClusterTime" => {
+                if let (Some(session), Some(time)) = (session, field.as_timestamp()) {
                     session.see_snapshot_time(time);
                 }
             }
-            ("cursor", RawBsonRef::Document(cursor)) => {
-                if let (Some(session), Ok(time)) = (session, cursor.get_timestamp("atClusterTime"))
+            b"cursor" => {
+                if let Some(session) = session.filter(|it| it.kind == session::Kind::Snapshot)
+                    && let Some(cursor) = field.as_document()
+                    && let Ok(time) = cursor.get_timestamp("atClusterTime")
                 {
                     session.see_snapshot_time(time);
                 }

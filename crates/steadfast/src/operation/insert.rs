@@ -2,6 +2,7 @@
 
 use bson::{Bson, RawDocument, oid::ObjectId};
 use serde::Serialize;
+use steadfast_wire::fields;
 
 use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
@@ -21,6 +22,9 @@ pub(crate) struct Encoded {
 /// How many bytes an `_id` of ours takes: its type, its name, and an `ObjectId`.
 const GENERATED_ID_BYTES: usize = 1 + 4 + 12;
 
+/// The room that a document's bytes begin with; growing into it in small steps would take longer.
+const USUAL_BYTES: usize = 512;
+
 /// Whether a document brought its own `_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IdOrigin {
@@ -31,7 +35,7 @@ pub(crate) enum IdOrigin {
 
 /// Encodes a single document, with an `_id` if it has none.
 pub(crate) fn encode<T: Serialize>(document: &T) -> Result<Encoded> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     let (id, _) = append(document, &mut bytes, IdOrigin::Given)?;
     Ok(Encoded { bytes, id })
 }
@@ -53,9 +57,8 @@ pub(crate) fn append<T: Serialize>(
         };
         out.resize(start + room, 0);
         bson::serialize_to_buffer(document, out)?;
-        match RawDocument::from_bytes(&out[start + room..])?.get("_id")? {
+        match id_of(RawDocument::from_bytes(&out[start + room..])?)? {
             Some(id) => {
-                let id = Bson::try_from(id)?;
                 out.drain(start..start + room);
                 Ok((id, IdOrigin::Given))
             }
@@ -68,6 +71,17 @@ pub(crate) fn append<T: Serialize>(
             }
         }
     })
+}
+
+/// The `_id` of a document, if it has one.
+fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
+    // Going over the keys is quicker than `get`, which decodes the values on its way. If there is
+    // one, or something is wrong with the document, `get` has the word.
+    let mut walk = fields(document);
+    if walk.all(|field| field.key != b"_id") && walk.is_done() {
+        return Ok(None);
+    }
+    Ok(document.get("_id")?.map(Bson::try_from).transpose()?)
 }
 
 /// Writes the length and an `_id` over the beginning of `document`, whose first bytes are free and

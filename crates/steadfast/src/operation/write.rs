@@ -9,6 +9,7 @@ use bson::{
 };
 use serde::Deserialize;
 use steadfast_core::concern::WriteConcern;
+use steadfast_wire::fields;
 
 use super::{add_write_concern, parse};
 use crate::{
@@ -142,7 +143,10 @@ pub(crate) struct Upserted {
 impl WriteReply {
     /// Reads the reply to `count` statements. What it tells of others was not asked for.
     pub(crate) fn read(body: &RawDocument, count: usize) -> Result<Self> {
-        let reply: Self = parse(body)?;
+        let reply = match Self::plain(body) {
+            Some(reply) => reply,
+            None => parse(body)?,
+        };
         if reply.n.is_none() {
             return Err(Error::invalid_response("the reply to a write does not say how many (n)"));
         }
@@ -161,6 +165,22 @@ impl WriteReply {
             ));
         }
         Ok(reply)
+    }
+
+    /// The reply that most are: counts, and nothing of statements. Then there is no need to decode
+    /// what else is in it.
+    fn plain(body: &RawDocument) -> Option<Self> {
+        let mut reply = Self::default();
+        for field in fields(body) {
+            let count = || field.as_i32().and_then(|count| u64::try_from(count).ok());
+            match field.key {
+                b"n" => reply.n = Some(count()?),
+                b"nModified" => reply.n_modified = Some(count()?),
+                b"upserted" | b"writeErrors" | b"writeConcernError" => return None,
+                _ => {}
+            }
+        }
+        Some(reply)
     }
 
     /// Reads the reply to a single statement, and fails if that did.

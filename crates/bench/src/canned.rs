@@ -1,0 +1,264 @@
+//! A server that answers at once with replies that are ready: beside it, only the client costs.
+//!
+//! It says that it is the primary of a replica set. Its replies have the fields of a real server's,
+//! and the cluster time of each write's is later than the one before.
+
+use std::{
+    io::Write,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
+
+use bson::{Binary, DateTime, RawArrayBuf, RawDocumentBuf, Timestamp, rawdoc, spec::BinarySubtype};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    runtime,
+};
+
+use crate::{
+    Result,
+    contender::DATABASE,
+    document::{Book, Scan, stored_book, with_id},
+    op_msg::{self, BODY_AT, OP_QUERY},
+    workload::{MANY, SOME},
+};
+
+/// The name of the replica set that it plays.
+pub(crate) const SET: &str = "canned";
+/// How many documents the first batch of a cursor has, as a real server's.
+const FIRST_BATCH: usize = 101;
+/// How many a later one has: as many as fit into 16 MB.
+const NEXT_BATCH: usize = 55_000;
+
+/// How many connections were made to it. The command `accepted` tells.
+static ACCEPTED: AtomicI32 = AtomicI32::new(0);
+
+/// Answers until the process that started it closes its standard input.
+pub(crate) fn serve() -> Result<()> {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+    runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let replies = Arc::new(Replies::new(&address.to_string())?);
+        println!("{address}");
+        std::io::stdout().flush()?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            ACCEPTED.fetch_add(1, Ordering::Relaxed);
+            stream.set_nodelay(true)?;
+            tokio::spawn(answer(stream, Replies::clone(&replies)));
+        }
+    })
+}
+
+/// What can be said, each as a whole message; a connection has its own copy of the short ones.
+#[derive(Clone)]
+struct Replies {
+    hello: Vec<u8>,
+    legacy_hello: Vec<u8>,
+    ok: Vec<u8>,
+    written: Vec<u8>,
+    found: Vec<u8>,
+    large: Arc<Vec<u8>>,
+    only_batch: Arc<Vec<u8>>,
+    first_batch: Arc<Vec<u8>>,
+    next_batch: Arc<Vec<u8>>,
+    last_batch: Arc<Vec<u8>>,
+    /// Where in `written` the count and the times stand.
+    count_at: usize,
+    modified_at: usize,
+    times_at: Vec<usize>,
+    clock: u64,
+}
+
+impl Replies {
+    fn new(address: &str) -> Result<Self> {
+        let hello = hello(address);
+        let book = with_id(0, &Book::raw()?)?;
+        let scan = bson::serialize_to_raw_document_buf(&Scan::new())?;
+        let written = op_msg::message(
+            &answered(rawdoc! {
+                "n": 1, "nModified": 1, "electionId": bson::oid::ObjectId::new(),
+                "opTime": { "ts": time(), "t": 1_i64 },
+            }),
+            None,
+        );
+        let place = |mark: &[u8]| op_msg::place_after(&written, mark).ok_or("no such place");
+        let times_at = [&b"\x11ts\0"[..], b"\x11clusterTime\0", b"\x11operationTime\0"];
+        let rest = MANY - FIRST_BATCH - NEXT_BATCH;
+        Ok(Self {
+            hello: op_msg::message(&hello, None),
+            legacy_hello: op_msg::legacy_reply(&hello),
+            ok: op_msg::message(&answered(RawDocumentBuf::new()), None),
+            found: batch("firstBatch", 0, [book])?,
+            large: Arc::new(batch("firstBatch", 0, [with_id(1, &scan)?])?),
+            only_batch: Arc::new(batch("firstBatch", 0, vec![stored_book()?; SOME])?),
+            first_batch: Arc::new(batch("firstBatch", 1, vec![stored_book()?; FIRST_BATCH])?),
+            next_batch: Arc::new(batch("nextBatch", 2, vec![stored_book()?; NEXT_BATCH])?),
+            last_batch: Arc::new(batch("nextBatch", 0, vec![stored_book()?; rest])?),
+            count_at: place(b"\x10n\0")?,
+            modified_at: place(b"\x10nModified\0")?,
+            times_at: times_at.into_iter().map(place).collect::<std::result::Result<_, _>>()?,
+            clock: 1_700_000_000 << 32,
+            written,
+        })
+    }
+
+    /// The reply to a request, but for what it replies to.
+    fn to(&mut self, request: &[u8]) -> &[u8] {
+        if op_msg::i32_at(request, 12) == OP_QUERY {
+            return &self.legacy_hello;
+        }
+        let name = request[BODY_AT + 5..].split(|&byte| byte == 0).next().unwrap_or_default();
+        match name {
+            b"insert" | b"update" | b"delete" => self.count_written(request),
+            b"find" => match target(request) {
+                b"many" => &self.first_batch,
+                b"some" => &self.only_batch,
+                b"large" => &self.large,
+                _ => &self.found,
+            },
+            b"getMore" => match op_msg::i32_at(request, BODY_AT + 5 + b"getMore\0".len()) {
+                1 => &self.next_batch,
+                _ => &self.last_batch,
+            },
+            b"accepted" => {
+                let count = ACCEPTED.load(Ordering::Relaxed).to_le_bytes();
+                self.written[self.count_at..self.count_at + 4].copy_from_slice(&count);
+                &self.written
+            }
+            b"hello" | b"isMaster" | b"ismaster" => &self.hello,
+            _ => &self.ok,
+        }
+    }
+
+    /// Whether the answer is to take a while.
+    fn is_slow(&self, request: &[u8]) -> bool {
+        request[BODY_AT + 5..].starts_with(b"find\0") && target(request) == b"slow"
+    }
+
+    /// From 0 to 8 milliseconds, the same each time.
+    fn delay(&mut self) -> Duration {
+        self.clock += 1;
+        Duration::from_micros(self.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51)
+    }
+
+    fn count_written(&mut self, request: &[u8]) -> &[u8] {
+        self.clock += 1;
+        for &at in &self.times_at {
+            self.written[at..at + 8].copy_from_slice(&self.clock.to_le_bytes());
+        }
+        let count = statements(request).to_le_bytes();
+        for at in [self.count_at, self.modified_at] {
+            self.written[at..at + 4].copy_from_slice(&count);
+        }
+        &self.written
+    }
+}
+
+/// The name of the collection, which is the value of a command's first element.
+fn target(request: &[u8]) -> &[u8] {
+    let Some(at) = op_msg::place_after(&request[BODY_AT..], b"find\0") else { return &[] };
+    request[BODY_AT + at + 4..].split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// How many documents stand beside the body.
+fn statements(request: &[u8]) -> i32 {
+    let section = BODY_AT + op_msg::message_length(&request[BODY_AT..]).unwrap_or(0);
+    let Some(rest) = request.get(section + 5..) else { return 1 };
+    let name = rest.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let mut rest = &rest[name + 1..];
+    let mut count = 0;
+    while let Some(after) = op_msg::message_length(rest).and_then(|length| rest.get(length..)) {
+        count += 1;
+        rest = after;
+    }
+    count
+}
+
+async fn answer(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
+    let mut inbox: Vec<u8> = Vec::with_capacity(16 * 1024);
+    let mut header = [0; 16];
+    loop {
+        match op_msg::message_length(&inbox) {
+            Some(length) if inbox.len() >= length => {
+                if replies.is_slow(&inbox) {
+                    tokio::time::sleep(replies.delay()).await;
+                }
+                let reply = replies.to(&inbox);
+                header.copy_from_slice(&reply[..16]);
+                header[8..12].copy_from_slice(&inbox[4..8]);
+                reply_with(&mut stream, header, reply).await?;
+                inbox.clear();
+            }
+            length => {
+                inbox.reserve(length.map_or(0, |length| length - inbox.len()));
+                if stream.read_buf(&mut inbox).await? == 0 {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Sends a reply with another header than its own.
+async fn reply_with(stream: &mut TcpStream, header: [u8; 16], reply: &[u8]) -> Result<()> {
+    const SHORT: usize = 4096;
+    if reply.len() > SHORT {
+        stream.write_all(&header).await?;
+        stream.write_all(&reply[16..]).await?;
+        return Ok(());
+    }
+    let mut whole = [0; SHORT];
+    whole[..reply.len()].copy_from_slice(reply);
+    whole[..16].copy_from_slice(&header);
+    Ok(stream.write_all(&whole[..reply.len()]).await?)
+}
+
+fn time() -> Timestamp {
+    Timestamp { time: 1_700_000_000, increment: 1 }
+}
+
+/// A reply with what a member of a replica set adds to each.
+fn answered(mut reply: RawDocumentBuf) -> RawDocumentBuf {
+    use bson::raw::cstr;
+    reply.append(cstr!("ok"), 1.0);
+    let hash = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] };
+    let signature = rawdoc! { "hash": hash, "keyId": 0_i64 };
+    reply.append(cstr!("$clusterTime"), rawdoc! { "clusterTime": time(), "signature": signature });
+    reply.append(cstr!("operationTime"), time());
+    reply
+}
+
+fn batch(
+    name: &str,
+    id: i64,
+    documents: impl IntoIterator<Item = RawDocumentBuf>,
+) -> Result<Vec<u8>> {
+    let documents: RawArrayBuf = documents.into_iter().collect();
+    let mut cursor = RawDocumentBuf::new();
+    cursor.append(bson::raw::CString::try_from(name)?, documents);
+    cursor.append(bson::raw::cstr!("id"), id);
+    cursor.append(bson::raw::cstr!("ns"), format!("{DATABASE}.any"));
+    Ok(op_msg::message(&answered(rawdoc! { "cursor": cursor }), None))
+}
+
+fn hello(address: &str) -> RawDocumentBuf {
+    answered(rawdoc! {
+        "helloOk": true, "isWritablePrimary": true, "ismaster": true, "secondary": false,
+        "setName": SET, "setVersion": 1, "electionId": bson::oid::ObjectId::new(),
+        "hosts": [address], "primary": address, "me": address,
+        "maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000,
+        "maxWriteBatchSize": 100_000, "localTime": DateTime::now(),
+        "logicalSessionTimeoutMinutes": 30, "connectionId": 1,
+        "minWireVersion": 0, "maxWireVersion": 17, "readOnly": false,
+    })
+}

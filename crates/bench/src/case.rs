@@ -1,0 +1,105 @@
+//! The rows of the table: a workload, how many tasks, and which server.
+
+use crate::{
+    single::{Amount, Load},
+    workload::Workload,
+};
+
+/// A row of the table, with a line for each contender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) workload: Workload,
+    pub(crate) tasks: u32,
+    pub(crate) server: ServerKind,
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerKind {
+    /// A real `mongod`, a replica set of one.
+    Mongod,
+    /// Ours, with canned replies.
+    Canned,
+}
+
+/// The largest pool; where there are more tasks, they share.
+const MOST_CONNECTIONS: u32 = 100;
+
+impl Case {
+    /// All there are, in the order of the table.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut cases = Vec::new();
+        for server in [ServerKind::Canned, ServerKind::Mongod] {
+            for workload in Workload::ALL {
+                let on_canned = !matches!(workload, Workload::BulkWrite);
+                if server == ServerKind::Canned && !on_canned {
+                    continue;
+                }
+                let tasks: &[u32] = match workload {
+                    Workload::FindOne => &[1, 64, 1000],
+                    Workload::Ping
+                    | Workload::InsertOne
+                    | Workload::InsertOnePlain
+                    | Workload::UpdateOne => &[1, 64],
+                    Workload::InsertMany
+                    | Workload::BulkWrite
+                    | Workload::DrainDocuments
+                    | Workload::DrainStructs
+                    | Workload::DrainRaw
+                    | Workload::InsertLarge
+                    | Workload::FindLarge => &[1],
+                };
+                cases.extend(tasks.iter().map(|&tasks| Self { workload, tasks, server }));
+            }
+        }
+        cases
+    }
+
+    pub(crate) fn name(self) -> String {
+        let tasks = if self.tasks == 1 { "task" } else { "tasks" };
+        let shared = match self.tasks > MOST_CONNECTIONS {
+            true => format!(" on {MOST_CONNECTIONS} connections"),
+            false => String::new(),
+        };
+        let server = self.server.name();
+        format!("{}, {} {tasks}{shared}, {server}", self.workload.name(), self.tasks)
+    }
+
+    pub(crate) fn connections(self) -> u32 {
+        self.tasks.min(MOST_CONNECTIONS)
+    }
+
+    /// How long one turn takes.
+    pub(crate) fn load(self, quick: bool) -> Load {
+        let measured = Amount::Millis(if quick { 500 } else { 2000 });
+        let warm_up = match self.workload.moves_many() {
+            false => Amount::Millis(if quick { 150 } else { 500 }),
+            // So that peak memory is that of few calls, as in an application.
+            true => Amount::Calls(1),
+        };
+        Load { warm_up, measured }
+    }
+}
+
+impl ServerKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mongod => "mongod",
+            Self::Canned => "canned",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_cases_have_the_same_name() {
+        let mut names: Vec<_> = Case::all().into_iter().map(Case::name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

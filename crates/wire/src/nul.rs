@@ -1,0 +1,41 @@
+//! Finding the NUL that ends a key.
+
+/// Where the first NUL is. Looks at eight bytes at a time: keys are short, but there are many of them.
+pub(crate) fn find_nul(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    let mut at = 0;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk);
+        // The lowest of these bits is in the first byte that is zero; above it, they may be wrong.
+        let zeros = word.wrapping_sub(ONES) & !word & TOPS;
+        if zeros != 0 {
+            return Some(at + (zeros.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..)?;
+    rest.iter().position(|byte| *byte == 0).map(|place| at + place)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_nul_is_found(bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..40)) {
+            prop_assert_eq!(find_nul(&bytes), bytes.iter().position(|byte| *byte == 0));
+        }
+
+        #[test]
+        fn it_is_found_behind_a_long_key(length in 0_usize..40, key in 1_u8..) {
+            let mut bytes = vec![key; length];
+            prop_assert_eq!(find_nul(&bytes), None);
+            bytes.extend([0, 1, 0]);
+            prop_assert_eq!(find_nul(&bytes), Some(length));
+        }
+    }
+}
