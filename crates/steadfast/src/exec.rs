@@ -25,7 +25,7 @@ use steadfast_core::{
 use self::execution::Execution;
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Beside, Command, Reply, Target},
     error::Result,
     topology::Selected,
 };
@@ -40,7 +40,7 @@ impl Client {
     /// Carries out a command.
     // Not `async`, like `carry_out`: the future of each such layer would hold the command once more.
     pub(crate) fn run(&self, command: Command) -> impl Future<Output = Result<Reply>> + Send {
-        self.run_as_part_of(next_operation_id(), command)
+        self.run_as_part_of(next_operation_id(), command, None)
     }
 
     /// A number for an operation of several commands.
@@ -48,16 +48,21 @@ impl Client {
         next_operation_id()
     }
 
-    /// Carries out a command that is one of several of an operation.
+    /// Carries out a command that is one of several of an operation, with documents that it need not
+    /// own.
     pub(crate) async fn run_as_part_of(
         &self,
         operation_id: i64,
-        command: Command,
+        mut command: Command,
+        lent: Option<Beside<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
         match turn::session_of(&command) {
-            Some(session) => self.carry_out_in_turn(session, operation_id, command).await,
-            None => self.carry_out(operation_id, command).await,
+            Some(session) => {
+                command.keep(lent)?;
+                self.carry_out_in_turn(session, operation_id, command).await
+            }
+            None => Execution::new(self, operation_id, command, lent).run().await,
         }
     }
 
@@ -67,7 +72,7 @@ impl Client {
         operation_id: i64,
         command: Command,
     ) -> impl Future<Output = Result<Reply>> + Send {
-        Execution::new(self, operation_id, command).run()
+        Execution::new(self, operation_id, command, None).run()
     }
 }
 
