@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bson::RawDocument;
 use steadfast_core::{
+    description::{ServerDescription, TopologyDescription},
     read_preference::ReadPreference,
     selection::{self, SelectionCriteria},
 };
@@ -27,7 +28,6 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     error::Result,
-    topology::Selected,
 };
 
 /// The number of the next operation.
@@ -38,7 +38,6 @@ fn next_operation_id() -> i64 {
 
 impl Client {
     /// Carries out a command.
-    // Not `async`, like `carry_out`: the future of each such layer would hold the command once more.
     pub(crate) fn run(&self, command: Command) -> impl Future<Output = Result<Reply>> + Send {
         self.run_as_part_of(next_operation_id(), command)
     }
@@ -49,25 +48,32 @@ impl Client {
     }
 
     /// Carries out a command that is one of several of an operation.
-    pub(crate) async fn run_as_part_of(
-        &self,
-        operation_id: i64,
-        command: Command,
-    ) -> Result<Reply> {
-        let _active = self.begin_activity()?;
-        match turn::session_of(&command) {
-            Some(session) => self.carry_out_in_turn(session, operation_id, command).await,
-            None => self.carry_out(operation_id, command).await,
-        }
-    }
-
-    /// Carries out a command even while the client is being shut down.
-    pub(crate) fn carry_out(
+    // Not `async` from the beginning: the future of each such layer would hold the command once more.
+    pub(crate) fn run_as_part_of(
         &self,
         operation_id: i64,
         command: Command,
     ) -> impl Future<Output = Result<Reply>> + Send {
-        Execution::new(self, operation_id, command).run()
+        let command = Box::new(command);
+        async move {
+            let _active = self.begin_activity()?;
+            match turn::session_of(&command) {
+                // Boxed, so that what most commands do without takes no room in their futures.
+                Some(session) => {
+                    Box::pin(self.carry_out_in_turn(session, operation_id, command)).await
+                }
+                None => Execution::new(self, operation_id, command).run().await,
+            }
+        }
+    }
+
+    /// Carries out a command even while the client is being shut down.
+    pub(crate) async fn carry_out(
+        &self,
+        operation_id: i64,
+        command: Box<Command>,
+    ) -> Result<Reply> {
+        Execution::new(self, operation_id, command).run().await
     }
 }
 
@@ -88,17 +94,19 @@ impl Target {
     }
 
     /// What the chosen server is to be told of the read preference.
-    fn read_preference(&self, selected: &Selected) -> Option<&ReadPreference> {
+    fn read_preference(
+        &self,
+        topology: &TopologyDescription,
+        server: Option<&ServerDescription>,
+    ) -> Option<&ReadPreference> {
         /// A member that a predicate chose is to answer, whatever it is.
         static ANY_MEMBER: ReadPreference = ReadPreference::PrimaryPreferred { options: None };
 
-        let topology = &selected.view.description;
         let preference = match self.for_selection().resolve(topology) {
             selection::Target::Read(SelectionCriteria::ReadPreference(preference)) => preference,
             selection::Target::Read(_) => &ANY_MEMBER,
             _ => return None,
         };
-        let server_type = selected.description()?.server_type;
-        selection::read_preference_for(topology.topology_type, server_type, preference)
+        selection::read_preference_for(topology.topology_type, server?.server_type, preference)
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use steadfast_core::{
+    description::ServerDescription,
     retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId},
     selection,
     transaction::Part,
@@ -15,7 +16,7 @@ use steadfast_core::{
 
 use super::{
     attempts::{Attempts, Blemish, Current, failure},
-    context::{self, Context},
+    context::{self, Context, Heard},
     membership::Membership,
     raw,
     watch::Watch,
@@ -27,10 +28,10 @@ use crate::{
     cursor::Home,
     deadline::{Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
-    pool::PooledConnection,
+    pool::{Pool, PooledConnection},
     refusal::{refusal, write_concern_failure},
     session::{self, Session},
-    topology::Selected,
+    topology::{Selected, Server},
     trace,
 };
 
@@ -41,7 +42,7 @@ static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
 pub(super) struct Execution<'c> {
     pub(super) client: &'c Client,
     pub(super) operation_id: i64,
-    pub(super) command: Command,
+    pub(super) command: Box<Command>,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
     /// What it is to the transaction of its session.
@@ -79,12 +80,17 @@ impl From<Error> for Unsent {
 }
 
 impl<'c> Execution<'c> {
-    pub(super) fn new(client: &'c Client, operation_id: i64, mut command: Command) -> Self {
+    /// Boxed, so that the futures on the way hold a pointer and are not large for it.
+    pub(super) fn new(
+        client: &'c Client,
+        operation_id: i64,
+        mut command: Box<Command>,
+    ) -> Box<Self> {
         let deadline = command.start_clock();
         let membership = Membership::of(&command);
         let operation = for_retrying(&command, &membership);
         let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
-        Self {
+        Box::new(Self {
             client,
             operation_id,
             deadline,
@@ -97,10 +103,10 @@ impl<'c> Execution<'c> {
             txn_number: membership.number(),
             membership,
             command,
-        }
+        })
     }
 
-    pub(super) async fn run(mut self) -> Result<Reply> {
+    pub(super) async fn run(mut self: Box<Self>) -> Result<Reply> {
         loop {
             match self.attempt().await {
                 Ended::Break(outcome) => {
@@ -131,24 +137,33 @@ impl<'c> Execution<'c> {
             },
         };
         let pinned = pinned.map(|(_, connection)| connection);
-        if let Some(server) = selected.description()
-            && let Err(give_up) = self.retry.server_selected(ServerFacts::from(server))
+        let Selected { server, .. } = &selected;
+        let description = selected.description();
+        if let Some(description) = description
+            && let Err(give_up) =
+                self.retry.server_selected(ServerFacts::new(&server.address, description))
         {
             return self.give_up(give_up, None);
         }
-        let mut current = Current::new(began, self.backoff, &selected.server, home);
-        let _counted = Arc::clone(&selected.server).begin_operation();
+        let mut current = Current::new(began, self.backoff, server, home);
+        let _counted = server.begin_operation();
         let connection = match pinned {
             Some(connection) => connection,
-            None => self.check_out(&selected, until).await,
+            None => self.check_out(&server.pool, until).await,
         };
-        let connection = match connection {
+        let mut connection = match connection {
             Ok(connection) => connection,
             Err(error) => return self.failed(current, error, Phase::BeforeSending),
         };
         current.connection = Some(connection.id);
-        self.membership.pin(&mut current.home, &selected, self.client.is_load_balanced());
-        self.exchange(current, &selected, connection).await
+        self.membership.pin(&mut current.home, server, description, self.client.is_load_balanced());
+        let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
+            Ok(prepared) => prepared,
+            Err(unsent) => return self.unsent(current, unsent, connection),
+        };
+        current.request_id = Some(request_id);
+        let received = self.exchange(&mut connection, request_id).await;
+        self.received(current, received, server, connection, watch)
     }
 
     /// A server that will do; if the command is bound to one, that one.
@@ -170,10 +185,9 @@ impl<'c> Execution<'c> {
 
     async fn check_out(
         &mut self,
-        selected: &Selected,
+        pool: &Arc<Pool>,
         until: Option<Instant>,
     ) -> Result<PooledConnection> {
-        let pool = &selected.server.pool;
         let watch = self.stop_watch();
         let connection = pool.check_out(until).await;
         let opening = match &connection {
@@ -191,46 +205,62 @@ impl<'c> Execution<'c> {
         self.deadline.map(|_| now())
     }
 
-    /// Sends the command through a connection, and takes in what comes back.
+    /// Sends what was prepared through a connection, and waits for the reply.
     async fn exchange(
         &mut self,
-        mut current: Current,
-        selected: &Selected,
-        mut connection: PooledConnection,
-    ) -> Ended {
-        let (request_id, watch) = match self.prepare(selected, &mut connection) {
-            Ok(prepared) => prepared,
-            Err(unsent) => {
-                current.put_back(connection);
-                return match unsent {
-                    Unsent::TooLate(give_up) => self.give_up(give_up, None),
-                    Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
-                };
-            }
-        };
-        current.request_id = Some(request_id);
-        let acknowledged = self.command.acknowledged;
-        if let Some(session) = &self.session {
-            session.sending();
-        }
+        connection: &mut PooledConnection,
+        request_id: i32,
+    ) -> Result<Bytes> {
         self.membership.sending();
-        let watch_of_reply = self.stop_watch();
+        let watch = self.stop_watch();
+        let acknowledged = self.command.acknowledged;
         let received = match self.deadline {
             None => connection.exchange(request_id, acknowledged).await,
             Some(deadline) => connection.exchange_by(deadline, request_id, acknowledged).await,
         };
-        self.spent.waiting += elapsed(watch_of_reply);
-        context::hear(&received, self.client.sessions(), self.session.as_deref());
-        let outcome = received.and_then(|body| accept(body, acknowledged));
+        self.spent.waiting += elapsed(watch);
+        received
+    }
+
+    /// Takes in what came back, or that nothing did.
+    fn received(
+        &mut self,
+        current: Current<'_>,
+        received: Result<Bytes>,
+        server: &Arc<Server>,
+        connection: PooledConnection,
+        watch: Watch,
+    ) -> Ended {
+        let heard = context::hear(&received, self.client.sessions(), self.session.as_deref());
+        let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
         let outcome = outcome.map_err(|error| {
             error
                 .with_server(&connection.address)
                 .with_wire_version(connection.hello.max_wire_version)
         });
-        watch.finish(outcome.as_ref().map(|body| raw(body)));
+        watch.finish(outcome.as_deref());
         match outcome {
-            Ok(body) => self.answered(current, body, selected, connection),
+            Ok(body) if heard.blemished => self.blemished(current, body, server, connection),
+            Ok(body) => {
+                let reply = self.reply(&current, body, server, connection);
+                self.retry.succeeded();
+                Ended::Break(Ok(reply))
+            }
             Err(error) => self.refused(current, error, connection),
+        }
+    }
+
+    /// The request could not be made, or it is too late for it: nothing was sent.
+    fn unsent(
+        &mut self,
+        current: Current<'_>,
+        unsent: Unsent,
+        connection: PooledConnection,
+    ) -> Ended {
+        current.put_back(connection);
+        match unsent {
+            Unsent::TooLate(give_up) => self.give_up(give_up, None),
+            Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
         }
     }
 
@@ -238,10 +268,12 @@ impl<'c> Execution<'c> {
     fn prepare(
         &mut self,
         selected: &Selected,
+        description: Option<&ServerDescription>,
         connection: &mut PooledConnection,
     ) -> std::result::Result<(i32, Watch), Unsent> {
-        self.begin_session(connection)?;
-        match self.retry.begin_sending(now()).map_err(Unsent::TooLate)? {
+        let now = now();
+        self.begin_session(connection, now)?;
+        match self.retry.begin_sending(now).map_err(Unsent::TooLate)? {
             TransactionId::None | TransactionId::Same => {}
             TransactionId::New => {
                 let session = self.session.as_ref();
@@ -249,7 +281,7 @@ impl<'c> Execution<'c> {
             }
         }
         let Self { client, command, membership, .. } = self;
-        let round_trip = selected.description().and_then(|server| server.min_round_trip_time);
+        let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
         let context = Context::of(client, command, session, membership.part(), connection)?;
@@ -261,9 +293,9 @@ impl<'c> Execution<'c> {
             // In a transaction it is the primary, which nobody needs to be told.
             read_preference: match membership.part().is_inside() {
                 true => None,
-                false => command.target.read_preference(selected),
+                false => command.target.read_preference(&selected.view.description, description),
             },
-            lsid: context.lsid.as_deref(),
+            lsid: context.lsid.as_ref().map(|lsid| &***lsid),
             txn_number: self.txn_number,
             max_time,
             in_transaction: membership.number().is_some(),
@@ -276,13 +308,16 @@ impl<'c> Execution<'c> {
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, command)?;
         let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
+        if let Some(session) = session {
+            session.sending(now);
+        }
         Ok((request_id, watch))
     }
 
     /// The session that the command runs in: the one it was given, else one of its own if the
     /// server has sessions. Chosen only now that a connection is there, so that operations that
     /// wait for one do not each hold a session.
-    fn begin_session(&mut self, connection: &PooledConnection) -> Result<()> {
+    fn begin_session(&mut self, connection: &PooledConnection, now: Instant) -> Result<()> {
         let lifetime = connection.hello.logical_session_timeout;
         let supported = lifetime.is_some() || self.client.is_load_balanced();
         match &self.session {
@@ -292,33 +327,46 @@ impl<'c> Execution<'c> {
             // pitfall 19
             None if !self.command.acknowledged || !supported => Ok(()),
             None => {
-                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit);
+                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit, now);
                 self.session = Some(Arc::new(session));
                 Ok(())
             }
         }
     }
 
-    /// The server answered, and did not refuse the command as a whole.
-    fn answered(
-        &mut self,
-        current: Current,
+    /// What the server answered, for the operation to read. Its connection goes back, or stays with
+    /// whom it is pinned to.
+    fn reply(
+        &self,
+        current: &Current<'_>,
         body: Bytes,
-        selected: &Selected,
+        server: &Arc<Server>,
+        connection: PooledConnection,
+    ) -> Reply {
+        let mut reply = Reply::new(body, Arc::clone(server));
+        reply.session.clone_from(&self.session);
+        reply.transaction = self.membership.number();
+        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
+        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
+        reply.pinned = home.keep(connection, keeps);
+        reply
+    }
+
+    /// The server did not refuse the command as a whole, but tells of writes that failed or may not
+    /// be durable.
+    fn blemished(
+        &mut self,
+        current: Current<'_>,
+        body: Bytes,
+        server: &Arc<Server>,
         connection: PooledConnection,
     ) -> Ended {
         if let Some(failure) = write_concern_failure(raw(&body)) {
             let topology = connection.pool().topology();
             topology.write_concern_failed(&connection, connection.generation(), failure);
         }
-        let blemish = Blemish::of(raw(&body));
-        let mut reply = Reply::new(body, Arc::clone(&selected.server));
-        reply.session.clone_from(&self.session);
-        reply.transaction = self.membership.number();
-        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
-        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
-        reply.pinned = home.keep(connection, keeps);
-        let Some(blemish) = blemish else {
+        let mut reply = self.reply(&current, body, server, connection);
+        let Some(blemish) = Blemish::of(reply.body()) else {
             self.retry.succeeded();
             return Ended::Break(Ok(reply));
         };
@@ -332,7 +380,12 @@ impl<'c> Execution<'c> {
     }
 
     /// The server refused the command, or the connection broke.
-    fn refused(&mut self, current: Current, error: Error, connection: PooledConnection) -> Ended {
+    fn refused(
+        &mut self,
+        current: Current<'_>,
+        error: Error,
+        connection: PooledConnection,
+    ) -> Ended {
         // The topology hears of it before the connection goes back (pitfall 25).
         let topology = connection.pool().topology();
         if !error.is_out_of_time() {
@@ -345,7 +398,7 @@ impl<'c> Execution<'c> {
         self.failed(current, error, Phase::Sending)
     }
 
-    fn failed(&mut self, current: Current, mut error: Error, phase: Phase) -> Ended {
+    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
@@ -384,9 +437,12 @@ fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::ZERO, |since| now().saturating_duration_since(since))
 }
 
-fn accept(body: Bytes, acknowledged: bool) -> Result<Bytes> {
+fn accept(body: Bytes, acknowledged: bool, heard: Heard) -> Result<Bytes> {
     if !acknowledged {
         return Ok(Bytes::from_static(UNANSWERED));
+    }
+    if heard.succeeded {
+        return Ok(body);
     }
     match refusal(raw(&body)) {
         None => Ok(body),
