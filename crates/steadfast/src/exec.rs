@@ -26,7 +26,7 @@ use steadfast_core::{
 use self::execution::Execution;
 use crate::{
     Client,
-    command::{Command, Reply, Target},
+    command::{Beside, Command, Reply, Target},
     error::Result,
 };
 
@@ -38,8 +38,11 @@ fn next_operation_id() -> i64 {
 
 impl Client {
     /// Carries out a command.
-    pub(crate) fn run(&self, command: Command) -> impl Future<Output = Result<Reply>> + Send {
-        self.run_as_part_of(next_operation_id(), command)
+    pub(crate) fn run(
+        &self,
+        command: impl Into<Box<Command>>,
+    ) -> impl Future<Output = Result<Reply>> + Send {
+        self.run_boxed(next_operation_id(), command.into(), None)
     }
 
     /// A number for an operation of several commands.
@@ -47,23 +50,31 @@ impl Client {
         next_operation_id()
     }
 
-    /// Carries out a command that is one of several of an operation.
-    // Not `async` from the beginning: the future of each such layer would hold the command once more.
-    pub(crate) fn run_as_part_of(
+    /// Carries out a command that is one of several of an operation, with documents that it need not
+    /// own.
+    pub(crate) fn run_as_part_of<'c>(
+        &'c self,
+        operation_id: i64,
+        command: impl Into<Box<Command>>,
+        lent: Option<Beside<'c>>,
+    ) -> impl Future<Output = Result<Reply>> + Send + 'c {
+        self.run_boxed(operation_id, command.into(), lent)
+    }
+
+    async fn run_boxed(
         &self,
         operation_id: i64,
-        command: Command,
-    ) -> impl Future<Output = Result<Reply>> + Send {
-        let command = Box::new(command);
-        async move {
-            let _active = self.begin_activity()?;
-            match turn::session_of(&command) {
-                // Boxed, so that what most commands do without takes no room in their futures.
-                Some(session) => {
-                    Box::pin(self.carry_out_in_turn(session, operation_id, command)).await
-                }
-                None => Execution::new(self, operation_id, command).run().await,
+        mut command: Box<Command>,
+        lent: Option<Beside<'_>>,
+    ) -> Result<Reply> {
+        let _active = self.begin_activity()?;
+        match turn::session_of(&command) {
+            // Boxed, so that what most commands do without takes no room in their futures.
+            Some(session) => {
+                command.keep(lent)?;
+                Box::pin(self.carry_out_in_turn(session, operation_id, command)).await
             }
+            None => Execution::new(self, operation_id, command, lent).run().await,
         }
     }
 
@@ -73,7 +84,7 @@ impl Client {
         operation_id: i64,
         command: Box<Command>,
     ) -> Result<Reply> {
-        Execution::new(self, operation_id, command).run().await
+        Execution::new(self, operation_id, command, None).run().await
     }
 }
 

@@ -158,11 +158,12 @@ impl Pool {
                     Err((waiter, receiver))
                 }
             });
-        match answer {
-            Ok(Ok(conn)) => Ok(PooledConnection::new(conn, Arc::clone(self))),
-            Ok(Err(error)) => Err(self.explain(error)),
-            Err((waiter, receiver)) => Wait::new(self, waiter, receiver).answer(until).await,
-        }
+        let wait = match answer {
+            Ok(Ok(conn)) => return Ok(PooledConnection::new(conn, Arc::clone(self))),
+            Ok(Err(error)) => return Err(self.explain(error)),
+            Err((waiter, receiver)) => Wait::new(self, waiter, receiver),
+        };
+        wait.answer(until).await
     }
 
     /// The topology that its server is part of.

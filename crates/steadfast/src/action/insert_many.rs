@@ -42,13 +42,13 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn insert_many(
-        &self,
-        documents: impl IntoIterator<Item = impl Borrow<T>>,
-    ) -> InsertMany<'_> {
+    pub fn insert_many<'a>(
+        &'a self,
+        documents: impl IntoIterator<Item = impl Borrow<T> + Send + Sync + 'a>,
+    ) -> InsertMany<'a> {
         InsertMany {
             collection: &self.handle,
-            documents: Statements::of_documents::<T>(documents),
+            documents: Statements::of_documents::<T, _>(documents),
             options: None,
             session: None,
         }
@@ -60,7 +60,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertMany<'a> {
     collection: &'a Handle,
-    documents: Result<Statements>,
+    documents: Result<Statements<'a>>,
     pub(crate) options: Option<InsertManyOptions>,
     session: Option<&'a mut ClientSession>,
 }
@@ -74,8 +74,8 @@ impl InsertMany<'_> {
             write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
         let (tally, broken) =
-            write::run_batches(self.collection, documents, &settings, session, deadline).await?;
-        write::judged(tally.conclude_insert_many(broken), deadline)
+            write::run_batches(self.collection, &documents, &settings, session, deadline).await?;
+        write::judged(tally.conclude_insert_many(&documents, broken), deadline)
     }
 }
 

@@ -28,7 +28,7 @@ const HINTS_EVERYWHERE: i32 = 9;
 /// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
 pub(super) async fn run<T: Default>(
     client: &Client,
-    command: Command,
+    command: Box<Command>,
     read: impl FnOnce(&RawDocument) -> Result<T>,
 ) -> Result<T> {
     let acknowledged = command.acknowledged;
@@ -128,7 +128,7 @@ pub(super) type Ended = (Tally, Option<Error>);
 /// the one that the first batch began.
 pub(super) async fn run_batches(
     collection: &Handle,
-    mut statements: Statements,
+    statements: &Statements<'_>,
     settings: &Settings<'_>,
     mut session: Option<Arc<Session>>,
     deadline: Option<Deadline>,
@@ -140,26 +140,27 @@ pub(super) async fn run_batches(
     let selected = select(client, operation, deadline).await;
     let (selected, mut spent) =
         selected.map_err(|error| session::without_server(session.as_deref(), error))?;
-    let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
+    let batches = bulk::plan(statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
     let mut tally = Tally::default();
     for (done, batch) in (1..).zip(&batches) {
         let followed = done < batches.len();
-        let mut command = bulk::command(collection, settings, &mut statements, batch, followed)?;
+        let mut command = bulk::command(collection, settings, batch, followed)?;
         let acknowledged = command.acknowledged;
         // pitfall 19
         command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
-        let mut reply = match client.run_as_part_of(operation_id, command).await {
+        let lent = Some(statements.lend(batch));
+        let mut reply = match client.run_as_part_of(operation_id, command, lent).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };
         session = reply.session.take();
         spent = reply.clock.map_or(spent, |clock| clock.spent);
         if !acknowledged {
-            tally.count_unanswered(&mut statements, batch);
-        } else if let Err(error) = tally.count(&mut statements, batch, settings.ordered, &reply) {
+            tally.count_unanswered(batch);
+        } else if let Err(error) = tally.count(statements, batch, settings.ordered, &reply) {
             return Ok((tally, Some(error)));
         }
         if settings.ordered && tally.has_write_errors() {

@@ -32,11 +32,14 @@ impl Interrupt {
     /// What `work` comes to, or the error as soon as this trips.
     ///
     /// Only work that must wait looks for a trip: most of it is done at once.
-    pub(super) async fn or<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    pub(super) async fn or<T, E: From<io::Error>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => self.poll(cx).map(Err),
+            Poll::Pending => self.poll(cx).map(|error| Err(error.into())),
         })
         .await
     }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Command, Reply},
+    command::{Beside, Command, Reply, Sequence},
     connection::{Connection, Outgoing},
     cursor::Home,
     deadline::{Deadline, TimeSpent, now},
@@ -43,6 +43,8 @@ pub(super) struct Execution<'c> {
     pub(super) client: &'c Client,
     pub(super) operation_id: i64,
     pub(super) command: Box<Command>,
+    /// The documents beside it, if they are not its own.
+    lent: Option<Beside<'c>>,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
     /// What it is to the transaction of its session.
@@ -85,10 +87,11 @@ impl<'c> Execution<'c> {
         client: &'c Client,
         operation_id: i64,
         mut command: Box<Command>,
+        lent: Option<Beside<'c>>,
     ) -> Box<Self> {
         let deadline = command.start_clock();
         let membership = Membership::of(&command);
-        let operation = for_retrying(&command, &membership);
+        let operation = for_retrying(&command, lent.as_ref(), &membership);
         let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
         Box::new(Self {
             client,
@@ -103,18 +106,20 @@ impl<'c> Execution<'c> {
             txn_number: membership.number(),
             membership,
             command,
+            lent,
         })
     }
 
     pub(super) async fn run(mut self: Box<Self>) -> Result<Reply> {
         loop {
-            match self.attempt().await {
+            let wait = match self.attempt().await {
+                Ended::Continue(wait) => wait,
                 Ended::Break(outcome) => {
                     self.membership.end(&self.retry, outcome.is_ok());
                     return self.judged(outcome);
                 }
-                Ended::Continue(wait) => self.back_off(wait).await,
-            }
+            };
+            self.back_off(wait).await;
         }
     }
 
@@ -123,9 +128,9 @@ impl<'c> Execution<'c> {
         let began = now();
         let until = self.client.topology().patience(self.deadline, began);
         let home = self.membership.begin_attempt(&self.command.target);
-        let pinned = home.as_ref().and_then(|home| Some((&home.server, home.connection.take()?)));
-        let selected = match &pinned {
-            Some((server, _)) => {
+        let pinned = home.as_ref().and_then(|home| home.connection.take());
+        let selected = match home.as_ref().filter(|_| pinned.is_some()) {
+            Some(Home { server, .. }) => {
                 Selected { server: Arc::clone(server), view: self.client.topology().view() }
             }
             None => match self.select(home.as_ref(), until).await {
@@ -136,7 +141,6 @@ impl<'c> Execution<'c> {
                 }
             },
         };
-        let pinned = pinned.map(|(_, connection)| connection);
         let Selected { server, .. } = &selected;
         let description = selected.description();
         if let Some(description) = description
@@ -147,11 +151,11 @@ impl<'c> Execution<'c> {
         }
         let mut current = Current::new(began, self.backoff, server, home);
         let _counted = server.begin_operation();
-        let connection = match pinned {
-            Some(connection) => connection,
+        let had = match pinned {
+            Some(pinned) => pinned,
             None => self.check_out(&server.pool, until).await,
         };
-        let mut connection = match connection {
+        let mut connection = match had {
             Ok(connection) => connection,
             Err(error) => return self.failed(current, error, Phase::BeforeSending),
         };
@@ -214,9 +218,12 @@ impl<'c> Execution<'c> {
         self.membership.sending();
         let watch = self.stop_watch();
         let acknowledged = self.command.acknowledged;
+        let beside = beside(&self.command, self.lent.as_ref());
         let received = match self.deadline {
-            None => connection.exchange(request_id, acknowledged).await,
-            Some(deadline) => connection.exchange_by(deadline, request_id, acknowledged).await,
+            None => connection.exchange(request_id, acknowledged, beside.as_ref()).await,
+            Some(deadline) => {
+                connection.exchange_by(deadline, request_id, acknowledged, beside.as_ref()).await
+            }
         };
         self.spent.waiting += elapsed(watch);
         received
@@ -280,7 +287,7 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, membership, .. } = self;
+        let Self { client, command, lent, membership, .. } = self;
         let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
@@ -289,7 +296,7 @@ impl<'c> Execution<'c> {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
-            sequence: command.sequence.as_ref(),
+            beside: beside(command, lent.as_ref()),
             // In a transaction it is the primary, which nobody needs to be told.
             read_preference: match membership.part().is_inside() {
                 true => None,
@@ -306,7 +313,7 @@ impl<'c> Execution<'c> {
             exhaust_allowed: false,
         };
         let request_id = connection.prepare(&outgoing)?;
-        check_sizes(connection, command)?;
+        check_sizes(connection, &outgoing)?;
         let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
         if let Some(session) = session {
             session.sending(now);
@@ -415,15 +422,24 @@ impl<'c> Execution<'c> {
     }
 }
 
+/// The documents beside the command: lent, or its own.
+fn beside<'a>(command: &'a Command, lent: Option<&Beside<'a>>) -> Option<Beside<'a>> {
+    lent.cloned().or_else(|| command.sequence.as_ref().map(Sequence::beside))
+}
+
 /// What the retry machine goes by.
-fn for_retrying(command: &Command, membership: &Membership) -> Operation {
+fn for_retrying(
+    command: &Command,
+    lent: Option<&Beside<'_>>,
+    membership: &Membership,
+) -> Operation {
     let mut operation = Operation::new(command.kind);
     operation.in_transaction = membership.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
     operation.one_document = command.kind == Kind::RecognisableWrite
-        && command.sequence.as_ref().is_none_or(|sequence| sequence.is_single());
+        && beside(command, lent).is_none_or(|beside| beside.documents.is_single());
     operation
 }
 
@@ -457,7 +473,7 @@ fn has_open_cursor(reply: &bson::RawDocument) -> bool {
 
 /// Refuses a message that the server would refuse by closing the connection; and, where nobody
 /// would hear the server refuse it, a document that is too large.
-fn check_sizes(connection: &Connection, command: &Command) -> Result<()> {
+fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
     let limit = |limit: Option<i32>| limit.and_then(|limit| usize::try_from(limit).ok());
     let size = connection.prepared_size();
     if let Some(limit) = limit(connection.hello.max_message_size_bytes)
@@ -467,14 +483,15 @@ fn check_sizes(connection: &Connection, command: &Command) -> Result<()> {
             "the message is {size} bytes long, but the server takes {limit} at most"
         )));
     }
-    let unheard = command.sequence.as_ref().filter(|_| !command.acknowledged);
-    if let (Some(documents), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size))
-        && let Some(large) = documents.iter().find(|document| document.as_bytes().len() > limit)
-    {
-        return Err(Error::invalid_argument(format!(
-            "a document is {} bytes long, but the server takes {limit} at most",
-            large.as_bytes().len()
-        )));
+    let unheard = outgoing.beside.as_ref().filter(|_| !outgoing.acknowledged);
+    if let (Some(beside), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
+        let mut largest = 0;
+        beside.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
+        if largest > limit {
+            return Err(Error::invalid_argument(format!(
+                "a document is {largest} bytes long, but the server takes {limit} at most"
+            )));
+        }
     }
     Ok(())
 }

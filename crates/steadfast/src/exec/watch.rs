@@ -126,11 +126,13 @@ impl Outgoing<'_> {
     /// the documents beside it in the field whose array they are.
     fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
-        if let Some(sequence) = self.sequence {
-            let documents = sequence
-                .iter()
-                .map(|document| Bson::Document(Document::try_from(document).unwrap_or_default()));
-            document.insert(sequence.identifier.as_str(), documents.collect::<Vec<_>>());
+        if let Some(beside) = &self.beside {
+            let mut documents = Vec::new();
+            let shown = beside.documents.for_each(|document| {
+                documents.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
+            });
+            debug_assert!(shown.is_ok(), "{shown:?}");
+            document.insert(beside.identifier.as_str(), documents);
         }
         document.insert("$db", self.database);
         for (key, value) in [("lsid", self.lsid), ("$clusterTime", self.cluster_time)] {

@@ -1,8 +1,11 @@
 //! Counting together what the batches of one operation did.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
+};
 
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{Bson, RawDocument, RawDocumentBuf};
 use steadfast_core::address::ServerAddress;
 
 use super::{Batch, Statements};
@@ -20,7 +23,10 @@ use crate::{
 /// What is known of the batches that were answered so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Without the `_id`s of what was inserted.
     result: BulkWriteResult,
+    /// Which inserts were carried out, by their positions among the inserts.
+    inserted: Vec<Range<usize>>,
     write_errors: BTreeMap<usize, WriteError>,
     write_concern_errors: Vec<WriteConcernError>,
     labels: Vec<String>,
@@ -36,7 +42,7 @@ impl Tally {
     /// Counts in the reply to a batch.
     pub(crate) fn count(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         reply: &Reply,
@@ -55,7 +61,7 @@ impl Tally {
 
     pub(super) fn count_body(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         body: &RawDocument,
@@ -78,7 +84,7 @@ impl Tally {
 
     fn count_documents(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         reply: &mut WriteReply,
@@ -86,9 +92,7 @@ impl Tally {
         match batch.verb {
             Verb::Insert => {
                 self.result.inserted_count += reply.count();
-                for nth in inserted(reply, batch, ordered) {
-                    self.note_inserted(statements, batch, nth);
-                }
+                self.note_inserted(reply, batch, ordered);
             }
             Verb::Update => {
                 self.result.matched_count += reply.matched_count();
@@ -103,18 +107,28 @@ impl Tally {
         }
     }
 
-    fn note_inserted(&mut self, statements: &mut Statements, batch: &Batch, nth: usize) {
-        let index = statements.index(batch, nth);
-        self.result.inserted_ids.insert(index, statements.take_id(batch, nth));
+    /// Notes which documents of a batch were inserted: in order those before the first that was
+    /// refused, otherwise all that were not refused.
+    fn note_inserted(&mut self, reply: &WriteReply, batch: &Batch, ordered: bool) {
+        let refused: BTreeSet<_> = reply.write_errors.iter().map(|error| error.index).collect();
+        let Range { mut start, end } = batch.positions;
+        for refused in refused.into_iter().map(|nth| batch.positions.start + nth) {
+            self.inserted.push(start..refused);
+            start = if ordered { end } else { refused + 1 };
+        }
+        self.inserted.push(start..end);
     }
 
     /// Counts in a batch that no reply is awaited of: what was sent is known, and no more.
-    pub(crate) fn count_unanswered(&mut self, statements: &mut Statements, batch: &Batch) {
+    pub(crate) fn count_unanswered(&mut self, batch: &Batch) {
         if batch.verb == Verb::Insert {
-            for nth in 0..batch.len() {
-                self.note_inserted(statements, batch, nth);
-            }
+            self.inserted.push(batch.positions.clone());
         }
+    }
+
+    /// The `_id`s of what was inserted.
+    fn inserted_ids(&self, statements: &Statements<'_>) -> impl Iterator<Item = (usize, Bson)> {
+        self.inserted.iter().flat_map(|it| statements.inserted_ids(it.clone()))
     }
 
     /// Whether a write was refused, after which nothing of an ordered operation is sent.
@@ -123,8 +137,14 @@ impl Tally {
     }
 
     /// What a `bulk_write` answers; `broken` is the error that kept a batch from being answered.
-    pub(crate) fn conclude_bulk_write(mut self, broken: Option<Error>) -> Result<BulkWriteResult> {
-        let Some(evidence) = self.evidence(broken)? else { return Ok(self.result) };
+    pub(crate) fn conclude_bulk_write(
+        mut self,
+        statements: &Statements<'_>,
+        broken: Option<Error>,
+    ) -> Result<BulkWriteResult> {
+        let evidence = self.evidence(broken)?;
+        self.result.inserted_ids = self.inserted_ids(statements).collect();
+        let Some(evidence) = evidence else { return Ok(self.result) };
         Err(evidence.of(ErrorKind::BulkWrite(BulkWriteError {
             write_concern_errors: self.write_concern_errors,
             write_errors: self.write_errors,
@@ -135,10 +155,14 @@ impl Tally {
     /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
     pub(crate) fn conclude_insert_many(
         mut self,
+        statements: &Statements<'_>,
         broken: Option<Error>,
     ) -> Result<InsertManyResult> {
         let evidence = self.evidence(broken)?;
-        let inserted_ids = self.result.inserted_ids.into_iter().collect();
+        // Room for all at once: growing, the map would be there twice.
+        let count = self.inserted.iter().map(Range::len).sum();
+        let mut inserted_ids = HashMap::with_capacity(count);
+        inserted_ids.extend(self.inserted_ids(statements));
         let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };
         let write_errors: Vec<_> = self.write_errors.into_iter().map(indexed).collect();
         Err(evidence.of(ErrorKind::InsertMany(InsertManyError {
@@ -204,18 +228,6 @@ fn carried_out(reply: &WriteReply, batch: &Batch, ordered: bool) -> bool {
         Some(first) if ordered => first > 0,
         Some(_) => reply.write_errors.len() < batch.len(),
     }
-}
-
-/// Which documents of a batch of inserts were inserted: in order those before the first that was
-/// refused, otherwise all that were not refused.
-fn inserted(reply: &WriteReply, batch: &Batch, ordered: bool) -> Vec<usize> {
-    let refused: std::collections::BTreeSet<_> =
-        reply.write_errors.iter().map(|error| error.index).collect();
-    let tried = match refused.first() {
-        Some(first) if ordered => *first,
-        _ => batch.len(),
-    };
-    (0..tried).filter(|nth| !refused.contains(nth)).collect()
 }
 
 fn indexed((index, error): (usize, WriteError)) -> IndexedWriteError {
