@@ -1,6 +1,6 @@
 //! What several actions that write have in common.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use bson::RawDocument;
 use steadfast_core::selection::Target;
@@ -120,6 +120,24 @@ pub(super) fn judged<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Res
     }
 }
 
+/// Waits for `run`, and works meanwhile for as long as there is `work`, a little at a time.
+pub(super) async fn meanwhile<T>(
+    run: impl Future<Output = T>,
+    mut work: impl FnMut() -> bool,
+) -> T {
+    let mut run = pin!(run);
+    let mut is_done = false;
+    poll_fn(|cx| {
+        let polled = run.as_mut().poll(cx);
+        if polled.is_pending() && !is_done {
+            is_done = !work();
+            cx.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await
+}
+
 /// How an operation of several batches ended: what was answered, and the error that kept the next
 /// batch from being.
 pub(super) type Ended = (Tally, Option<Error>);
@@ -168,4 +186,28 @@ pub(super) async fn run_batches(
         }
     }
     Ok((tally, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn there_is_work_only_while_one_waits() {
+        let mut done = 0;
+        let mut work = || {
+            done += 1;
+            done < 3
+        };
+        assert_eq!(meanwhile(async { 5 }, &mut work).await, 5);
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            sender.send(7).unwrap();
+        });
+        assert_eq!(meanwhile(answer, &mut work).await, Ok(7));
+        assert_eq!(done, 3);
+    }
 }

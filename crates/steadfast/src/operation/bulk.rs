@@ -5,11 +5,13 @@
 //! together again ([`Tally`]).
 
 mod held;
+mod ids;
 mod plan;
 mod statements;
 mod tally;
 
 pub(crate) use self::{
+    ids::InsertedIds,
     plan::{Batch, plan},
     statements::Statements,
     tally::Tally,

@@ -14,6 +14,7 @@ mod deadlines;
 mod endings;
 mod events;
 mod kinds_of_deployments;
+mod large_messages;
 mod limits;
 mod monitoring;
 mod time_outs;

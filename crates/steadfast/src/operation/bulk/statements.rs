@@ -276,6 +276,11 @@ impl<'a> Statements<'a> {
         self.run(batch.verb).entries[batch.positions.start + nth].index
     }
 
+    /// How many inserts there are.
+    pub(super) fn inserts(&self) -> usize {
+        self.inserts.entries.len()
+    }
+
     /// The inserts at `positions`: which writes they are, as the caller counts them, and their
     /// `_id`s.
     pub(super) fn inserted_ids(

@@ -1,14 +1,14 @@
 //! Counting together what the batches of one operation did.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
 
-use bson::{Bson, RawDocument, RawDocumentBuf};
+use bson::{RawDocument, RawDocumentBuf};
 use steadfast_core::address::ServerAddress;
 
-use super::{Batch, Statements};
+use super::{Batch, InsertedIds, Statements};
 use crate::{
     command::Reply,
     error::{
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Tally {
     /// Without the `_id`s of what was inserted.
     result: BulkWriteResult,
-    /// Which inserts were carried out, by their positions among the inserts.
+    /// Which inserts were carried out, by their positions among the inserts, in stretches.
     inserted: Vec<Range<usize>>,
     write_errors: BTreeMap<usize, WriteError>,
     write_concern_errors: Vec<WriteConcernError>,
@@ -113,22 +113,24 @@ impl Tally {
         let refused: BTreeSet<_> = reply.write_errors.iter().map(|error| error.index).collect();
         let Range { mut start, end } = batch.positions;
         for refused in refused.into_iter().map(|nth| batch.positions.start + nth) {
-            self.inserted.push(start..refused);
+            self.note_stretch(start..refused);
             start = if ordered { end } else { refused + 1 };
         }
-        self.inserted.push(start..end);
+        self.note_stretch(start..end);
+    }
+
+    fn note_stretch(&mut self, inserted: Range<usize>) {
+        match self.inserted.last_mut() {
+            Some(before) if before.end == inserted.start => before.end = inserted.end,
+            _ => self.inserted.push(inserted),
+        }
     }
 
     /// Counts in a batch that no reply is awaited of: what was sent is known, and no more.
     pub(crate) fn count_unanswered(&mut self, batch: &Batch) {
         if batch.verb == Verb::Insert {
-            self.inserted.push(batch.positions.clone());
+            self.note_stretch(batch.positions.clone());
         }
-    }
-
-    /// The `_id`s of what was inserted.
-    fn inserted_ids(&self, statements: &Statements<'_>) -> impl Iterator<Item = (usize, Bson)> {
-        self.inserted.iter().flat_map(|it| statements.inserted_ids(it.clone()))
     }
 
     /// Whether a write was refused, after which nothing of an ordered operation is sent.
@@ -143,7 +145,9 @@ impl Tally {
         broken: Option<Error>,
     ) -> Result<BulkWriteResult> {
         let evidence = self.evidence(broken)?;
-        self.result.inserted_ids = self.inserted_ids(statements).collect();
+        let inserted = self.inserted.iter().cloned();
+        self.result.inserted_ids =
+            inserted.flat_map(|positions| statements.inserted_ids(positions)).collect();
         let Some(evidence) = evidence else { return Ok(self.result) };
         Err(evidence.of(ErrorKind::BulkWrite(BulkWriteError {
             write_concern_errors: self.write_concern_errors,
@@ -155,14 +159,11 @@ impl Tally {
     /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
     pub(crate) fn conclude_insert_many(
         mut self,
-        statements: &Statements<'_>,
+        ids: InsertedIds<'_>,
         broken: Option<Error>,
     ) -> Result<InsertManyResult> {
         let evidence = self.evidence(broken)?;
-        // Room for all at once: growing, the map would be there twice.
-        let count = self.inserted.iter().map(Range::len).sum();
-        let mut inserted_ids = HashMap::with_capacity(count);
-        inserted_ids.extend(self.inserted_ids(statements));
+        let inserted_ids = ids.of(&self.inserted);
         let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };
         let write_errors: Vec<_> = self.write_errors.into_iter().map(indexed).collect();
         Err(evidence.of(ErrorKind::InsertMany(InsertManyError {

@@ -41,7 +41,7 @@ impl Tallied {
     }
 
     fn conclude_insert_many(self, broken: Option<Error>) -> Result<InsertManyResult> {
-        self.tally.conclude_insert_many(&self.statements, broken)
+        self.tally.conclude_insert_many(InsertedIds::new(&self.statements), broken)
     }
 }
 
@@ -159,8 +159,9 @@ async fn no_partial_result_is_claimed_when_nothing_was_done() {
     let error =
         Tally::default().conclude_bulk_write(&Statements::default(), Some(broken())).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
-    let error =
-        Tally::default().conclude_insert_many(&Statements::default(), Some(broken())).unwrap_err();
+    let error = Tally::default()
+        .conclude_insert_many(InsertedIds::new(&Statements::default()), Some(broken()))
+        .unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
 }
 
@@ -214,4 +215,29 @@ async fn a_malformed_reply_is_refused() {
     let mut tally = Tally::default();
     let counted = tally.count_body(&statements, &batches[0], true, &reply, &server());
     crate::operation::fixture::assert_invalid_response(counted);
+}
+
+#[tokio::test]
+async fn ids_collected_too_early_are_not_told() {
+    let statements = Statements::of_models(inserts(1200)).unwrap();
+    let batch = &planned(&statements, false, &limits()).unwrap()[0];
+    let refused = doc! { "index": 3, "code": 11000, "errmsg": "" };
+    let refused = doc! { "ok": 1, "n": 1199, "writeErrors": [refused] };
+    for (reply, expected) in [(doc! { "ok": 1, "n": 1200 }, 1200), (refused, 1199)] {
+        for rounds in 0..4 {
+            let mut ids = InsertedIds::new(&statements);
+            for _ in 0..rounds {
+                ids.collect_some();
+            }
+            let mut tally = Tally::default();
+            tally.count_body(&statements, batch, false, &raw(reply.clone()), &server()).unwrap();
+            let inserted = match tally.conclude_insert_many(ids, None) {
+                Ok(result) => result.inserted_ids,
+                Err(error) => insert_error(&error).inserted_ids.clone(),
+            };
+            assert_eq!(inserted.len(), expected);
+            assert_eq!(inserted.contains_key(&3), expected == 1200);
+            assert!(inserted.iter().all(|(index, id)| *id == Bson::from(*index as i32)));
+        }
+    }
 }
