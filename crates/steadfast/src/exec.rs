@@ -4,6 +4,7 @@
 //! command is tried again, and which error a caller gets in the end, is for
 //! [`steadfast_core::retry`] to say; [`execution`] is the loop that acts on it.
 
+mod answer;
 mod attempts;
 mod conclusion;
 mod context;
@@ -56,7 +57,7 @@ impl Client {
         &'c self,
         operation_id: i64,
         command: impl Into<Box<Command>>,
-        lent: Option<Beside<'c>>,
+        lent: Option<&'c Beside<'c>>,
     ) -> impl Future<Output = Result<Reply>> + Send + 'c {
         self.run_boxed(operation_id, command.into(), lent)
     }
@@ -65,7 +66,7 @@ impl Client {
         &self,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<Beside<'_>>,
+        lent: Option<&Beside<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
         match turn::session_of(&command) {

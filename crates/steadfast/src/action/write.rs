@@ -169,8 +169,8 @@ pub(super) async fn run_batches(
         command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
-        let lent = Some(statements.lend(batch));
-        let mut reply = match client.run_as_part_of(operation_id, command, lent).await {
+        let lent = statements.lend(batch);
+        let mut reply = match client.run_as_part_of(operation_id, command, Some(&lent)).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };

@@ -15,10 +15,9 @@ use steadfast_core::{
 };
 
 use super::{
-    attempts::{Attempts, Blemish, Current, failure},
-    context::{self, Context, Heard},
+    attempts::{Attempts, Current, failure},
+    context::Context,
     membership::Membership,
-    raw,
     watch::Watch,
 };
 use crate::{
@@ -29,14 +28,10 @@ use crate::{
     deadline::{Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
     pool::{Pool, PooledConnection},
-    refusal::{refusal, write_concern_failure},
     session::{self, Session},
-    topology::{Selected, Server},
+    topology::Selected,
     trace,
 };
-
-/// The reply that stands for the one that an unacknowledged write does not get.
-static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
 
 /// A command on its way.
 pub(super) struct Execution<'c> {
@@ -44,13 +39,13 @@ pub(super) struct Execution<'c> {
     pub(super) operation_id: i64,
     pub(super) command: Box<Command>,
     /// The documents beside it, if they are not its own.
-    lent: Option<Beside<'c>>,
+    lent: Option<&'c Beside<'c>>,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
     /// What it is to the transaction of its session.
-    membership: Membership,
+    pub(super) membership: Membership,
     /// The session it runs in, once there is one; the same for all attempts.
-    session: Option<Arc<Session>>,
+    pub(super) session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
     /// By when it must be done.
@@ -87,11 +82,11 @@ impl<'c> Execution<'c> {
         client: &'c Client,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<Beside<'c>>,
+        lent: Option<&'c Beside<'c>>,
     ) -> Box<Self> {
         let deadline = command.start_clock();
         let membership = Membership::of(&command);
-        let operation = for_retrying(&command, lent.as_ref(), &membership);
+        let operation = for_retrying(&command, lent, &membership);
         let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
         Box::new(Self {
             client,
@@ -218,7 +213,7 @@ impl<'c> Execution<'c> {
         self.membership.sending();
         let watch = self.stop_watch();
         let acknowledged = self.command.acknowledged;
-        let beside = beside(&self.command, self.lent.as_ref());
+        let beside = beside(&self.command, self.lent);
         let received = match self.deadline {
             None => connection.exchange(request_id, acknowledged, beside.as_ref()).await,
             Some(deadline) => {
@@ -227,34 +222,6 @@ impl<'c> Execution<'c> {
         };
         self.spent.waiting += elapsed(watch);
         received
-    }
-
-    /// Takes in what came back, or that nothing did.
-    fn received(
-        &mut self,
-        current: Current<'_>,
-        received: Result<Bytes>,
-        server: &Arc<Server>,
-        connection: PooledConnection,
-        watch: Watch,
-    ) -> Ended {
-        let heard = context::hear(&received, self.client.sessions(), self.session.as_deref());
-        let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
-        let outcome = outcome.map_err(|error| {
-            error
-                .with_server(&connection.address)
-                .with_wire_version(connection.hello.max_wire_version)
-        });
-        watch.finish(outcome.as_deref());
-        match outcome {
-            Ok(body) if heard.blemished => self.blemished(current, body, server, connection),
-            Ok(body) => {
-                let reply = self.reply(&current, body, server, connection);
-                self.retry.succeeded();
-                Ended::Break(Ok(reply))
-            }
-            Err(error) => self.refused(current, error, connection),
-        }
     }
 
     /// The request could not be made, or it is too late for it: nothing was sent.
@@ -296,7 +263,7 @@ impl<'c> Execution<'c> {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
-            beside: beside(command, lent.as_ref()),
+            beside: beside(command, *lent),
             // In a transaction it is the primary, which nobody needs to be told.
             read_preference: match membership.part().is_inside() {
                 true => None,
@@ -341,71 +308,7 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// What the server answered, for the operation to read. Its connection goes back, or stays with
-    /// whom it is pinned to.
-    fn reply(
-        &self,
-        current: &Current<'_>,
-        body: Bytes,
-        server: &Arc<Server>,
-        connection: PooledConnection,
-    ) -> Reply {
-        let mut reply = Reply::new(body, Arc::clone(server));
-        reply.session.clone_from(&self.session);
-        reply.transaction = self.membership.number();
-        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
-        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
-        reply.pinned = home.keep(connection, keeps);
-        reply
-    }
-
-    /// The server did not refuse the command as a whole, but tells of writes that failed or may not
-    /// be durable.
-    fn blemished(
-        &mut self,
-        current: Current<'_>,
-        body: Bytes,
-        server: &Arc<Server>,
-        connection: PooledConnection,
-    ) -> Ended {
-        if let Some(failure) = write_concern_failure(raw(&body)) {
-            let topology = connection.pool().topology();
-            topology.write_concern_failed(&connection, connection.generation(), failure);
-        }
-        let mut reply = self.reply(&current, body, server, connection);
-        let Some(blemish) = Blemish::of(reply.body()) else {
-            self.retry.succeeded();
-            return Ended::Break(Ok(reply));
-        };
-        let failure = blemish.failure();
-        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
-        let labels = failure.labels;
-        reply.labelled_retryable = verdict.add_retryable_write_label;
-        reply.transaction_label = self.membership.fail(&failure, reply.labelled_retryable);
-        self.attempts.add_reply(current, reply);
-        self.conclude(verdict, labels)
-    }
-
-    /// The server refused the command, or the connection broke.
-    fn refused(
-        &mut self,
-        current: Current<'_>,
-        error: Error,
-        connection: PooledConnection,
-    ) -> Ended {
-        // The topology hears of it before the connection goes back (pitfall 25).
-        let topology = connection.pool().topology();
-        if !error.is_out_of_time() {
-            topology.operation_failed(&connection, connection.generation(), &error);
-        }
-        // A server that only refused can still be told to forget the cursor, or be sent more.
-        if !error.is_network_error() {
-            current.put_back(connection);
-        }
-        self.failed(current, error, Phase::Sending)
-    }
-
-    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
+    pub(super) fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
@@ -451,24 +354,6 @@ fn far_ahead() -> Instant {
 
 fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::ZERO, |since| now().saturating_duration_since(since))
-}
-
-fn accept(body: Bytes, acknowledged: bool, heard: Heard) -> Result<Bytes> {
-    if !acknowledged {
-        return Ok(Bytes::from_static(UNANSWERED));
-    }
-    if heard.succeeded {
-        return Ok(body);
-    }
-    match refusal(raw(&body)) {
-        None => Ok(body),
-        Some(error) => Err(error),
-    }
-}
-
-fn has_open_cursor(reply: &bson::RawDocument) -> bool {
-    let cursor = reply.get_document("cursor");
-    cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
 }
 
 /// Refuses a message that the server would refuse by closing the connection; and, where nobody
