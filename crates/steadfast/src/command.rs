@@ -144,7 +144,7 @@ impl Command {
     }
 
     /// Copies documents that were only lent, for a command that outlives the loan.
-    pub(crate) fn keep(&mut self, lent: Option<Beside<'_>>) -> Result<()> {
+    pub(crate) fn keep(&mut self, lent: Option<&Beside<'_>>) -> Result<()> {
         if let Some(Beside { identifier, documents }) = lent {
             self.sequence = Some(Sequence { identifier, documents: documents.to_vec()? });
         }

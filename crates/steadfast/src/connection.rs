@@ -169,6 +169,7 @@ impl Connection {
     }
 
     /// Sends what was prepared and waits for the reply, if one is to come.
+    // Timers are boxed: most calls do without, and their futures are to be small.
     pub(crate) async fn exchange(
         &mut self,
         request_id: i32,
@@ -179,7 +180,7 @@ impl Connection {
             return self.exchange_untimed(request_id, answered, beside).await;
         };
         let exchange = self.exchange_untimed(request_id, answered, beside);
-        match tokio::time::timeout(limit, exchange).await {
+        match Box::pin(tokio::time::timeout(limit, exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => {
                 // A reply that is late by this much is not waited for: the server is stuck.
@@ -203,7 +204,7 @@ impl Connection {
             return self.exchange_untimed(request_id, answered, beside).await;
         };
         let exchange = self.exchange_untimed(request_id, answered, beside);
-        match timeout_at(at.into(), exchange).await {
+        match Box::pin(timeout_at(at.into(), exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) if self.flight == Flight::Sending => {
                 Err(self.blame(Error::out_of_time("the request could not be sent whole")))

@@ -28,7 +28,7 @@ const HINTS_EVERYWHERE: i32 = 9;
 /// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
 pub(super) async fn run<T: Default>(
     client: &Client,
-    command: Command,
+    command: Box<Command>,
     read: impl FnOnce(&RawDocument) -> Result<T>,
 ) -> Result<T> {
     let acknowledged = command.acknowledged;
@@ -169,8 +169,8 @@ pub(super) async fn run_batches(
         command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
-        let lent = Some(statements.lend(batch));
-        let mut reply = match client.run_as_part_of(operation_id, command, lent).await {
+        let lent = statements.lend(batch);
+        let mut reply = match client.run_as_part_of(operation_id, command, Some(&lent)).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };

@@ -4,6 +4,7 @@ use std::{io, time::Instant};
 
 use bson::{Bson, Document, RawDocument, oid::ObjectId};
 
+use super::raw;
 use crate::{
     Client,
     connection::{Connection, Outgoing},
@@ -67,10 +68,10 @@ impl Watch {
     }
 
     /// Tells how it ended.
-    pub(super) fn finish(mut self, outcome: Result<&RawDocument, &Error>) {
+    pub(super) fn finish(mut self, outcome: Result<&[u8], &Error>) {
         let Some(watched) = self.0.take() else { return };
         match outcome {
-            Ok(reply) => watched.succeeded(reply),
+            Ok(reply) => watched.succeeded(raw(reply)),
             Err(error) => watched.failed(error),
         }
     }
