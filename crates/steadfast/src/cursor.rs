@@ -28,6 +28,7 @@ pub(crate) use self::{
 use crate::{
     Client,
     command::{Command, Reply},
+    decode,
     error::{Error, Result},
 };
 
@@ -140,7 +141,7 @@ impl<T> Cursor<T> {
         let document = self.raw.current().ok_or_else(|| {
             Error::invalid_argument("a cursor is at a document only after `advance` returned true")
         })?;
-        Ok(bson::deserialize_from_slice(document.as_bytes())?)
+        Ok(decode::document(document.as_bytes())?)
     }
 
     /// The same cursor, its documents read as `D`.
