@@ -35,7 +35,8 @@ use crate::{
 /// The first document that a reply brings, read without making a cursor of it. None if it takes one.
 pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
     let Some(mut batch) = batch::Batch::complete(reply.bytes()) else { return Ok(None) };
-    batch.next().map(Some).map_err(|error| error.with_server(&reply.server.address))
+    batch.advance().map_err(|error| error.with_server(&reply.server.address))?;
+    Ok(Some(batch.into_current()))
 }
 
 /// The documents that a query found.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bson::Bson;
+use bson::{Bson, RawDocument};
 use bytes::Bytes;
 
 use super::batch::{Batch, CursorReply};
@@ -48,13 +48,23 @@ impl Progress {
         Ok(Self { id, namespace, batch, token_after, remaining: more.limit, more })
     }
 
-    /// The next document of those that have come.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>> {
-        let document = self.batch.next()?;
-        if document.is_some() {
+    /// Goes on to the next document of those that have come, and says whether there is one.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        let found = self.batch.advance()?;
+        if found {
             self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(1));
         }
-        Ok(document)
+        Ok(found)
+    }
+
+    /// The document that it is at.
+    pub(super) fn current(&self) -> Option<&RawDocument> {
+        self.batch.current()
+    }
+
+    /// Is at no document any more.
+    pub(super) fn leave_current(&mut self) {
+        self.batch.leave_current();
     }
 
     /// Whether each step has as much time as the call that made the cursor.
@@ -117,7 +127,7 @@ mod tests {
     }
 
     fn drain(progress: &mut Progress) -> usize {
-        std::iter::from_fn(|| progress.next().unwrap()).count()
+        std::iter::from_fn(|| progress.advance().unwrap().then_some(())).count()
     }
 
     fn asked(progress: &Progress) -> Document {

@@ -12,7 +12,6 @@ use std::{
 };
 
 use bson::RawDocument;
-use bytes::Bytes;
 use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
@@ -45,7 +44,6 @@ pub(crate) struct RawCursor {
     /// The transaction it was made in.
     transaction: Option<i64>,
     progress: Progress,
-    current: Option<Bytes>,
     answer: Option<Answer>,
     /// By when all must be done; or, if the time is that of each step, how long a step has.
     deadline: Option<Deadline>,
@@ -84,7 +82,6 @@ impl RawCursor {
             session: reply.session,
             transaction: reply.transaction,
             progress,
-            current: None,
             answer: None,
             deadline: reply.clock.map(|clock| clock.deadline),
             step: None,
@@ -105,9 +102,7 @@ impl RawCursor {
 
     /// The document that the cursor is at.
     pub(crate) fn current(&self) -> Option<&RawDocument> {
-        self.current
-            .as_ref()
-            .map(|bytes| RawDocument::from_bytes(bytes).expect("checked when it was taken out"))
+        self.progress.current()
     }
 
     /// Whether there may be another document.
@@ -193,9 +188,7 @@ impl RawCursor {
     }
 
     fn take_next(&mut self) -> Result<bool> {
-        let next = self.progress.next();
-        self.current = next.map_err(|error| error.with_server(&self.home.server.address))?;
-        Ok(self.current.is_some())
+        self.progress.advance().map_err(|error| error.with_server(&self.home.server.address))
     }
 
     /// Waits for the next batch, having asked for it if nobody did.
@@ -259,7 +252,7 @@ impl RawCursor {
         } else {
             self.close();
         }
-        self.current = None;
+        self.progress.leave_current();
         self.failure = Some(error);
     }
 
