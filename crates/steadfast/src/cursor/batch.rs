@@ -115,6 +115,16 @@ impl Batch {
         self.next == self.elements.len()
     }
 
+    /// How many bytes the documents take.
+    pub(super) fn size(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// How many of them have been given out.
+    pub(super) fn bytes_read(&self) -> usize {
+        self.next
+    }
+
     /// Goes on to the next document, and says whether there is one.
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.current = 0..0;

@@ -25,7 +25,12 @@ pub(crate) struct More {
     /// Whether the time limit of the call that made the cursor is that of each step, too, and not
     /// of all steps together.
     pub(crate) renewed: bool,
+    /// Whether the next batch may be asked for before the one at hand is read to its end.
+    pub(crate) ahead: bool,
 }
+
+/// How large a batch must be, in bytes, for the next to be asked for before it is read to its end.
+const WORTH_READING_AHEAD: usize = 1024 * 1024;
 
 /// What has come, what may still come, and how to ask for it.
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub(super) struct Progress {
     token_after: Option<Bytes>,
     /// How many documents may still be given out.
     remaining: Option<u64>,
+    /// After how many bytes of the batch the next is asked for ahead of time, if at all.
+    ahead_after: Option<usize>,
     more: More,
 }
 
@@ -45,7 +52,15 @@ impl Progress {
     /// Begins with the reply of the command that made the cursor.
     pub(super) fn new(reply: &Bytes, more: More) -> Result<Self> {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
-        Ok(Self { id, namespace, batch, token_after, remaining: more.limit, more })
+        Ok(Self {
+            id,
+            namespace,
+            batch,
+            token_after,
+            remaining: more.limit,
+            ahead_after: None,
+            more,
+        })
     }
 
     /// Goes on to the next document of those that have come, and says whether there is one.
@@ -55,6 +70,15 @@ impl Progress {
             self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(1));
         }
         Ok(found)
+    }
+
+    /// Whether the next batch should be asked for now, though there are documents left; true once for
+    /// a batch.
+    ///
+    /// So it is when a quarter of a large batch has been read, which is not the first one: then the
+    /// application reads all there is, and the server can work meanwhile.
+    pub(super) fn should_read_ahead(&mut self) -> bool {
+        self.ahead_after.take_if(|after| self.batch.bytes_read() >= *after).is_some()
     }
 
     /// The document that it is at.
@@ -102,6 +126,9 @@ impl Progress {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
         self.token_after = token_after;
+        let size = self.batch.size();
+        let worth_it = self.more.ahead && self.wants_more() && size >= WORTH_READING_AHEAD;
+        self.ahead_after = worth_it.then_some(size / 4);
         Ok(())
     }
 

@@ -89,6 +89,10 @@ impl<'de> Value<'de> {
     /// What has no counterpart in serde is a map in the form of extended JSON.
     #[inline(never)]
     fn visit_extended<V: Visitor<'de>>(self, visitor: V, form: Form) -> Result<V::Value, Fault> {
+        let form = match self.element_type {
+            OBJECT_ID if takes_ids_as_bytes::<V>() => Form::Raw,
+            _ => form,
+        };
         match generic_binary(&self, form)? {
             Some(bytes) => visitor.visit_borrowed_bytes(bytes),
             None => visitor.visit_map(Entries::of(&self, form)?),
@@ -114,6 +118,13 @@ impl<'de> Value<'de> {
             ))),
         }
     }
+}
+
+/// Whether this is the visitor of `bson::Bson` and `bson::Document`, which takes an object id as its bytes no less than
+/// as text. It has no other sign than its name. Should that ever be another, it gets text, which it takes as well.
+#[inline]
+fn takes_ids_as_bytes<V>() -> bool {
+    std::any::type_name::<V>() == "bson::de::serde::BsonVisitor"
 }
 
 /// Bytes as text, if they are.

@@ -16,6 +16,7 @@ mod events;
 mod kinds_of_deployments;
 mod limits;
 mod monitoring;
+mod reading_ahead;
 mod time_outs;
 
 use std::{
