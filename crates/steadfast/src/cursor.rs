@@ -41,9 +41,10 @@ pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
 
 /// The documents that a query found.
 ///
-/// The server sends them in batches; a batch is asked for when the one before it has been read. A
-/// cursor is a [`Stream`]; where documents need not be owned, [`advance`](Cursor::advance) and
-/// [`current`](Cursor::current) read them where they lie, without copying.
+/// The server sends them in batches; a batch is asked for when the one before it has been read, or,
+/// while large ones are read one after another, some time before. A cursor is a [`Stream`]; where
+/// documents need not be owned, [`advance`](Cursor::advance) and [`current`](Cursor::current) read
+/// them where they lie, without copying.
 ///
 /// Dropping a cursor before its end has the server forget it, in the background. The future of
 /// [`advance`](Cursor::advance), or of a stream's `next`, can be dropped at any time: a batch that

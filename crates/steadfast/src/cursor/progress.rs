@@ -75,7 +75,7 @@ impl Progress {
     /// Whether the next batch should be asked for now, though there are documents left; true once for
     /// a batch.
     ///
-    /// So it is when a quarter of a large batch has been read, which is not the first one: then the
+    /// So it is when a sixteenth of a large batch has been read, which is not the first one: then the
     /// application reads all there is, and the server can work meanwhile.
     pub(super) fn should_read_ahead(&mut self) -> bool {
         self.ahead_after.take_if(|after| self.batch.bytes_read() >= *after).is_some()
@@ -128,7 +128,7 @@ impl Progress {
         self.token_after = token_after;
         let size = self.batch.size();
         let worth_it = self.more.ahead && self.wants_more() && size >= WORTH_READING_AHEAD;
-        self.ahead_after = worth_it.then_some(size / 4);
+        self.ahead_after = worth_it.then_some(size / 16);
         Ok(())
     }
 

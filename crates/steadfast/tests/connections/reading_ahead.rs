@@ -54,7 +54,7 @@ async fn the_batch_after_a_large_one_is_asked_for_while_that_is_read() {
     assert_eq!(server.log().named("getMore").len(), 0);
     assert!(bounded(cursor.advance()).await.unwrap());
     assert_eq!(server.log().named("getMore").len(), 1);
-    // A quarter of the second has been read, and no more is waited for than one batch.
+    // Some of the second has been read; from then on no more is waited for than one batch.
     for _ in 1..4 {
         assert!(bounded(cursor.advance()).await.unwrap());
     }

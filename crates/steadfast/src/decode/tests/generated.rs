@@ -7,7 +7,7 @@ use bson::{
 use proptest::{collection::vec, prelude::*};
 use steadfast_wire::validate_document;
 
-use super::{bytes, regex, same, same_documents, same_values};
+use super::{bytes, regex, same_documents, same_values};
 
 /// Keys that mean something to a type of the tests or to bson, and others.
 fn key() -> BoxedStrategy<String> {
@@ -99,7 +99,8 @@ proptest! {
         same_documents(&bytes(&document));
     }
 
-    /// Also not of what `wire` would refuse; and what it lets through is read in the same way.
+    /// Also not of what `wire` would refuse; and what bson makes sense of is read in the same way. (It looks at keys of
+    /// arrays, and refuses some that are no text.)
     #[test]
     fn broken_bytes_are_no_reason_to_panic(
         document in document_of(value()),
@@ -113,9 +114,8 @@ proptest! {
         let _ = super::super::document::<Document>(&bytes);
         let _ = super::super::document::<super::Fields>(&bytes);
         let _ = super::super::document::<bson::RawBson>(&bytes);
-        if validate_document(&bytes).is_ok() {
-            same::<Document>(&bytes);
-            same::<std::collections::BTreeMap<String, bson::RawBson>>(&bytes);
+        if validate_document(&bytes).is_ok() && bson::deserialize_from_slice::<Document>(&bytes).is_ok() {
+            same_documents(&bytes);
         }
     }
 }
