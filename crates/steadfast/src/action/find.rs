@@ -11,6 +11,7 @@ use crate::{
     collection::Handle,
     command::Command,
     cursor::{More, only_document},
+    decode,
     error::Result,
     operation::find,
     options::{FindOneOptions, FindOptions},
@@ -114,7 +115,7 @@ impl<'a, T: DeserializeOwned + Send + Sync> FindOne<'a, T> {
             let (command, more) = prepared?;
             let reply = client.run(command).await?;
             match only_document(&reply)? {
-                Some(Some(document)) => Ok(Some(bson::deserialize_from_slice(&document)?)),
+                Some(Some(document)) => Ok(Some(decode::document(&document)?)),
                 Some(None) => Ok(None),
                 // Boxed, so that what hardly ever happens takes no room in what always does.
                 None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,

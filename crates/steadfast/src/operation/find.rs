@@ -35,6 +35,9 @@ pub(crate) fn find(
     let mode = options.and_then(|options| options.timeout_mode);
     let cursor_type = options.and_then(|options| options.cursor_type).unwrap_or_default();
     more.share_time(&mut command, mode, cursor_type)?;
+    // Who says how much is to come at once does not expect another batch beside it.
+    more.ahead =
+        cursor_type == CursorType::NonTailable && more.batch_size.is_none() && more.limit.is_none();
     Ok((command, more))
 }
 
@@ -109,6 +112,7 @@ fn more(options: &FindOptions) -> More {
         comment: options.comment.clone(),
         limit: options.limit.map(i64::unsigned_abs).filter(|limit| *limit != 0),
         renewed: false,
+        ahead: false,
     }
 }
 

@@ -17,6 +17,7 @@ mod kinds_of_deployments;
 mod large_messages;
 mod limits;
 mod monitoring;
+mod reading_ahead;
 mod time_outs;
 
 use std::{
