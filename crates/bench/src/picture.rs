@@ -19,11 +19,12 @@ const HEADING: usize = 34;
 const STYLE: &str = "\
 <style>
   text { font: 12px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #24292f }
-  .page { fill: #ffffff } .title { font-size: 17px; font-weight: 600 } .heading { font-weight: 600 }
+  .page { fill: #ffffff } .title { font-size: 17px; font-weight: 600 }
+  .heading { font-weight: 600; paint-order: stroke; stroke: #ffffff; stroke-width: 6px }
   .faint { fill: #6e7781; font-size: 11px } .line { stroke: #d0d7de } .floor { stroke: #57606a }
   .steadfast { fill: #0f766e } .official { fill: #c2a14d }
   @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3 } .page { fill: #0d1117 } .faint { fill: #8d96a0 }
+    text { fill: #e6edf3 } .page { fill: #0d1117 } .heading { stroke: #0d1117 } .faint { fill: #8d96a0 }
     .line { stroke: #30363d } .floor { stroke: #8d96a0 }
     .steadfast { fill: #2dd4bf } .official { fill: #a5822f }
   }
@@ -58,9 +59,9 @@ fn svg(outcomes: &[Outcome]) -> String {
     let height = y + 12;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-         height=\"{height}\" role=\"img\" aria-label=\"Operations per second as a share of a raw socket's\">\n\
+         height=\"{height}\" role=\"img\" aria-label=\"Operations or documents per second as a share of a raw socket's\">\n\
          {STYLE}<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n\
-         <text class=\"title\" x=\"16\" y=\"28\">Operations per second, as a share of a raw socket's</text>\n"
+         <text class=\"title\" x=\"16\" y=\"28\">Operations or documents per second, as a share of a raw socket's</text>\n"
     );
     legend(&mut svg);
     scale(&mut svg, height);
