@@ -108,7 +108,7 @@ impl Programs {
 }
 
 /// What this program was built with, and its twin is to be.
-const FEATURES: &str = match (cfg!(feature = "official"), cfg!(feature = "mongod")) {
+pub(crate) const FEATURES: &str = match (cfg!(feature = "official"), cfg!(feature = "mongod")) {
     (true, true) => "official,mongod",
     (true, false) => "official",
     (false, true) => "mongod",

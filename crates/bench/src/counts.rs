@@ -17,7 +17,7 @@ use crate::{
     Result,
     arguments::CountWishes,
     case::ServerKind,
-    comparison::{Programs, measure},
+    comparison::{FEATURES, Programs, measure},
     contender::Contender,
     servers::{Place, Servers},
     single::{Amount, Load, Single},
@@ -51,6 +51,8 @@ struct Counts {
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     rustc: String,
+    /// Those of this crate: code that is compiled together is laid out together.
+    features: String,
     counts: BTreeMap<String, Counts>,
 }
 
@@ -58,7 +60,8 @@ struct Stored {
 pub(crate) fn run(wishes: &CountWishes) -> Result<()> {
     let rustc = rustc_version()?;
     if wishes.save {
-        let stored = Stored { rustc, counts: count_all(wishes)? };
+        let features = FEATURES.to_owned();
+        let stored = Stored { rustc, features, counts: count_all(wishes)? };
         return Ok(fs::write(file(), serde_json::to_string_pretty(&stored)? + "\n")?);
     }
     let stored: Stored = serde_json::from_str(&fs::read_to_string(file())?)?;
@@ -82,6 +85,9 @@ pub(crate) fn run(wishes: &CountWishes) -> Result<()> {
 fn obstacle(stored: &Stored, rustc: &str) -> Option<String> {
     if let Err(error) = Command::new("valgrind").arg("--version").output() {
         return Some(format!("valgrind cannot be started ({error})"));
+    }
+    if stored.features != FEATURES {
+        return Some("the stored counts are of a program built with other features".to_owned());
     }
     (stored.rustc != rustc).then(|| {
         format!(
