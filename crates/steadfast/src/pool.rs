@@ -199,6 +199,14 @@ impl Pool {
         self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
     }
 
+    /// Makes connections for operations that will come in a moment.
+    pub(crate) fn expect(&self, operations: usize) -> Aftermath {
+        self.change_quietly(|state, effects| {
+            state.pool.expect(operations, Instant::now(), effects);
+        })
+        .1
+    }
+
     /// Gives up the connections that were made before.
     pub(crate) fn clear(&self, clear: Clear<Error>) -> Aftermath {
         let cleared =
