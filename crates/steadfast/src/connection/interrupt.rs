@@ -102,7 +102,7 @@ mod tests {
         let mut polls = 0;
         let second_time = poll_fn(|_| {
             polls += 1;
-            if polls == 2 { Poll::Ready(Ok(())) } else { Poll::Pending }
+            if polls == 2 { Poll::Ready(io::Result::Ok(())) } else { Poll::Pending }
         });
         let mut reading = pin!(interrupt.or(second_time));
         let before = Arc::strong_count(&task);
