@@ -37,7 +37,8 @@ impl<'s> InsertedIds<'s> {
 
     /// Those of the documents that were inserted in the end, by their positions.
     pub(super) fn of(mut self, inserted: &[Range<usize>]) -> HashMap<usize, Bson> {
-        if *inserted == [0..self.statements.inserts()] {
+        let all = 0..self.statements.inserts();
+        if matches!(inserted, [only] if *only == all) {
             while self.collect_some() {}
             return self.ids;
         }

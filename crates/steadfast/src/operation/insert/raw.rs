@@ -154,7 +154,6 @@ mod tests {
         #[derive(Serialize)]
         struct Bytes<'a>(#[serde(serialize_with = "as_bytes")] &'a [u8]);
 
-        #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
         fn as_bytes<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
             serializer.serialize_bytes(bytes)
         }

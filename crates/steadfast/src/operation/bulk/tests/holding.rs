@@ -104,7 +104,10 @@ async fn if_one_is_not_bytes_all_are_encoded() {
     let batch = only_batch(&statements);
     assert!(matches!(statements.lend(&batch).documents, Documents::Whole(_)));
     assert_eq!(sent(&statements, &batch), [1, 2, 3].map(|n| doc! { "_id": n }));
-    assert_eq!(ids(&statements), [1, 2, 3].map(|n| (n as usize - 1, Bson::from(n))));
+    assert_eq!(
+        ids(&statements),
+        [(0, 1), (1, 2), (2, 3)].map(|(index, id)| (index, Bson::from(id)))
+    );
 }
 
 #[tokio::test]
