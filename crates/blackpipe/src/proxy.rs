@@ -1,0 +1,1 @@
+//! The fault proxy: between any client and any real server.

@@ -1,0 +1,1 @@
+//! The scripted server: a test says what comes and what happens then.
