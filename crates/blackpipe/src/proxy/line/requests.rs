@@ -1,0 +1,306 @@
+//! The way of requests: looked at, judged, and sent on, held up, cut or answered.
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use bson::Document;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    net::tcp::ReadHalf,
+    time::sleep,
+};
+
+use super::{
+    End, Line, ToClient, client_gone,
+    pending::{Pending, Plan},
+    shown,
+};
+use crate::proxy::{
+    admin, answer,
+    answer::Nature,
+    event::Event,
+    inbox::Inbox,
+    ledger::Delivery,
+    outlet::send,
+    reaction::{Direction, Reaction},
+    rulebook::{Circumstances, Verdict},
+    sight::{Command, Sight},
+};
+
+/// A request and what is known of it.
+struct Request<'a> {
+    message: &'a [u8],
+    sight: &'a Sight<'a>,
+    command: Command<'a>,
+    namespace: String,
+    /// Its number in the ledger.
+    entry: u64,
+}
+
+impl Line<'_> {
+    /// Carries requests until the client hangs up or a rule ends it all.
+    pub(super) async fn carry_requests<W>(
+        &self,
+        mut from: ReadHalf<'_>,
+        mut to: W,
+        to_client: &ToClient<'_>,
+    ) -> End
+    where
+        W: AsyncWrite + Unpin,
+    {
+        let mut inbox = Inbox::new();
+        loop {
+            let message = match inbox.next(&mut from).await {
+                Ok(Some(message)) => message,
+                Ok(None) => {
+                    // A message that did not come whole is not sent on.
+                    let _ = to.shutdown().await;
+                    return End::ClientClosed;
+                }
+                Err(error) => return End::of_client(&error),
+            };
+            let sight = Sight::of(message);
+            let went_on = match sight.command() {
+                None => send(&mut to, message, None).await.map_err(|error| End::of_server(&error)),
+                Some(command) => {
+                    self.request(&sight, command, message, &from, &mut to, to_client).await
+                }
+            };
+            if let Err(end) = went_on {
+                return end;
+            }
+        }
+    }
+
+    async fn request<W>(
+        &self,
+        sight: &Sight<'_>,
+        command: Command<'_>,
+        message: &[u8],
+        from: &ReadHalf<'_>,
+        to: &mut W,
+        to_client: &ToClient<'_>,
+    ) -> Result<(), End>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        if admin::may_be_ours(command.name)
+            && let Some(reply) = self.own_answer(sight)
+        {
+            return self.reply_by_proxy(sight, command.name, "admin", &reply, to_client).await;
+        }
+        let namespace = command.namespace();
+        let (entry, is_retry) = {
+            let mut ledger = self.shared.ledger();
+            ledger.arrived(&self.member.name, self.number, &command, &namespace)
+        };
+        let request = Request { message, sight, command, namespace, entry };
+        self.tell_request(&request, is_retry);
+        if request.command.is_hello() {
+            self.note_app_name(sight);
+        }
+        let verdict = self.judge(&request, is_retry);
+        if verdict.rules.is_empty() {
+            return self.forward(&request, verdict, to).await;
+        }
+        self.shared.ledger().applied(entry, &verdict.rules);
+        self.act_on_request(&request, verdict, from, to, to_client).await
+    }
+
+    /// Does what rules want of a request, and leaves the rest to the reply.
+    async fn act_on_request<W>(
+        &self,
+        request: &Request<'_>,
+        verdict: Verdict,
+        from: &ReadHalf<'_>,
+        to: &mut W,
+        to_client: &ToClient<'_>,
+    ) -> Result<(), End>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        if verdict.request_delay > Duration::ZERO {
+            self.tell_fault(
+                &verdict.rules,
+                &format!("holds it up for {:?}", verdict.request_delay),
+            );
+            self.hold(from, sleep(verdict.request_delay)).await?;
+        }
+        match &verdict.decided {
+            Some((Reaction::CutRequest { after, reset }, _)) => {
+                let part = &request.message[..request.message.len().min(*after)];
+                let what = format!("cut the request after {} bytes", part.len());
+                self.tell_fault(&verdict.rules, &what);
+                let sent = send(to, part, verdict.request_rate).await;
+                sent.map_err(|error| End::of_server(&error))?;
+                // So that the server sees these bytes and an end, whatever it has sent itself.
+                let _ = to.shutdown().await;
+                self.note_delivery(request, part.len());
+                Err(End::Cut { reset: *reset })
+            }
+            Some((Reaction::Stall { direction: Direction::Request }, rule)) => {
+                self.tell_fault(&verdict.rules, "stalls requests");
+                self.hold(from, self.shared.until_removed(*rule)).await?;
+                let verdict = Verdict { decided: None, ..verdict };
+                self.forward(request, verdict, to).await
+            }
+            Some((Reaction::Error(error), _)) if !error.execute => {
+                self.tell_fault(&verdict.rules, &format!("answers with the error {}", error.code));
+                if request.sight.more_to_come {
+                    return Ok(());
+                }
+                let reply = answer::error_document(error, nature(&request.command));
+                let name = request.command.name;
+                let namespace = &request.namespace;
+                let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
+                sent.await
+            }
+            // A request without a reply: what would be lost is the connection.
+            Some((Reaction::LoseReply { reset } | Reaction::CutReply { reset, .. }, _))
+                if request.sight.more_to_come =>
+            {
+                let reset = *reset;
+                self.tell_fault(&verdict.rules, "cut after a request that wants no reply");
+                self.forward(request, verdict, to).await?;
+                let _ = to.shutdown().await;
+                Err(End::Cut { reset })
+            }
+            Some(_) | None => self.forward(request, verdict, to).await,
+        }
+    }
+
+    /// Sends a request on, after noting what is to become of its reply.
+    async fn forward<W>(
+        &self,
+        request: &Request<'_>,
+        verdict: Verdict,
+        to: &mut W,
+    ) -> Result<(), End>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        let rate = verdict.request_rate;
+        if !request.sight.more_to_come {
+            let plan = (!verdict.rules.is_empty()).then(|| {
+                Box::new(Plan {
+                    delay: verdict.reply_delay,
+                    rate: verdict.reply_rate,
+                    decided: verdict.decided,
+                    rules: verdict.rules,
+                    nature: nature(&request.command),
+                })
+            });
+            self.waiting().push(Pending {
+                id: request.sight.request_id,
+                entry: request.entry,
+                command: request.command.name.into(),
+                namespace: request.namespace.as_str().into(),
+                is_hello: request.command.is_hello(),
+                since: Instant::now(),
+                plan,
+            });
+        }
+        let sent = send(to, request.message, rate).await;
+        sent.map_err(|error| End::of_server(&error))?;
+        self.note_delivery(request, request.message.len());
+        Ok(())
+    }
+
+    /// Waits, unless the client hangs up meanwhile.
+    async fn hold(&self, from: &ReadHalf<'_>, wait: impl Future<Output = ()>) -> Result<(), End> {
+        tokio::select! {
+            () = wait => Ok(()),
+            () = client_gone(from.as_ref()) => Err(End::ClientClosed),
+        }
+    }
+
+    fn judge(&self, request: &Request<'_>, is_retry: bool) -> Verdict {
+        if !self.shared.has_rules() {
+            return Verdict::default();
+        }
+        let app_name = self.app_name().clone();
+        self.shared.judge(&Circumstances {
+            server: &self.member.names(),
+            connection: self.number,
+            app_name: app_name.as_deref(),
+            command: request.command.name,
+            namespace: &request.namespace,
+            is_retry,
+        })
+    }
+
+    fn note_delivery(&self, request: &Request<'_>, bytes: usize) {
+        let delivery = match bytes {
+            0 => Delivery::None,
+            part if part < request.message.len() => Delivery::Part(part),
+            _ => Delivery::Whole,
+        };
+        self.shared.ledger().delivered(request.entry, delivery);
+    }
+
+    /// Takes the name of the client's application from its first hello.
+    fn note_app_name(&self, hello: &Sight<'_>) {
+        let name = hello.document().and_then(|hello| {
+            let application =
+                hello.get_document("client").ok()?.get_document("application").ok()?;
+            Some(application.get_str("name").ok()?.to_owned())
+        });
+        if name.is_some() {
+            *self.app_name() = name;
+        }
+    }
+
+    fn own_answer(&self, sight: &Sight<'_>) -> Option<Document> {
+        let command = Document::try_from(sight.document()?).ok()?;
+        admin::answer(self.shared, self.member, &command)
+    }
+
+    async fn reply_by_proxy(
+        &self,
+        sight: &Sight<'_>,
+        command: &str,
+        namespace: &str,
+        reply: &Document,
+        to_client: &ToClient<'_>,
+    ) -> Result<(), End> {
+        let composed = answer::compose(reply, sight.form, sight.request_id, sight.request_id);
+        let bytes = composed.map_err(|error| End::of_client(&io::Error::other(error)))?;
+        if self.shared.is_watched() {
+            let seen = Sight::of(&bytes);
+            let outcome = seen.outcome();
+            self.shared.tell(&Event::Reply {
+                connection: self.number,
+                server: &self.member.name,
+                message: shown(&seen, command, namespace, bytes.len()),
+                ok: outcome.ok,
+                code: outcome.code,
+                micros: None,
+                by_proxy: true,
+            });
+        }
+        let sent = send(&mut *to_client.lock().await, &bytes, None).await;
+        sent.map_err(|error| End::of_client(&error))
+    }
+
+    fn tell_request(&self, request: &Request<'_>, is_retry: bool) {
+        if self.shared.is_watched() {
+            let (name, namespace) = (request.command.name, &request.namespace);
+            self.shared.tell(&Event::Request {
+                connection: self.number,
+                server: &self.member.name,
+                message: shown(request.sight, name, namespace, request.message.len()),
+                is_retry,
+            });
+        }
+    }
+}
+
+fn nature(command: &Command<'_>) -> Nature {
+    let ends = command.ends_transaction();
+    Nature {
+        retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
+        in_transaction: command.in_transaction && !ends,
+    }
+}
