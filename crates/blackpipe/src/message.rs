@@ -178,7 +178,9 @@ impl Inbox {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// Which connection it came through, counted from 1.
+    /// Which server of a deployment it came to, counted from 0.
+    pub member: usize,
+    /// Which of that server's connections it came through, counted from 1.
     pub connection: usize,
     /// How many messages came through that connection before it.
     pub earlier: usize,
@@ -253,6 +255,7 @@ impl Request {
             return Err(MessageError::NotACommand("an empty document"));
         };
         Ok(Self {
+            member: 0,
             connection: 0,
             earlier: 0,
             id: 0,
