@@ -190,11 +190,14 @@ async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
     assert_eq!(fewest, 1);
 }
 
+fn server_without_sessions() -> Server {
+    let without = doc! { "logicalSessionTimeoutMinutes": Bson::Null };
+    Server::builder().lenient().saying(without).start()
+}
+
 #[tokio::test]
 async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
-    let without = doc! { "logicalSessionTimeoutMinutes": Bson::Null };
-    let server = Server::builder().lenient().saying(without).start();
-    assert!(!server.hello().contains_key("logicalSessionTimeoutMinutes"));
+    let server = server_without_sessions();
     let (client, talk) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     drop(numbers.find_one(doc! {}).await);
@@ -206,7 +209,7 @@ async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
 
 #[tokio::test]
 async fn prose_19_an_explicit_session_fails_on_a_server_without_sessions_once_it_is_used() {
-    let server = Server::plain(Role::Standalone);
+    let server = server_without_sessions();
     let (client, talk) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     let mut session = client.start_session().await.expect("nothing is known yet");
