@@ -110,14 +110,24 @@ pub struct TrackedWrite {
     pub deliveries: u64,
     /// How often a server answered that it is done, anew or by its record.
     pub acknowledged: u64,
-    /// How often a server executed it anew. More than one means that it was applied twice.
+    /// How often a server executed it, or some of its statements, anew.
     pub executions: u64,
     /// How often a server answered from its record, without executing anything.
     pub from_record: u64,
     /// How often a server answered with an error.
     pub refused: u64,
-    /// How many statements servers executed anew.
+    /// How many statements (documents to insert, updates, deletes) it has.
     pub statements: u64,
+    /// How many statements servers executed anew, and to some effect. More than it has means that something was applied
+    /// twice.
+    pub statements_executed: u64,
+}
+
+impl TrackedWrite {
+    /// Whether a statement of it was executed more than once.
+    pub fn was_applied_twice(&self) -> bool {
+        self.statements_executed > self.statements
+    }
 }
 
 /// Counts of requests of one kind on one server.
@@ -188,9 +198,9 @@ impl Ledger {
         sum
     }
 
-    /// Whether a retryable write was executed more than once.
+    /// Whether a statement of a retryable write was executed more than once.
     pub fn anything_applied_twice(&self) -> bool {
-        self.writes().any(|write| write.executions > 1)
+        self.writes().any(TrackedWrite::was_applied_twice)
     }
 
     /// Begins anew. Numbers go on, so that what is under way is not taken for something else.
@@ -255,7 +265,8 @@ impl Ledger {
             executions: 0,
             from_record: 0,
             refused: 0,
-            statements: 0,
+            statements: command.statements as u64,
+            statements_executed: 0,
         };
         self.writes.insert(id, write);
         false
@@ -292,6 +303,7 @@ impl Ledger {
         }
         let (kind, write) = (entry.kind(), entry.write);
         let executed = entry.statements_executed(&outcome);
+        let effective = entry.statements_with_effect(&outcome);
         let statements = entry.statements;
         let mut said = Count::default();
         match outcome {
@@ -303,13 +315,13 @@ impl Ledger {
             if said.from_record == 1 && write.executions == 0 {
                 // Its first reply never came.
                 said.executions = 1;
-                write.statements += statements as u64;
+                write.statements_executed += statements as u64;
             }
             write.acknowledged += u64::from(outcome.ok);
             write.executions += said.executions;
             write.from_record += said.from_record;
             write.refused += said.refused;
-            write.statements += executed as u64;
+            write.statements_executed += effective as u64;
         }
         let count = self.count_mut(kind);
         count.executions += said.executions;
@@ -351,6 +363,13 @@ impl LedgerEntry {
             Some(_) | None => self.statements.saturating_sub(outcome.write_errors),
         };
         reached.saturating_sub(outcome.retried)
+    }
+
+    /// How many of those changed anything. Servers keep no record of a write that did not: when it
+    /// comes again, it is executed again, to no effect.
+    fn statements_with_effect(&self, outcome: &Outcome) -> usize {
+        let changed = outcome.changed.map(|changed| usize::try_from(changed).unwrap_or(0));
+        self.statements_executed(outcome).min(changed.unwrap_or(usize::MAX))
     }
 }
 

@@ -125,7 +125,7 @@ impl Rule {
         self
     }
 
-    /// Leaves the first so many alone.
+    /// Leaves the first so many alone, and counts from there.
     pub fn skip(mut self, count: u64) -> Self {
         self.skip = Some(count);
         self

@@ -79,9 +79,10 @@ impl RuleState {
     fn chooses(&mut self) -> bool {
         self.met += 1;
         let rule = &self.rule;
-        let chosen = self.met > rule.skip.unwrap_or(0)
-            && rule.nth.is_none_or(|nth| nth.get() == self.met)
-            && rule.every.is_none_or(|every| self.met % every.get() == 0)
+        let seen = self.met.saturating_sub(rule.skip.unwrap_or(0));
+        let chosen = seen > 0
+            && rule.nth.is_none_or(|nth| nth.get() == seen)
+            && rule.every.is_none_or(|every| seen.is_multiple_of(every.get()))
             && rule.times.is_none_or(|times| self.applied < times)
             && rule.probability.is_none_or(|chance| self.dice.roll() < f64::from(chance));
         self.applied += u64::from(chosen);
@@ -267,7 +268,8 @@ mod tests {
         assert_eq!(chosen(lost().every(2), 5), [2, 4]);
         assert_eq!(chosen(lost().skip(3), 5), [4, 5]);
         assert_eq!(chosen(lost().times(2), 5), [1, 2]);
-        assert_eq!(chosen(lost().skip(1).every(2).times(1), 9), [2]);
+        assert_eq!(chosen(lost().skip(1).every(2).times(2), 9), [3, 5]);
+        assert_eq!(chosen(lost().skip(3).nth(1), 9), [4]);
         assert_eq!(chosen(lost().probability(0.0), 100), [0; 0]);
         assert_eq!(chosen(lost().probability(1.0), 3), [1, 2, 3]);
         let tenth = chosen(lost().probability(0.1).seed(5), 1000);

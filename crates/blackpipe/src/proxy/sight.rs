@@ -154,6 +154,9 @@ impl<'m> Sight<'m> {
             ordered: true,
             statements: self.beside,
         };
+        if command.name.eq_ignore_ascii_case("findAndModify") {
+            command.statements = 1;
+        }
         for field in walk {
             match field.key {
                 b"$db" => command.database = as_str(&field).unwrap_or_default(),
@@ -173,8 +176,13 @@ impl<'m> Sight<'m> {
     pub(crate) fn outcome(&self) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(document) = self.document() else { return outcome };
+        let (mut modified, mut upserted) = (None, 0);
         for field in fields(document) {
             match field.key {
+                b"nModified" => modified = field.as_i32().map(i64::from),
+                b"upserted" => upserted = i64::try_from(elements(&field)).unwrap_or(0),
+                // Of a findAndModify.
+                b"lastErrorObject" => outcome.n = count_within(&field),
                 b"ok" => outcome.ok = number(&field).is_some_and(|ok| ok != 0.0),
                 b"code" => outcome.code = field.as_i32(),
                 b"n" => outcome.n = field.as_i32().map(i64::from).or(field.as_i64()),
@@ -188,6 +196,7 @@ impl<'m> Sight<'m> {
                 _ => {}
             }
         }
+        outcome.changed = modified.map(|modified| modified + upserted).or(outcome.n);
         outcome
     }
 }
@@ -235,6 +244,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// The `n` of the reply.
     pub n: Option<i64>,
+    /// How many documents were changed: inserted, modified or deleted.
+    pub changed: Option<i64>,
     /// How many statements the server did not execute because its record says that it did before.
     pub retried: usize,
     /// How many statements failed.
@@ -292,6 +303,11 @@ fn within<'a>(field: &Field<'a>) -> Option<&'a RawDocument> {
 
 fn elements(field: &Field<'_>) -> usize {
     within(field).map_or(0, |array| fields(array).count())
+}
+
+fn count_within(field: &Field<'_>) -> Option<i64> {
+    let count = fields(within(field)?).find(|field| field.key == b"n")?;
+    count.as_i32().map(i64::from)
 }
 
 fn first_write_error(field: &Field<'_>) -> Option<usize> {
@@ -372,6 +388,7 @@ mod tests {
         OpMsg::new(body.try_into().unwrap()).encode(2, 1, &mut bytes).unwrap();
         let outcome = Sight::of(&bytes).outcome();
         assert_eq!((outcome.ok, outcome.n, outcome.retried), (true, Some(3), 2));
+        assert_eq!(outcome.changed, Some(3));
         assert_eq!((outcome.write_errors, outcome.first_write_error), (1, Some(2)));
     }
 

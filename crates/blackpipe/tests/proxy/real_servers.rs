@@ -19,7 +19,7 @@ async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
     let ledger = proxy.ledger();
     let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
     assert_eq!((write.deliveries, write.acknowledged), (2, 2));
-    assert_eq!((write.executions, write.from_record, write.statements), (1, 1, 1));
+    assert_eq!((write.executions, write.from_record, write.statements_executed), (1, 1, 1));
 
     // Without a transaction number, the same is two executions.
     proxy.forget();

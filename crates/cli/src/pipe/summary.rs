@@ -15,12 +15,12 @@ pub(super) fn of(ledger: &Ledger, rules: &[RuleState]) -> String {
         let what = state.rule().reaction().name();
         let _ = writeln!(text, "rule \"{name}\" ({what}): applied {applied} of {met} times");
     }
-    let twice = ledger.writes().filter(|write| write.executions > 1).count();
+    let twice = ledger.writes().filter(|write| write.was_applied_twice()).count();
     let retried = ledger.writes().filter(|write| write.attempts > 1).count();
     let _ = writeln!(
         text,
-        "retryable writes: {}, of which {retried} were sent more than once and {twice} executed \
-         more than once",
+        "retryable writes: {}, of which {retried} were sent more than once and {twice} applied more \
+         than once",
         ledger.writes().count()
     );
     text

@@ -66,6 +66,8 @@ impl TrackedWrite {
             "fromRecord": long(self.from_record),
             "refused": long(self.refused),
             "statements": long(self.statements),
+            "statementsExecuted": long(self.statements_executed),
+            "appliedTwice": self.was_applied_twice(),
         }
     }
 }

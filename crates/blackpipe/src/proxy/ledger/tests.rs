@@ -18,7 +18,7 @@ fn insert(txn_number: Option<i64>) -> Command<'static> {
 }
 
 fn done() -> Outcome {
-    Outcome { ok: true, n: Some(2), ..Outcome::default() }
+    Outcome { ok: true, n: Some(2), changed: Some(2), ..Outcome::default() }
 }
 
 fn refused() -> Outcome {
@@ -43,7 +43,7 @@ fn a_retry_that_is_answered_from_the_record_is_no_second_execution() {
     assert!(send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 2, ..done() })));
     let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
     assert_eq!((write.attempts, write.deliveries, write.acknowledged), (2, 2, 2));
-    assert_eq!((write.executions, write.from_record, write.statements), (1, 1, 2));
+    assert_eq!((write.executions, write.from_record, write.statements_executed), (1, 1, 2));
     let count = ledger.count("insert", "shop.orders");
     assert_eq!((count.deliveries, count.executions, count.from_record), (2, 1, 1));
 }
@@ -55,17 +55,19 @@ fn a_write_whose_reply_never_came_was_executed_if_the_record_says_so() {
     send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 2, ..done() }));
     let write = ledger.writes().next().unwrap();
     assert_eq!((write.deliveries, write.executions, write.from_record), (2, 1, 1));
-    assert_eq!(write.statements, 2);
+    assert_eq!(write.statements_executed, 2);
 }
 
 #[test]
 fn half_a_batch_that_was_done_before_is_finished() {
     let mut ledger = Ledger::default();
-    let failed = Outcome { write_errors: 1, first_write_error: Some(1), ..done() };
+    let failed =
+        Outcome { write_errors: 1, first_write_error: Some(1), changed: Some(1), ..done() };
     send(&mut ledger, insert(Some(1)), Some(failed));
     send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 1, ..done() }));
     let write = ledger.writes().next().unwrap();
-    assert_eq!((write.executions, write.from_record, write.statements), (2, 0, 2));
+    assert_eq!((write.executions, write.from_record, write.statements_executed), (2, 0, 2));
+    assert!(!ledger.anything_applied_twice());
 }
 
 #[test]
@@ -112,4 +114,14 @@ fn memory_is_bounded_whatever_clients_send() {
     assert_eq!((ledger.writes.len(), ledger.order.len()), (MOST_WRITES, MOST_WRITES));
     assert_eq!(ledger.counts.len(), MOST_KINDS + 1);
     assert_eq!(ledger.entries().last().unwrap().number, 59_999);
+}
+
+#[test]
+fn a_write_that_changes_nothing_may_be_executed_again() {
+    let mut ledger = Ledger::default();
+    let nothing = Outcome { changed: Some(0), ..done() };
+    send(&mut ledger, insert(Some(1)), Some(nothing));
+    send(&mut ledger, insert(Some(1)), Some(nothing));
+    assert!(!ledger.anything_applied_twice());
+    assert_eq!(ledger.count("insert", "shop.orders").executions, 2);
 }
