@@ -93,7 +93,9 @@ Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
 
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(pipe: Pipe) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // One thread carries more than several that hand each other work: there is little to do for each
+    // message but to pass it on.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(pipe))
 }
 

@@ -9,6 +9,20 @@ const USUAL_BYTES: usize = 64 * 1024;
 /// A buffer that had to grow beyond this is let go of once its message is through.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
+/// Of messages longer than this, parts are told of before they are whole.
+const LARGE_BYTES: usize = 64 * 1024;
+
+/// What has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// A whole message of this length.
+    Whole(usize),
+    /// So many bytes of a large message.
+    Part(usize),
+    /// The end of the stream.
+    End,
+}
+
 /// What has been read and not yet been handed out.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -32,26 +46,50 @@ impl Inbox {
     where
         R: AsyncRead + Unpin,
     {
+        loop {
+            match self.arrive(from).await? {
+                Arrived::Whole(length) => return Ok(Some(self.first(length))),
+                Arrived::Part(_) => {}
+                Arrived::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Like [`next`](Self::next), but tells of a large message each time that more of it has come.
+    pub(crate) async fn arrive<R>(&mut self, from: &mut R) -> io::Result<Arrived>
+    where
+        R: AsyncRead + Unpin,
+    {
         self.filled.start += std::mem::take(&mut self.handed_out);
         if self.filled.is_empty() {
             self.start_anew();
         }
+        let mut has_read = false;
         loop {
             let length = self.message_length()?;
-            if let Some(length) = length
-                && length <= self.filled.len()
-            {
-                self.handed_out = length;
-                self.begun = true;
-                let start = self.filled.start;
-                return Ok(Some(&self.buffer[start..start + length]));
+            match length {
+                Some(length) if length <= self.filled.len() => {
+                    self.handed_out = length;
+                    self.begun = true;
+                    return Ok(Arrived::Whole(length));
+                }
+                Some(length) if length > LARGE_BYTES && has_read => {
+                    return Ok(Arrived::Part(self.filled.len()));
+                }
+                Some(_) | None => {}
             }
             self.make_room(length.unwrap_or(HEADER_LENGTH));
             match from.read(&mut self.buffer[self.filled.end..]).await? {
-                0 => return Ok(None),
+                0 => return Ok(Arrived::End),
                 count => self.filled.end += count,
             }
+            has_read = true;
         }
+    }
+
+    /// The first bytes of the message at hand, as many as [`arrive`](Self::arrive) told of.
+    pub(crate) fn first(&self, length: usize) -> &[u8] {
+        &self.buffer[self.filled.start..self.filled.start + length]
     }
 
     /// How many bytes of a message that never became whole are there.

@@ -152,10 +152,9 @@ impl Rulebook {
     /// Whether a connection is refused, and by which rule.
     pub(crate) fn refuses(&mut self, now: &Circumstances<'_>) -> Option<String> {
         let mut refusing = self.rules.iter_mut().filter(|state| state.refuses());
-        let state = refusing.find_map(|state| {
+        refusing.find_map(|state| {
             (state.concerns(now) && state.chooses()).then(|| state.name().to_owned())
-        });
-        state
+        })
     }
 
     /// Asks the rules in their order. The first that decides is the last that is asked.

@@ -21,7 +21,7 @@ use crate::proxy::{
     admin, answer,
     answer::Nature,
     event::Event,
-    inbox::Inbox,
+    inbox::{Arrived, Inbox},
     ledger::Delivery,
     outlet::send,
     reaction::{Direction, Reaction},
@@ -32,6 +32,8 @@ use crate::proxy::{
 /// A request and what is known of it.
 struct Request<'a> {
     message: &'a [u8],
+    /// How much of it the server has been given already, because it is large and there was no rule.
+    ahead: usize,
     sight: &'a Sight<'a>,
     command: Command<'a>,
     namespace: String,
@@ -51,22 +53,29 @@ impl Line<'_> {
         W: AsyncWrite + Unpin,
     {
         let mut inbox = Inbox::new();
+        // How much of the message at hand is on its way already.
+        let mut ahead = 0;
         loop {
-            let message = match inbox.next(&mut from).await {
-                Ok(Some(message)) => message,
-                Ok(None) => {
+            let went_on = match inbox.arrive(&mut from).await {
+                Ok(Arrived::Part(length)) => {
+                    let part = inbox.first(length);
+                    if ahead == 0 && !self.may_go_ahead(part) {
+                        continue;
+                    }
+                    let sent = send(&mut to, &part[ahead..], None).await;
+                    ahead = part.len();
+                    sent.map_err(|error| End::of_server(&error))
+                }
+                Ok(Arrived::Whole(length)) => {
+                    let ahead = std::mem::take(&mut ahead);
+                    self.message(inbox.first(length), ahead, &from, &mut to, to_client).await
+                }
+                Ok(Arrived::End) => {
                     // A message that did not come whole is not sent on.
                     let _ = to.shutdown().await;
                     return End::ClientClosed;
                 }
                 Err(error) => return End::of_client(&error),
-            };
-            let sight = Sight::of(message);
-            let went_on = match sight.command() {
-                None => send(&mut to, message, None).await.map_err(|error| End::of_server(&error)),
-                Some(command) => {
-                    self.request(&sight, command, message, &from, &mut to, to_client).await
-                }
             };
             if let Err(end) = went_on {
                 return end;
@@ -74,11 +83,17 @@ impl Line<'_> {
         }
     }
 
-    async fn request<W>(
+    /// Whether a large message may be passed on as it comes. Not if a rule might want it back, or if
+    /// it might be for the proxy itself.
+    fn may_go_ahead(&self, part: &[u8]) -> bool {
+        !self.shared.has_rules()
+            && first_key(part).is_some_and(|command| !admin::may_be_ours(command))
+    }
+
+    async fn message<W>(
         &self,
-        sight: &Sight<'_>,
-        command: Command<'_>,
         message: &[u8],
+        ahead: usize,
         from: &ReadHalf<'_>,
         to: &mut W,
         to_client: &ToClient<'_>,
@@ -86,27 +101,47 @@ impl Line<'_> {
     where
         W: AsyncWrite + Unpin,
     {
-        if admin::may_be_ours(command.name)
-            && let Some(reply) = self.own_answer(sight)
+        let sight = Sight::of(message);
+        let Some(command) = sight.command() else {
+            let sent = send(to, &message[ahead..], None).await;
+            return sent.map_err(|error| End::of_server(&error));
+        };
+        if ahead == 0
+            && admin::may_be_ours(command.name)
+            && let Some(reply) = self.own_answer(&sight)
         {
-            return self.reply_by_proxy(sight, command.name, "admin", &reply, to_client).await;
+            return self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client).await;
         }
         let namespace = command.namespace();
         let (entry, is_retry) = {
             let mut ledger = self.shared.ledger();
             ledger.arrived(&self.member.name, self.number, &command, &namespace)
         };
-        let request = Request { message, sight, command, namespace, entry };
-        self.tell_request(&request, is_retry);
+        let request = Request { message, ahead, sight: &sight, command, namespace, entry };
+        self.request(&request, is_retry, from, to, to_client).await
+    }
+
+    async fn request<W>(
+        &self,
+        request: &Request<'_>,
+        is_retry: bool,
+        from: &ReadHalf<'_>,
+        to: &mut W,
+        to_client: &ToClient<'_>,
+    ) -> Result<(), End>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        self.tell_request(request, is_retry);
         if request.command.is_hello() {
-            self.note_app_name(sight);
+            self.note_app_name(request.sight);
         }
-        let verdict = self.judge(&request, is_retry);
+        let verdict = self.judge(request, is_retry);
         if verdict.rules.is_empty() {
-            return self.forward(&request, verdict, to).await;
+            return self.forward(request, verdict, to).await;
         }
-        self.shared.ledger().applied(entry, &verdict.rules);
-        self.act_on_request(&request, verdict, from, to, to_client).await
+        self.shared.ledger().applied(request.entry, &verdict.rules);
+        self.act_on_request(request, verdict, from, to, to_client).await
     }
 
     /// Does what rules want of a request, and leaves the rest to the reply.
@@ -202,7 +237,7 @@ impl Line<'_> {
                 plan,
             });
         }
-        let sent = send(to, request.message, rate).await;
+        let sent = send(to, &request.message[request.ahead..], rate).await;
         sent.map_err(|error| End::of_server(&error))?;
         self.note_delivery(request, request.message.len());
         Ok(())
@@ -217,7 +252,7 @@ impl Line<'_> {
     }
 
     fn judge(&self, request: &Request<'_>, is_retry: bool) -> Verdict {
-        if !self.shared.has_rules() {
+        if !self.shared.has_rules() || request.ahead > 0 {
             return Verdict::default();
         }
         let app_name = self.app_name().clone();
@@ -303,4 +338,17 @@ fn nature(command: &Command<'_>) -> Nature {
         retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
         in_transaction: command.in_transaction && !ends,
     }
+}
+
+/// The command in a message of which only a part has come: an OP_MSG whose body is its first section.
+fn first_key(part: &[u8]) -> Option<&str> {
+    const OP_MSG: [u8; 4] = 2013_i32.to_le_bytes();
+    // Flags, the kind of the section, the document's length, the type of its first field.
+    const KEY_AT: usize = 16 + 4 + 1 + 4 + 1;
+    if part.get(12..16) != Some(&OP_MSG) || part.get(20) != Some(&0) {
+        return None;
+    }
+    let rest = part.get(KEY_AT..)?;
+    let end = rest.iter().take(64).position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok()
 }
