@@ -76,9 +76,9 @@ pub struct LedgerEntry {
     /// The server that it was for.
     pub server: Arc<str>,
     /// The command's name.
-    pub command: Box<str>,
+    pub command: Arc<str>,
     /// The collection, or else the database.
-    pub namespace: Box<str>,
+    pub namespace: Arc<str>,
     /// Which retryable write it is, if it is one.
     pub write: Option<WriteId>,
     /// How many statements (documents to insert, updates, deletes) it has.
@@ -92,6 +92,8 @@ pub struct LedgerEntry {
     /// The rules that applied.
     pub rules: Vec<String>,
     ordered: bool,
+    /// Where its kind is counted.
+    kind: usize,
 }
 
 /// One retryable write, however often it was sent.
@@ -101,9 +103,9 @@ pub struct TrackedWrite {
     /// Which.
     pub id: WriteId,
     /// The command's name.
-    pub command: Box<str>,
+    pub command: Arc<str>,
     /// The collection.
-    pub namespace: Box<str>,
+    pub namespace: Arc<str>,
     /// How often the client sent it.
     pub attempts: u64,
     /// How often a server was given it whole.
@@ -146,7 +148,17 @@ pub struct Count {
     pub refused: u64,
 }
 
-type Kind = (Arc<str>, Box<str>, Box<str>);
+/// Requests that are counted together.
+#[derive(Clone, Debug)]
+struct Kind {
+    server: Arc<str>,
+    command: Arc<str>,
+    namespace: Arc<str>,
+    count: Count,
+}
+
+/// The number of a kind, by server, command and namespace.
+type Kinds = BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeMap<Arc<str>, usize>>>;
 
 /// What servers were given and what they said.
 #[derive(Clone, Debug, Default)]
@@ -155,7 +167,8 @@ pub struct Ledger {
     next: u64,
     writes: HashMap<WriteId, TrackedWrite>,
     order: VecDeque<WriteId>,
-    counts: BTreeMap<Kind, Count>,
+    kinds: Vec<Kind>,
+    kind_numbers: Kinds,
 }
 
 impl Ledger {
@@ -178,9 +191,11 @@ impl Ledger {
 
     /// Counts by server, command and namespace.
     pub fn counts(&self) -> impl Iterator<Item = (&str, &str, &str, Count)> {
-        self.counts.iter().map(|((server, command, namespace), count)| {
-            (&**server, &**command, &**namespace, *count)
-        })
+        let numbers =
+            self.kind_numbers.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        numbers
+            .filter_map(|number| self.kinds.get(*number))
+            .map(|kind| (&*kind.server, &*kind.command, &*kind.namespace, kind.count))
     }
 
     /// The counts of a command on a collection (or database), on all servers together.
@@ -208,28 +223,31 @@ impl Ledger {
         *self = Self { next: self.next, ..Self::default() };
     }
 
-    /// A request came. Returns its number, and whether the same write was sent before.
+    /// A request came.
     pub(crate) fn arrived(
         &mut self,
         server: &Arc<str>,
         connection: u64,
         command: &Command<'_>,
         namespace: &str,
-    ) -> (u64, bool) {
+    ) -> Arrival {
+        let kind = self.kind_number(server, command.name, namespace);
+        let Kind { command: name, namespace, count, .. } = &mut self.kinds[kind];
+        count.attempts += 1;
+        let (name, namespace) = (Arc::clone(name), Arc::clone(namespace));
         let write = WriteId::of(command);
-        let again = write.is_some_and(|id| self.track(id, command, namespace));
+        let is_retry = write.is_some_and(|id| self.track(id, command, &name, &namespace));
         let number = self.next;
         self.next += 1;
         if self.entries.len() == MOST_ENTRIES {
             self.entries.pop_front();
         }
-        self.count_mut((Arc::clone(server), command.name.into(), namespace.into())).attempts += 1;
         self.entries.push_back(LedgerEntry {
             number,
             connection,
             server: Arc::clone(server),
-            command: command.name.into(),
-            namespace: namespace.into(),
+            command: Arc::clone(&name),
+            namespace: Arc::clone(&namespace),
             write,
             statements: command.statements,
             delivery: Delivery::None,
@@ -237,12 +255,19 @@ impl Ledger {
             returned_bytes: 0,
             rules: Vec::new(),
             ordered: command.ordered,
+            kind,
         });
-        (number, again)
+        Arrival { number, is_retry, command: name, namespace }
     }
 
     /// Notes an attempt; whether it is not the first.
-    fn track(&mut self, id: WriteId, command: &Command<'_>, namespace: &str) -> bool {
+    fn track(
+        &mut self,
+        id: WriteId,
+        command: &Command<'_>,
+        name: &Arc<str>,
+        namespace: &Arc<str>,
+    ) -> bool {
         if let Some(write) = self.writes.get_mut(&id) {
             // A transaction's end has the number of the transaction; an abort is no commit.
             let same = *write.command == *command.name;
@@ -257,8 +282,8 @@ impl Ledger {
         self.order.push_back(id);
         let write = TrackedWrite {
             id,
-            command: command.name.into(),
-            namespace: namespace.into(),
+            command: Arc::clone(name),
+            namespace: Arc::clone(namespace),
             attempts: 1,
             deliveries: 0,
             acknowledged: 0,
@@ -287,8 +312,8 @@ impl Ledger {
             return;
         }
         let write = entry.write;
-        let kind = entry.kind();
-        self.count_mut(kind).deliveries += 1;
+        let kind = entry.kind;
+        self.kinds[kind].count.deliveries += 1;
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
             write.deliveries += 1;
         }
@@ -301,7 +326,7 @@ impl Ledger {
         if entry.answer.replace(outcome).is_some() {
             return;
         }
-        let (kind, write) = (entry.kind(), entry.write);
+        let (kind, write) = (entry.kind, entry.write);
         let executed = entry.statements_executed(&outcome);
         let effective = entry.statements_with_effect(&outcome);
         let statements = entry.statements;
@@ -323,7 +348,7 @@ impl Ledger {
             write.refused += said.refused;
             write.statements_executed += effective as u64;
         }
-        let count = self.count_mut(kind);
+        let count = &mut self.kinds[kind].count;
         count.executions += said.executions;
         count.from_record += said.from_record;
         count.refused += said.refused;
@@ -341,18 +366,36 @@ impl Ledger {
         self.entries.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
 
-    fn count_mut(&mut self, kind: Kind) -> &mut Count {
-        let full = self.counts.len() >= MOST_KINDS && !self.counts.contains_key(&kind);
-        let kind = if full { (kind.0, ANY_OTHER.into(), ANY_OTHER.into()) } else { kind };
-        self.counts.entry(kind).or_default()
+    fn kind_number(&mut self, server: &Arc<str>, command: &str, namespace: &str) -> usize {
+        let of_server = self.kind_numbers.entry(Arc::clone(server)).or_default();
+        let known = of_server.get(command).and_then(|commands| commands.get(namespace));
+        if let Some(number) = known {
+            return *number;
+        }
+        if self.kinds.len() >= MOST_KINDS && command != ANY_OTHER {
+            return self.kind_number(server, ANY_OTHER, ANY_OTHER);
+        }
+        let (command, namespace): (Arc<str>, Arc<str>) = (command.into(), namespace.into());
+        let number = self.kinds.len();
+        let of_command = of_server.entry(Arc::clone(&command)).or_default();
+        of_command.insert(Arc::clone(&namespace), number);
+        let server = Arc::clone(server);
+        self.kinds.push(Kind { server, command, namespace, count: Count::default() });
+        number
     }
 }
 
-impl LedgerEntry {
-    fn kind(&self) -> Kind {
-        (Arc::clone(&self.server), self.command.clone(), self.namespace.clone())
-    }
+/// A request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) number: u64,
+    /// Whether the same write was sent before.
+    pub(crate) is_retry: bool,
+    pub(crate) command: Arc<str>,
+    pub(crate) namespace: Arc<str>,
+}
 
+impl LedgerEntry {
     /// How many statements the server executed anew, by its own account.
     fn statements_executed(&self, outcome: &Outcome) -> usize {
         if !outcome.ok {

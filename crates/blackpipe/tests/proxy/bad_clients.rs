@@ -100,3 +100,23 @@ async fn many_requests_at_once_are_answered_in_their_order() {
     }
     assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 500);
 }
+
+#[tokio::test]
+async fn a_large_message_passes_as_it_comes_and_counts_when_it_is_whole() {
+    let mut upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let message = client.message(insert(1, 1_000_000));
+    let (early, late) = message.split_at(400_000);
+    client.stream.write_all(early).await.unwrap();
+    upstream.until(1, early.len()).await;
+    assert_eq!(proxy.ledger().entries().count(), 0);
+    // A rule that comes too late for it holds for the next.
+    proxy.add(Rule::new(Reaction::cut_request()).command("insert"));
+    client.stream.write_all(late).await.unwrap();
+    assert_eq!(client.reply().await.unwrap().get_i32("n").unwrap(), 1);
+    assert_eq!(upstream.so_far(1).bytes, message);
+    assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 1);
+    client.run(insert(2, 1_000_000)).await.unwrap_err();
+    assert_eq!(upstream.ended(1).await.bytes.len(), message.len());
+}

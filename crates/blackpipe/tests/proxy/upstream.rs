@@ -79,6 +79,14 @@ impl Upstream {
         all.expect("it ends in time").expect("the server runs")[nth].clone()
     }
 
+    /// Waits until so many bytes came on the nth connection.
+    pub(crate) async fn until(&mut self, nth: usize, bytes: usize) {
+        let came =
+            self.got.wait_for(|all| all.get(nth).is_some_and(|got| got.bytes.len() >= bytes));
+        let came = tokio::time::timeout(super::client::PATIENCE, came).await;
+        came.expect("it comes in time").expect("the server runs");
+    }
+
     /// What came on the nth connection so far.
     pub(crate) fn so_far(&self, nth: usize) -> Got {
         self.got.borrow().get(nth).cloned().unwrap_or_default()

@@ -28,12 +28,12 @@ fn refused() -> Outcome {
 /// Sends a command once; the server gets it and says this, if anything.
 fn send(ledger: &mut Ledger, command: Command<'_>, outcome: Option<Outcome>) -> bool {
     let server: Arc<str> = "127.0.0.1:27017".into();
-    let (number, again) = ledger.arrived(&server, 1, &command, "shop.orders");
+    let Arrival { number, is_retry, .. } = ledger.arrived(&server, 1, &command, "shop.orders");
     ledger.delivered(number, Delivery::Whole);
     if let Some(outcome) = outcome {
         ledger.answered(number, outcome);
     }
-    again
+    is_retry
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn memory_is_bounded_whatever_clients_send() {
     }
     assert_eq!(ledger.entries.len(), MOST_ENTRIES);
     assert_eq!((ledger.writes.len(), ledger.order.len()), (MOST_WRITES, MOST_WRITES));
-    assert_eq!(ledger.counts.len(), MOST_KINDS + 1);
+    assert_eq!(ledger.kinds.len(), MOST_KINDS + 1);
     assert_eq!(ledger.entries().last().unwrap().number, 59_999);
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     num::NonZeroU64,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,8 +16,8 @@ pub(super) struct Pending {
     pub(super) id: i32,
     /// Its number in the ledger.
     pub(super) entry: u64,
-    pub(super) command: Box<str>,
-    pub(super) namespace: Box<str>,
+    pub(super) command: Arc<str>,
+    pub(super) namespace: Arc<str>,
     pub(super) is_hello: bool,
     pub(super) since: Instant,
     /// What rules want; rarely anything.

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -22,7 +23,7 @@ use crate::proxy::{
     answer::Nature,
     event::Event,
     inbox::{Arrived, Inbox},
-    ledger::Delivery,
+    ledger::{Arrival, Delivery},
     outlet::send,
     reaction::{Direction, Reaction},
     rulebook::{Circumstances, Verdict},
@@ -36,9 +37,8 @@ struct Request<'a> {
     ahead: usize,
     sight: &'a Sight<'a>,
     command: Command<'a>,
-    namespace: String,
-    /// Its number in the ledger.
-    entry: u64,
+    /// Where it stands in the ledger.
+    arrival: Arrival,
 }
 
 impl Line<'_> {
@@ -112,19 +112,15 @@ impl Line<'_> {
         {
             return self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client).await;
         }
-        let namespace = command.namespace();
-        let (entry, is_retry) = {
-            let mut ledger = self.shared.ledger();
-            ledger.arrived(&self.member.name, self.number, &command, &namespace)
-        };
-        let request = Request { message, ahead, sight: &sight, command, namespace, entry };
-        self.request(&request, is_retry, from, to, to_client).await
+        let (server, namespace) = (&self.member.name, command.namespace());
+        let arrival = self.shared.ledger().arrived(server, self.number, &command, &namespace);
+        let request = Request { message, ahead, sight: &sight, command, arrival };
+        self.request(&request, from, to, to_client).await
     }
 
     async fn request<W>(
         &self,
         request: &Request<'_>,
-        is_retry: bool,
         from: &ReadHalf<'_>,
         to: &mut W,
         to_client: &ToClient<'_>,
@@ -132,15 +128,15 @@ impl Line<'_> {
     where
         W: AsyncWrite + Unpin,
     {
-        self.tell_request(request, is_retry);
+        self.tell_request(request);
         if request.command.is_hello() {
             self.note_app_name(request.sight);
         }
-        let verdict = self.judge(request, is_retry);
+        let verdict = self.judge(request);
         if verdict.rules.is_empty() {
             return self.forward(request, verdict, to).await;
         }
-        self.shared.ledger().applied(request.entry, &verdict.rules);
+        self.shared.ledger().applied(request.arrival.number, &verdict.rules);
         self.act_on_request(request, verdict, from, to, to_client).await
     }
 
@@ -188,7 +184,7 @@ impl Line<'_> {
                 }
                 let reply = answer::error_document(error, nature(&request.command));
                 let name = request.command.name;
-                let namespace = &request.namespace;
+                let namespace = &request.arrival.namespace;
                 let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
                 sent.await
             }
@@ -229,9 +225,9 @@ impl Line<'_> {
             });
             self.waiting().push(Pending {
                 id: request.sight.request_id,
-                entry: request.entry,
-                command: request.command.name.into(),
-                namespace: request.namespace.as_str().into(),
+                entry: request.arrival.number,
+                command: Arc::clone(&request.arrival.command),
+                namespace: Arc::clone(&request.arrival.namespace),
                 is_hello: request.command.is_hello(),
                 since: Instant::now(),
                 plan,
@@ -251,7 +247,7 @@ impl Line<'_> {
         }
     }
 
-    fn judge(&self, request: &Request<'_>, is_retry: bool) -> Verdict {
+    fn judge(&self, request: &Request<'_>) -> Verdict {
         if !self.shared.has_rules() || request.ahead > 0 {
             return Verdict::default();
         }
@@ -261,8 +257,8 @@ impl Line<'_> {
             connection: self.number,
             app_name: app_name.as_deref(),
             command: request.command.name,
-            namespace: &request.namespace,
-            is_retry,
+            namespace: &request.arrival.namespace,
+            is_retry: request.arrival.is_retry,
         })
     }
 
@@ -272,7 +268,7 @@ impl Line<'_> {
             part if part < request.message.len() => Delivery::Part(part),
             _ => Delivery::Whole,
         };
-        self.shared.ledger().delivered(request.entry, delivery);
+        self.shared.ledger().delivered(request.arrival.number, delivery);
     }
 
     /// Takes the name of the client's application from its first hello.
@@ -319,14 +315,14 @@ impl Line<'_> {
         sent.map_err(|error| End::of_client(&error))
     }
 
-    fn tell_request(&self, request: &Request<'_>, is_retry: bool) {
+    fn tell_request(&self, request: &Request<'_>) {
         if self.shared.is_watched() {
-            let (name, namespace) = (request.command.name, &request.namespace);
+            let (name, namespace) = (request.command.name, &request.arrival.namespace);
             self.shared.tell(&Event::Request {
                 connection: self.number,
                 server: &self.member.name,
                 message: shown(request.sight, name, namespace, request.message.len()),
-                is_retry,
+                is_retry: request.arrival.is_retry,
             });
         }
     }
