@@ -107,7 +107,7 @@ impl Standing {
         }
         match self.role {
             Role::Primary => {
-                fields.extend(doc! { "secondary": false, "electionId": self.election() })
+                fields.extend(doc! { "secondary": false, "electionId": self.election() });
             }
             _ => drop(fields.insert("secondary", true)),
         }

@@ -83,7 +83,7 @@ pub fn wait_for(gate: &Gate) -> Step {
     Step::Wait(gate.clone())
 }
 
-/// Takes its time. It is tokio's time: a test that has [paused](tokio::time::pause) the clock need
+/// Takes its time. It is tokio's time: a test that has paused the clock need
 /// not wait for it.
 pub fn delay(time: Duration) -> Step {
     Step::Pause(time)
