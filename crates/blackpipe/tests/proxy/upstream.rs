@@ -125,8 +125,7 @@ async fn converse(
     stream.set_nodelay(true).unwrap();
     let mut chunk = vec![0; 65_536];
     let mut answered = 0;
-    loop {
-        let Ok(count @ 1..) = stream.read(&mut chunk).await else { break };
+    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
         got.send_modify(|all| all[nth].bytes.extend_from_slice(&chunk[..count]));
         loop {
             let message = whole(&got.borrow()[nth].bytes[answered..]);
