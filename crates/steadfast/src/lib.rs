@@ -103,6 +103,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/backpressure.md")]
     struct Backpressure;
+
+    #[doc = include_str!("../../../docs/black-pipe.md")]
+    struct BlackPipe;
 }
 
 pub use self::{

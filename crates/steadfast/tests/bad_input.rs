@@ -7,7 +7,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Gate, Role, Server, Step, bounded, hello_with, message};
+use common::{Gate, Role, Server, Step, bounded, is_handshake_for_operations, message};
 use steadfast::{
     Client,
     bson::{Document, doc},
@@ -132,7 +132,7 @@ async fn a_server_that_misbehaves_in_its_hello_is_named_with_the_cause() {
     let mut cases = Vec::new();
     for (steps, cause) in misbehaviours() {
         cases.push(tokio::spawn(async move {
-            let server = Server::start(Role::Standalone, move |_| Some(steps.clone())).await;
+            let server = Server::with_handler(Role::Standalone, move |_| Some(steps.clone()));
             let began = Instant::now();
             let error = first_error(&server.uri(LIMITS)).await;
             assert!(began.elapsed() < Duration::from_secs(8), "{cause}: {:?}", began.elapsed());
@@ -148,10 +148,9 @@ async fn a_server_that_misbehaves_in_its_hello_is_named_with_the_cause() {
 #[tokio::test]
 async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
     for (steps, cause) in misbehaviours() {
-        let server = Server::start(Role::Standalone, move |request| {
+        let server = Server::with_handler(Role::Standalone, move |request| {
             (request.name == "ping").then(|| steps.clone())
-        })
-        .await;
+        });
         let began = Instant::now();
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let error = ping(&client).await.expect_err(cause);
@@ -170,10 +169,9 @@ async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
 #[tokio::test]
 async fn a_server_that_misbehaves_in_the_handshake_of_a_pooled_connection_is_named() {
     for (steps, cause) in misbehaviours() {
-        let server = Server::start(Role::Standalone, move |request| {
-            request.is_handshake_for_operations().then(|| steps.clone())
-        })
-        .await;
+        let server = Server::with_handler(Role::Standalone, move |request| {
+            is_handshake_for_operations(request).then(|| steps.clone())
+        });
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let error = ping(&client).await.expect_err(cause);
         // How long it takes until nobody answers is connectTimeoutMS's to say here.
@@ -185,11 +183,10 @@ async fn a_server_that_misbehaves_in_the_handshake_of_a_pooled_connection_is_nam
 #[tokio::test]
 async fn servers_too_old_or_too_new_are_named_with_what_is_needed() {
     for (min, max, cause) in [(0, 6, "requires at least"), (1000, 1001, "only supports up to")] {
-        let server = Server::start(Role::Standalone, move |request| {
+        let server = Server::with_handler(Role::Standalone, move |request| {
             let versions = doc! { "minWireVersion": min, "maxWireVersion": max };
-            request.is_hello().then(|| vec![Step::Reply(hello_with(versions))])
-        })
-        .await;
+            request.is_hello().then(|| vec![Step::Hello(versions)])
+        });
         let error = first_error(&server.uri(LIMITS)).await;
         assert!(matches!(&*error.kind, ErrorKind::IncompatibleServer { .. }), "{error:?}");
         assert_says(&error, &[cause, &server.address()]);
@@ -198,11 +195,10 @@ async fn servers_too_old_or_too_new_are_named_with_what_is_needed() {
 
 #[tokio::test]
 async fn a_refused_hello_is_told_in_the_words_of_the_server() {
-    let server = Server::start(Role::Standalone, |_| {
+    let server = Server::with_handler(Role::Standalone, |_| {
         let no = doc! { "ok": 0, "code": 8000, "codeName": "AtlasError", "errmsg": "not today" };
         Some(vec![Step::Reply(no)])
-    })
-    .await;
+    });
     let error = first_error(&server.uri(LIMITS)).await;
     assert_says(&error, &["not today", "8000", &server.address()]);
 }
@@ -221,7 +217,7 @@ async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
     for hello in nonsense {
         let text = hello.to_string();
         let server =
-            Server::start(Role::Standalone, move |_| Some(vec![Step::Reply(hello.clone())])).await;
+            Server::with_handler(Role::Standalone, move |_| Some(vec![Step::Reply(hello.clone())]));
         let uri = server.uri("serverSelectionTimeoutMS=300&connectTimeoutMS=300");
         let error = first_error(&uri).await;
         assert!(!matches!(&*error.kind, ErrorKind::Internal { .. }), "{text}: {error}");
@@ -231,18 +227,17 @@ async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
 #[tokio::test]
 async fn limits_that_make_no_sense_do_not_stop_writes_for_ever() {
     for (documents, batch) in [(-1, -1), (16 * 1024 * 1024, 0), (16 * 1024 * 1024, i32::MIN)] {
-        let server = Server::start(Role::Standalone, move |request| {
+        let server = Server::with_handler(Role::Standalone, move |request| {
             let limits = doc! {
                 "maxBsonObjectSize": documents, "maxWriteBatchSize": batch,
                 "maxMessageSizeBytes": documents,
             };
             match request.name.as_str() {
                 "insert" => Some(vec![Step::Reply(doc! { "ok": 1, "n": 1 })]),
-                _ if request.is_hello() => Some(vec![Step::Reply(hello_with(limits))]),
+                _ if request.is_hello() => Some(vec![Step::Hello(limits)]),
                 _ => None,
             }
-        })
-        .await;
+        });
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let result = bounded(people.insert_many([doc! { "a": 1 }, doc! { "b": 2 }])).await;
@@ -266,11 +261,10 @@ async fn replies_to_writes_that_make_no_sense_are_errors_or_taken_but_never_pani
         doc! { "ok": 1, "n": 0, "writeErrors": [{}], "writeConcernError": "no" },
     ];
     for reply in replies {
-        let server = Server::start(Role::Standalone, {
+        let server = Server::with_handler(Role::Standalone, {
             let reply = reply.clone();
             move |request| (!request.is_hello()).then(|| vec![Step::Reply(reply.clone())])
-        })
-        .await;
+        });
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let set = || doc! { "$set": { "a": 1 } };
@@ -300,11 +294,10 @@ async fn cursors_that_make_no_sense_are_errors_that_name_the_server() {
         doc! { "ok": 1, "cursor": { "id": 0_i64, "ns": "db.people", "firstBatch": [1, "two"] } },
     ];
     for reply in cursors {
-        let server = Server::start(Role::Standalone, {
+        let server = Server::with_handler(Role::Standalone, {
             let reply = reply.clone();
             move |request| (request.name == "find").then(|| vec![Step::Reply(reply.clone())])
-        })
-        .await;
+        });
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let error = match bounded(people.find(doc! {})).await {
@@ -319,15 +312,14 @@ async fn cursors_that_make_no_sense_are_errors_that_name_the_server() {
 async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection() {
     let gate = Gate::closed();
     let late = op_msg(0, &[5, 0, 0, 0, 0]);
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1, "mine": true });
             let unasked = [Step::Wait(gate.clone()), Step::Raw(late.clone()), Step::HangUp];
             (request.name == "ping").then(|| [vec![reply], unasked.to_vec()].concat())
         }
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     ping(&client).await.unwrap();
     gate.open();
@@ -341,11 +333,10 @@ async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection
 
 #[tokio::test]
 async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         let farewell = vec![Step::Reply(doc! { "ok": 1 }), Step::HangUp];
         (request.name == "ping").then_some(farewell)
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     for round in 1..=5 {
         ping(&client).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -357,11 +348,10 @@ async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
 
 #[tokio::test]
 async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
-    let server = Server::start(Role::Standalone, |request| {
-        let farewell = vec![Step::Reply(hello_with(doc! {})), Step::HangUp];
-        request.is_handshake_for_operations().then_some(farewell)
-    })
-    .await;
+    let server = Server::with_handler(Role::Standalone, |request| {
+        let farewell = vec![Step::Hello(doc! {}), Step::HangUp];
+        is_handshake_for_operations(request).then_some(farewell)
+    });
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     let error = ping(&client).await.expect_err("there is no connection to be had");
     assert!(error.is_network_error(), "{error:?}");
@@ -372,7 +362,7 @@ async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
 #[tokio::test]
 async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
     // pitfall 41
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     for name in ["", "a\0b", "\0", "a.b", "a/b", "a b", "$cmd", "a\"b"] {
         let database = client.database(name);
@@ -411,7 +401,7 @@ async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
 #[tokio::test]
 async fn keys_with_a_nul_are_never_sent() {
     // pitfall 41
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     let database = client.database("db");
     let people = database.collection::<Document>("people");
@@ -435,11 +425,10 @@ async fn keys_with_a_nul_are_never_sent() {
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_before_it_is_sent() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         let limits = doc! { "maxBsonObjectSize": 1000, "maxMessageSizeBytes": 5000 };
-        request.is_hello().then(|| vec![Step::Reply(hello_with(limits))])
-    })
-    .await;
+        request.is_hello().then(|| vec![Step::Hello(limits)])
+    });
     let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
     let database = client.database("db");
     let people = database.collection::<Document>("people");
@@ -465,7 +454,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 
 #[tokio::test]
 async fn times_beyond_all_measure_do_not_overflow() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
     options.server_selection_timeout = Some(Duration::MAX);
     options.connect_timeout = Some(Duration::MAX);

@@ -1,5 +1,5 @@
-//! The demands of the specifications, as `docs/requirements.md` lists them: every test that is
-//! named there exists.
+//! The demands of the specifications, as `docs/requirements.md` lists them, and the known ways to get
+//! a driver wrong of `docs/pitfalls.md`: every test that is named there exists.
 
 use std::{collections::BTreeSet, fs};
 
@@ -19,7 +19,7 @@ fn is_test_name(name: &str) -> bool {
         && (name.matches('_').count() > 1 || name.ends_with("_fault"))
 }
 
-fn missing(document: &str, sources: &[Source]) -> Vec<String> {
+fn missing(path: &str, document: &str, sources: &[Source]) -> Vec<String> {
     let exists = |name: &str| {
         let definition = format!("fn {name}(");
         sources.iter().any(|source| source.text.contains(&definition))
@@ -27,15 +27,18 @@ fn missing(document: &str, sources: &[Source]) -> Vec<String> {
     let named = named_tests(document).into_iter();
     named
         .filter(|name| !exists(name))
-        .map(|name| format!("docs/requirements.md names `{name}`, and there is no such test"))
+        .map(|name| format!("{path} names `{name}`, and there is no such test"))
         .collect()
 }
 
 #[test]
 fn every_test_that_is_said_to_show_a_demand_exists() {
-    let document = fs::read_to_string(root().join("docs/requirements.md")).expect("it is there");
-    assert!(named_tests(&document).len() > 40, "the tables are not read");
-    assert_none(&missing(&document, &sources("crates")));
+    let sources = sources("crates");
+    for (path, fewest) in [("docs/requirements.md", 40), ("docs/pitfalls.md", 12)] {
+        let document = fs::read_to_string(root().join(path)).expect("it is there");
+        assert!(named_tests(&document).len() > fewest, "the tables of {path} are not read");
+        assert_none(&missing(path, &document, &sources));
+    }
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn a_test_that_does_not_exist_is_noticed() {
     let document = "| MUST | `not_this_one_here` | suite `uri_options`; `a_b_c`, `gone_for_good` |";
     let source = Source { path: "a.rs".to_owned(), text: "fn a_b_c() {}".to_owned() };
     assert_eq!(named_tests(document), BTreeSet::from(["a_b_c", "gone_for_good"]));
-    let missing = missing(document, &[source]);
+    let missing = missing("a document", document, &[source]);
     assert_eq!(missing.len(), 1);
     assert!(missing[0].contains("gone_for_good"));
 }

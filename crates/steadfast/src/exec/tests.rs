@@ -39,20 +39,19 @@ impl ClockInHand {
 }
 
 /// A server that sheds all load.
-async fn overloaded_server() -> Server {
-    Server::start(Role::Primary, |request| {
+fn overloaded_server() -> Server {
+    Server::with_handler(Role::Primary, |request| {
         let refused = doc! {
             "ok": 0, "code": 462, "codeName": "IngressRequestRateLimitExceeded",
             "errmsg": "rate exceeded", "errorLabels": ["SystemOverloadedError", "RetryableError"],
         };
         (request.name == "insert").then_some(vec![Step::Reply(refused)])
     })
-    .await
 }
 
 #[tokio::test]
 async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
-    let server = overloaded_server().await;
+    let server = overloaded_server();
     let (commands, retries) = (Recorder::new(), Recorder::new());
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
     options.command_event_handler = Some(commands.handler());
@@ -88,7 +87,7 @@ async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
 #[tokio::test]
 async fn a_wait_that_would_cross_the_deadline_is_not_begun_and_costs_no_token() {
     // pitfall 32
-    let server = overloaded_server().await;
+    let server = overloaded_server();
     let options = ClientOptions::parse(server.uri("")).await.unwrap();
     let client = Client::with_jitter(options, || 1.0).unwrap();
     let books = client.database("db").collection::<bson::Document>("books");

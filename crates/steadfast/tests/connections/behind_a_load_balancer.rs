@@ -3,8 +3,8 @@
 use super::*;
 
 /// A server with a cursor of three batches.
-async fn cursor_server() -> Server {
-    Server::start(Role::LoadBalanced, |request| {
+fn cursor_server() -> Server {
+    Server::with_handler(Role::LoadBalanced, |request| {
         let batch = |id: i64, field: &str, x: i32| {
             doc! { "ok": 1, "cursor": { "id": id, "ns": "db.people", field: [{ "x": x }] } }
         };
@@ -19,12 +19,11 @@ async fn cursor_server() -> Server {
             _ => None,
         }
     })
-    .await
 }
 
 #[tokio::test]
 async fn a_server_that_knows_of_no_load_balancer_is_refused() {
-    let server = Server::plain(Role::Mongos).await;
+    let server = Server::plain(Role::Mongos);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     let error = run(&client, "ping").await.expect_err("there is no serviceId");
     assert_says(&error, &["loadBalanced", "serviceId", &server.address()]);
@@ -32,7 +31,7 @@ async fn a_server_that_knows_of_no_load_balancer_is_refused() {
 
 #[tokio::test]
 async fn nothing_is_monitored_and_hello_is_modern() {
-    let server = Server::plain(Role::LoadBalanced).await;
+    let server = Server::plain(Role::LoadBalanced);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     run(&client, "ping").await.unwrap();
     let log = server.log();
@@ -43,7 +42,7 @@ async fn nothing_is_monitored_and_hello_is_modern() {
 
 #[tokio::test]
 async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
-    let server = cursor_server().await;
+    let server = cursor_server();
     let uri = server.uri("loadBalanced=true&maxPoolSize=2&waitQueueTimeoutMS=5000");
     let client = Client::with_uri_str(uri).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
@@ -70,7 +69,7 @@ async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
 
 #[tokio::test]
 async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() {
-    let server = cursor_server().await;
+    let server = cursor_server();
     let uri = server.uri("loadBalanced=true&maxPoolSize=1&waitQueueTimeoutMS=5000");
     let client = Client::with_uri_str(uri).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
@@ -85,7 +84,7 @@ async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() 
 
 #[tokio::test]
 async fn the_service_is_named_in_events() {
-    let server = Server::plain(Role::LoadBalanced).await;
+    let server = Server::plain(Role::LoadBalanced);
     let (client, events) = client_with_commands(&server.uri("loadBalanced=true")).await;
     run(&client, "ping").await.unwrap();
     let named = events.seen().into_iter().all(|event| match event {

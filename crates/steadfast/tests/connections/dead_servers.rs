@@ -11,10 +11,9 @@ fn is_later_heartbeat(request: &Request) -> bool {
 
 #[tokio::test]
 async fn operations_do_not_wait_for_a_server_that_its_monitor_finds_dead() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         (request.name == "slow" || is_later_heartbeat(request)).then(Vec::new)
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
     let error = run(&client, "slow").await.expect_err("nothing is ever answered");
     assert!(error.is_network_error(), "{error:?}");
@@ -23,15 +22,14 @@ async fn operations_do_not_wait_for_a_server_that_its_monitor_finds_dead() {
 
 #[tokio::test]
 async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         // After the handshake, nothing is read from the connection any more.
-        let deaf = || vec![Step::Reply(hello_with(doc! {})), Step::Wait(Gate::closed())];
-        match request.is_handshake_for_operations() {
+        let deaf = || vec![Step::Hello(doc! {}), Step::Wait(Gate::closed())];
+        match is_handshake_for_operations(request) {
             true => Some(deaf()),
             false => is_later_heartbeat(request).then(Vec::new),
         }
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
     // More than the buffers on the way can hold.
     let command = doc! { "slow": 1, "text": "x".repeat(40_000_000) };
@@ -44,11 +42,10 @@ async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
 #[tokio::test]
 async fn a_server_that_comes_back_is_used_again() {
     let dead = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let dead = Arc::clone(&dead);
         move |_| dead.load(std::sync::atomic::Ordering::SeqCst).then(|| vec![Step::HangUp])
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
     run(&client, "ping").await.unwrap();
     dead.store(true, std::sync::atomic::Ordering::SeqCst);

@@ -37,7 +37,7 @@ fn is_checked_in(event: &CmapEvent) -> bool {
 
 #[tokio::test]
 async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let (client, pool) = client_with_cmap(&server.uri("timeoutMS=150")).await;
     let began = Instant::now();
     let error = run(&client, "slow").await.expect_err("nobody opens the gate");
@@ -58,7 +58,7 @@ async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
 
 #[tokio::test]
 async fn looking_for_a_server_ends_in_time() {
-    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
     let client = Client::with_uri_str(server.uri("timeoutMS=150")).await.unwrap();
     let error = run(&client, "ping").await.expect_err("no hello is answered");
     assert_bulk(spent(&error).selecting, "looking for a server", &error);
@@ -69,14 +69,13 @@ async fn looking_for_a_server_ends_in_time() {
 #[tokio::test]
 async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
-            request.is_handshake_for_operations().then_some(reply)
+            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            is_handshake_for_operations(request).then_some(reply)
         }
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let database = client.database("db");
     let error = bounded(database.run_command(doc! { "ping": 1 }).timeout(SOON)).await.unwrap_err();
@@ -90,14 +89,13 @@ async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
 #[tokio::test]
 async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too() {
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
-            request.is_handshake_for_operations().then_some(reply)
+            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            is_handshake_for_operations(request).then_some(reply)
         }
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri("timeoutMS=150&retryReads=false")).await.unwrap();
     let patient = {
         let database = client.database("db");
@@ -112,7 +110,7 @@ async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too()
 
 #[tokio::test]
 async fn waiting_for_a_free_connection_ends_in_time() {
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=1&timeoutMS=150")).await.unwrap();
     let database = client.database("db");
     let busy =
@@ -133,7 +131,7 @@ fn told(server: &Server, name: &str) -> Option<i64> {
 
 #[tokio::test]
 async fn the_nearest_limit_counts_and_the_server_is_told_of_it() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let client = Client::with_uri_str(server.uri("timeoutMS=240000")).await.unwrap();
     assert_eq!(client.timeout(), Some(minutes(4)));
@@ -164,7 +162,7 @@ async fn the_nearest_limit_counts_and_the_server_is_told_of_it() {
 
 #[tokio::test]
 async fn without_a_limit_the_server_is_told_of_none() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     run(&client, "ping").await.unwrap();
     assert_eq!(told(&server, "ping"), None);
@@ -172,11 +170,10 @@ async fn without_a_limit_the_server_is_told_of_none() {
 
 #[tokio::test]
 async fn the_other_limits_do_not_count_beside_a_deadline() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         let slowly = vec![Step::Pause(SOON), Step::Reply(doc! { "ok": 1, "n": 1 })];
         (request.name == "insert").then_some(slowly)
-    })
-    .await;
+    });
     let options = "socketTimeoutMS=20&waitQueueTimeoutMS=20&maxPoolSize=1&wTimeoutMS=20";
     let client = Client::with_uri_str(server.uri(options)).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
@@ -197,17 +194,17 @@ async fn a_server_that_ran_out_of_its_time_is_a_timeout_of_the_call() {
     let refused =
         doc! { "ok": 0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too slow" };
     let reply = refused.clone();
-    let server = Server::start(Role::Standalone, move |request| {
+    let server = Server::with_handler(Role::Standalone, move |request| {
         let failed = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 50, "errmsg": "too slow" }] };
-        let late = doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 50, "errmsg": "too slow" } };
+        let late =
+            doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 50, "errmsg": "too slow" } };
         match request.name.as_str() {
             "ping" => Some(vec![Step::Reply(reply.clone())]),
             "insert" => Some(vec![Step::Reply(failed)]),
             "delete" => Some(vec![Step::Reply(late)]),
             _ => None,
         }
-    })
-    .await;
+    });
     let limited = Client::with_uri_str(server.uri("timeoutMS=60000")).await.unwrap();
     let unlimited = Client::with_uri_str(server.uri("")).await.unwrap();
     for (client, is_timeout) in [(limited, true), (unlimited, false)] {
@@ -234,17 +231,16 @@ async fn all_batches_of_a_write_share_one_deadline() {
     let (server, _gate) = {
         let gate = Gate::closed();
         let second = gate.clone();
-        let server = Server::start(Role::Standalone, move |request| {
+        let server = Server::with_handler(Role::Standalone, move |request| {
             if request.is_hello() {
-                return Some(vec![Step::Reply(hello_with(doc! { "maxWriteBatchSize": 2 }))]);
+                return Some(vec![Step::Hello(doc! { "maxWriteBatchSize": 2 })]);
             }
             let third = request.body.get_array("documents").is_ok_and(|documents| {
                 documents.iter().any(|document| document.as_document() == Some(&doc! { "_id": 5 }))
             });
             let answered = vec![Step::Reply(doc! { "ok": 1, "n": 2 })];
             Some(if third { vec![Step::Wait(second.clone())] } else { answered })
-        })
-        .await;
+        });
         (server, gate)
     };
     let client = Client::with_uri_str(server.uri("timeoutMS=300")).await.unwrap();
@@ -267,9 +263,9 @@ async fn all_batches_of_a_write_share_one_deadline() {
 
 /// A server with a cursor of three documents for `find`, and of one for each of the first `more`
 /// calls of `getMore`; then it does not answer.
-async fn server_with_cursor(more: usize) -> Server {
+fn server_with_cursor(more: usize) -> Server {
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    Server::start(Role::Standalone, move |request| {
+    Server::with_handler(Role::Standalone, move |request| {
         let batch = |name: &str, documents: Vec<Document>| {
             let cursor = doc! { "id": 7_i64, "ns": "db.books", name: documents };
             Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })])
@@ -283,12 +279,11 @@ async fn server_with_cursor(more: usize) -> Server {
             _ => None,
         }
     })
-    .await
 }
 
 #[tokio::test]
 async fn a_cursor_gives_what_it_has_after_its_time_is_over_and_then_is_given_up() {
-    let server = server_with_cursor(0).await;
+    let server = server_with_cursor(0);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let mut cursor = bounded(books.find(doc! {}).timeout(SOON)).await.unwrap();
@@ -306,7 +301,7 @@ async fn a_cursor_gives_what_it_has_after_its_time_is_over_and_then_is_given_up(
 
 #[tokio::test]
 async fn each_step_of_a_cursor_may_have_as_much_time_as_its_call() {
-    let server = server_with_cursor(2).await;
+    let server = server_with_cursor(2);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
@@ -325,7 +320,7 @@ async fn each_step_of_a_cursor_may_have_as_much_time_as_its_call() {
 
 #[tokio::test]
 async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_the_server() {
-    let server = server_with_cursor(1).await;
+    let server = server_with_cursor(1);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let find = books
@@ -345,7 +340,7 @@ async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_
 #[tokio::test]
 async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
     let gate = Gate::closed();
-    let server = Server::start(Role::LoadBalanced, {
+    let server = Server::with_handler(Role::LoadBalanced, {
         let gate = gate.clone();
         move |request| {
             let batch = |field: &str| {
@@ -358,8 +353,7 @@ async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
                 _ => None,
             }
         }
-    })
-    .await;
+    });
     let (client, pool) = client_with_cmap(&server.uri("loadBalanced=true")).await;
     let books = client.database("db").collection::<Document>("books");
     let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
@@ -382,7 +376,7 @@ async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
 
 #[tokio::test]
 async fn a_batch_for_which_no_server_was_found_in_time_counts_as_a_timeout() {
-    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
     let client = Client::with_uri_str(server.uri("timeoutMS=50")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let error = bounded(books.insert_many([doc! {}])).await.unwrap_err();
@@ -392,7 +386,7 @@ async fn a_batch_for_which_no_server_was_found_in_time_counts_as_a_timeout() {
 
 #[tokio::test]
 async fn a_shutdown_waits_no_longer_than_the_calls_under_way_have_time() {
-    let (server, _gate) = slow_server(Role::Standalone).await;
+    let (server, _gate) = slow_server(Role::Standalone);
     let (client, commands) = client_with_commands(&server.uri("timeoutMS=150")).await;
     let under_way = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -409,14 +403,13 @@ async fn a_shutdown_waits_no_longer_than_the_calls_under_way_have_time() {
 #[tokio::test]
 async fn monitors_have_no_deadline() {
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
+            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
             (request.is_hello() && request.connection == 1).then_some(reply)
         }
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri("timeoutMS=50")).await.unwrap();
     let error = run(&client, "ping").await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_shutdown_waits_for_what_is_under_way_and_lets_nothing_begin() {
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -31,7 +31,7 @@ async fn a_shutdown_waits_for_what_is_under_way_and_lets_nothing_begin() {
 
 #[tokio::test]
 async fn an_immediate_shutdown_waits_for_nothing() {
-    let (server, _gate) = slow_server(Role::Standalone).await;
+    let (server, _gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -42,7 +42,7 @@ async fn an_immediate_shutdown_waits_for_nothing() {
 
 #[tokio::test]
 async fn a_shutdown_ends_the_search_for_a_server() {
-    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let ping = start(&client, "ping");
     server.wait_for(|log| !log.requests.is_empty()).await;
@@ -53,7 +53,7 @@ async fn a_shutdown_ends_the_search_for_a_server() {
 
 #[tokio::test]
 async fn the_last_clone_dropped_closes_all_connections() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let client = Client::with_uri_str(server.uri("minPoolSize=2")).await.unwrap();
     bounded(client.warm_connection_pool()).await;
     let clone = client.clone();
@@ -66,7 +66,7 @@ async fn the_last_clone_dropped_closes_all_connections() {
 #[tokio::test]
 async fn the_reply_to_a_dropped_future_is_read_and_the_connection_kept() {
     // pitfalls 21, 22 and 24
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=1")).await.unwrap();
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -99,12 +99,11 @@ fn on_loan_and_most(events: &[CmapEvent]) -> (i32, i32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_dropped_at_any_point_leave_nothing_behind() {
     // pitfalls 21 and 22
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         let number = request.body.get_i32("echo").ok()?;
         let pause = Duration::from_micros(u64::try_from(number % 7).unwrap() * 300);
         Some(vec![Step::Pause(pause), Step::Reply(doc! { "ok": 1, "number": number })])
-    })
-    .await;
+    });
     let (client, events) = client_with_cmap(&server.uri("maxPoolSize=4")).await;
     let tasks: Vec<_> = (0..32)
         .map(|task| {
@@ -142,7 +141,7 @@ async fn operations_dropped_at_any_point_leave_nothing_behind() {
 
 #[tokio::test]
 async fn a_place_in_the_queue_that_is_given_up_is_nobodys() {
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("maxPoolSize=1")).await;
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_command_whose_future_is_dropped_still_has_its_end() {
     // pitfall 38
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let (client, events) = client_with_commands(&server.uri("")).await;
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -23,14 +23,13 @@ async fn a_command_whose_future_is_dropped_still_has_its_end() {
 #[tokio::test]
 async fn every_started_has_exactly_one_end_whatever_happens() {
     // pitfall 38
-    let server = Server::start(Role::Standalone, |request| match request.name.as_str() {
+    let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
         "hangUp" => Some(vec![Step::HangUp]),
         "garbage" => Some(vec![Step::Raw(vec![0xff; 32])]),
         "refused" => Some(vec![Step::Reply(doc! { "ok": 0, "code": 2, "errmsg": "no" })]),
         "silent" => Some(Vec::new()),
         _ => None,
-    })
-    .await;
+    });
     let (client, events) = client_with_commands(&server.uri("socketTimeoutMS=300")).await;
     for name in ["ping", "hangUp", "garbage", "refused", "silent"] {
         assert_eq!(run(&client, name).await.is_ok(), name == "ping", "{name}");
@@ -58,15 +57,14 @@ async fn every_started_has_exactly_one_end_whatever_happens() {
 #[tokio::test]
 async fn commands_with_secrets_are_told_of_without_them() {
     // pitfall 40
-    let server = Server::start(Role::Standalone, |request| match request.name.as_str() {
+    let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
         "updateUser" => {
             let leak = doc! { "ok": 0, "code": 2, "errmsg": "bad pwd hunter2", "pwd": "hunter2" };
             Some(vec![Step::Reply(leak)])
         }
         _ if request.is_hello() => None,
         _ => Some(vec![Step::Reply(doc! { "ok": 1, "payload": "hunter2" })]),
-    })
-    .await;
+    });
     let (client, events) = client_with_commands(&server.uri("")).await;
     let secrets = [
         "authenticate",
@@ -102,7 +100,7 @@ async fn commands_with_secrets_are_told_of_without_them() {
 
 #[tokio::test]
 async fn a_handler_that_panics_does_not_silence_those_that_come_after() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let recorder = Recorder::<CmapEvent>::new();
     let record = recorder.handler();
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn every_kind_of_server_is_talked_to() {
     for role in [Role::Standalone, Role::Primary, Role::Mongos] {
-        let server = Server::plain(role).await;
+        let server = Server::plain(role);
         let client = Client::with_uri_str(server.uri("")).await.unwrap();
         run(&client, "ping").await.unwrap_or_else(|error| panic!("{role:?}: {error}"));
         let log = server.log();
@@ -18,14 +18,13 @@ async fn every_kind_of_server_is_talked_to() {
 
 #[tokio::test]
 async fn a_direct_connection_takes_the_server_as_it_is() {
-    let server = Server::start(Role::Standalone, |request| {
+    let server = Server::with_handler(Role::Standalone, |request| {
         let secondary = doc! {
             "ismaster": false, "isWritablePrimary": false, "secondary": true,
             "setName": "set", "hosts": ["elsewhere.invalid:1"], "me": "elsewhere.invalid:1",
         };
-        request.is_hello().then(|| vec![Step::Reply(hello_with(secondary))])
-    })
-    .await;
+        request.is_hello().then(|| vec![Step::Hello(secondary)])
+    });
     let client = Client::with_uri_str(server.uri("directConnection=true")).await.unwrap();
     run(&client, "ping").await.unwrap();
     let log = server.log();
@@ -37,7 +36,7 @@ async fn a_direct_connection_takes_the_server_as_it_is() {
 
 #[tokio::test]
 async fn the_wrong_replica_set_is_told_with_both_names() {
-    let server = Server::plain(Role::Primary).await;
+    let server = Server::plain(Role::Primary);
     let uri = server.uri("replicaSet=set&directConnection=true");
     run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap();
 

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
-    let (server, gate) = slow_server(Role::Standalone).await;
+    let (server, gate) = slow_server(Role::Standalone);
     let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=200");
     let client = Client::with_uri_str(uri).await.unwrap();
     let slow = start(&client, "slow");
@@ -22,7 +22,7 @@ async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_are_never_more_connections_than_max_pool_size() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=3")).await.unwrap();
     let tasks: Vec<_> = (0..40)
         .map(|_| {
@@ -47,14 +47,13 @@ async fn there_are_never_more_connections_than_max_pool_size() {
 #[tokio::test]
 async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let held = [Step::Wait(gate.clone()), Step::Reply(hello_with(doc! {}))];
-            request.is_handshake_for_operations().then(|| held.to_vec())
+            let held = [Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            is_handshake_for_operations(request).then(|| held.to_vec())
         }
-    })
-    .await;
+    });
     let (client, events) = client_with_cmap(&server.uri("maxConnecting=2")).await;
     let pings: Vec<_> = (0..6).map(|_| start(&client, "ping")).collect();
     // All six ask for a connection, and what follows from asking has happened when they do.
@@ -68,7 +67,7 @@ async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
 
 #[tokio::test]
 async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("minPoolSize=3")).await;
     bounded(client.warm_connection_pool()).await;
     assert_eq!(server.log().opened, 4, "three, and the monitor's");
@@ -81,10 +80,9 @@ async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
 
 #[tokio::test]
 async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
-    let server = Server::start(Role::Standalone, |request| {
-        request.is_handshake_for_operations().then(|| vec![Step::HangUp])
-    })
-    .await;
+    let server = Server::with_handler(Role::Standalone, |request| {
+        is_handshake_for_operations(request).then(|| vec![Step::HangUp])
+    });
     let client = Client::with_uri_str(server.uri("minPoolSize=2")).await.unwrap();
     bounded(client.warm_connection_pool()).await;
     let error = run(&client, "ping").await.expect_err("there is no connection to be had");
@@ -94,23 +92,22 @@ async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
 #[tokio::test]
 async fn warming_ends_when_the_client_does() {
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, move |request| {
-        request.is_handshake_for_operations().then(|| vec![Step::Wait(gate.clone())])
-    })
-    .await;
+    let server = Server::with_handler(Role::Standalone, move |request| {
+        is_handshake_for_operations(request).then(|| vec![Step::Wait(gate.clone())])
+    });
     let client = Client::with_uri_str(server.uri("minPoolSize=1")).await.unwrap();
     let warming = tokio::spawn({
         let client = client.clone();
         async move { bounded(client.warm_connection_pool()).await }
     });
-    server.wait_for(|log| log.requests.iter().any(Request::is_handshake_for_operations)).await;
+    server.wait_for(|log| log.requests.iter().any(is_handshake_for_operations)).await;
     bounded(client.shutdown()).await;
     warming.await.expect("it ends in time");
 }
 
 #[tokio::test]
 async fn a_connection_idle_for_longer_than_max_idle_time_is_closed() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = Server::plain(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("maxIdleTimeMS=50")).await;
     run(&client, "ping").await.unwrap();
     let idle = |event: &CmapEvent| {

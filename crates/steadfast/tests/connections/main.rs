@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Gate, Recorder, Request, Role, Server, Step, bounded, hello_with};
+use common::{Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations};
 use steadfast::{
     Client,
     bson::{Document, doc},
@@ -51,9 +51,9 @@ fn start(client: &Client, name: &'static str) -> JoinHandle<Result<Document>> {
 }
 
 /// A server that does not answer `slow` until the gate is open.
-async fn slow_server(role: Role) -> (Server, Gate) {
+fn slow_server(role: Role) -> (Server, Gate) {
     let gate = Gate::closed();
-    let server = Server::start(role, {
+    let server = Server::with_handler(role, {
         let gate = gate.clone();
         move |request| match request.name.as_str() {
             "slow" => {
@@ -62,8 +62,7 @@ async fn slow_server(role: Role) -> (Server, Gate) {
             }
             _ => None,
         }
-    })
-    .await;
+    });
     (server, gate)
 }
 

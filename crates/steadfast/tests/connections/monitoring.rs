@@ -1,20 +1,20 @@
 //! What monitors find out, and how soon: servers that report by themselves, that step down, that die.
 
-use steadfast::bson::oid::ObjectId;
+use steadfast::bson::{Bson, oid::ObjectId};
 
 use super::*;
 
 /// What a member of the replica set says of itself, for the `counter`th time.
-fn member(request: &Request, counter: i64, primary: bool) -> Document {
-    let mut hello = common::hello(Role::Primary, request.server, request.connection);
+fn member(counter: i64, primary: bool) -> Step {
     let version = doc! { "processId": ObjectId::from_bytes([3; 12]), "counter": counter };
-    hello.insert("topologyVersion", version);
+    let mut hello = doc! { "topologyVersion": version };
     if !primary {
-        hello.extend(doc! { "ismaster": false, "isWritablePrimary": false, "secondary": true });
-        hello.remove("primary");
-        hello.remove("electionId");
+        hello.extend(doc! {
+            "ismaster": false, "isWritablePrimary": false, "secondary": true,
+            "primary": Bson::Null, "electionId": Bson::Null,
+        });
     }
-    hello
+    Step::Hello(hello)
 }
 
 /// Whether the server is to answer when something changes.
@@ -25,19 +25,18 @@ fn is_awaited(request: &Request) -> bool {
 #[tokio::test]
 async fn a_server_reports_its_election_without_being_asked_again() {
     let election = Gate::closed();
-    let server = Server::start(Role::Primary, {
+    let server = Server::with_handler(Role::Primary, {
         let election = election.clone();
         move |request| match (request.is_hello(), is_awaited(request)) {
             (false, _) => None,
-            (true, false) => Some(vec![Step::Reply(member(request, 1, false))]),
+            (true, false) => Some(vec![member(1, false)]),
             (true, true) => {
-                let elected = Step::Reply(member(request, 2, true));
+                let elected = member(2, true);
                 let silence = Step::Wait(Gate::closed());
                 Some(vec![Step::Wait(election.clone()), elected, silence])
             }
         }
-    })
-    .await;
+    });
     // Nobody asks again within the time of this test.
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
     let client = Client::with_uri_str(uri).await.unwrap();
@@ -111,13 +110,12 @@ async fn a_member_that_nobody_waits_for_is_elected_without_a_connection() {
 
 #[tokio::test]
 async fn a_server_that_no_longer_reports_is_found_dead() {
-    let server = Server::start(Role::Primary, |request| {
+    let server = Server::with_handler(Role::Primary, |request| {
         if request.name == "slow" || is_awaited(request) {
             return Some(Vec::new());
         }
-        request.is_hello().then(|| vec![Step::Reply(member(request, 1, true))])
-    })
-    .await;
+        request.is_hello().then(|| vec![member(1, true)])
+    });
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=500&connectTimeoutMS=400");
     let client = Client::with_uri_str(uri).await.unwrap();
     let error = run(&client, "slow").await.expect_err("nothing is ever answered");
@@ -127,11 +125,10 @@ async fn a_server_that_no_longer_reports_is_found_dead() {
 
 #[tokio::test]
 async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
-    let server = Server::start(Role::Primary, |request| {
+    let server = Server::with_handler(Role::Primary, |request| {
         let no = doc! { "ok": 0, "code": 10107, "codeName": "NotWritablePrimary", "errmsg": "no" };
         (request.name == "insert").then(|| vec![Step::Reply(no)])
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri("replicaSet=set")).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
     let error = bounded(people.insert_one(doc! { "_id": 1 })).await.expect_err("not primary");
@@ -148,14 +145,13 @@ async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
 async fn those_who_wait_for_a_connection_learn_why_there_is_none() {
     // pitfall 26
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
             let dies = [Step::Wait(gate.clone()), Step::HangUp];
             (request.name == "slow").then(|| dies.to_vec())
         }
-    })
-    .await;
+    });
     let (client, events) = client_with_cmap(&server.uri("maxPoolSize=1")).await;
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_reply_is_waited_for_as_long_as_socket_timeout_says() {
-    let (server, _gate) = slow_server(Role::Standalone).await;
+    let (server, _gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("socketTimeoutMS=200")).await.unwrap();
     let began = Instant::now();
     let error = run(&client, "slow").await.expect_err("nobody opens the gate");
@@ -16,12 +16,10 @@ async fn a_reply_is_waited_for_as_long_as_socket_timeout_says() {
 
 #[tokio::test]
 async fn socket_timeout_says_nothing_of_handshakes_and_monitors() {
-    let server = Server::start(Role::Standalone, |request| {
-        let slowly =
-            vec![Step::Pause(Duration::from_millis(400)), Step::Reply(hello_with(doc! {}))];
+    let server = Server::with_handler(Role::Standalone, |request| {
+        let slowly = vec![Step::Pause(Duration::from_millis(400)), Step::Hello(doc! {})];
         request.is_hello().then_some(slowly)
-    })
-    .await;
+    });
     let uri = server.uri("socketTimeoutMS=100&connectTimeoutMS=10000");
     let client = Client::with_uri_str(uri).await.unwrap();
     run(&client, "ping").await.unwrap();
@@ -29,10 +27,9 @@ async fn socket_timeout_says_nothing_of_handshakes_and_monitors() {
 
 #[tokio::test]
 async fn a_connection_is_to_be_made_within_connect_timeout() {
-    let server = Server::start(Role::Standalone, |request| {
-        request.is_handshake_for_operations().then(Vec::new)
-    })
-    .await;
+    let server = Server::with_handler(Role::Standalone, |request| {
+        is_handshake_for_operations(request).then(Vec::new)
+    });
     let client = Client::with_uri_str(server.uri("connectTimeoutMS=300")).await.unwrap();
     let began = Instant::now();
     let error = run(&client, "ping").await.expect_err("no handshake is answered");
@@ -43,7 +40,7 @@ async fn a_connection_is_to_be_made_within_connect_timeout() {
 
 #[tokio::test]
 async fn a_server_is_looked_for_as_long_as_server_selection_timeout_says() {
-    let server = Server::start(Role::Standalone, |_| Some(Vec::new())).await;
+    let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
     let client = Client::with_uri_str(server.uri("serverSelectionTimeoutMS=200")).await.unwrap();
     let began = Instant::now();
     let error = run(&client, "ping").await.expect_err("no hello is answered");

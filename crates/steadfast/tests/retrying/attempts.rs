@@ -24,7 +24,7 @@ async fn each_attempt_is_told_with_its_server_connection_and_request() {
 
 #[tokio::test]
 async fn an_attempt_that_got_no_connection_is_told_without_one() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
     deployment.suffer(&[Fault::Refused(13, UNLABELLED)]);
     let watched = Watched::new(&deployment, "").await;
@@ -40,7 +40,7 @@ async fn an_attempt_that_got_no_connection_is_told_without_one() {
 
 #[tokio::test]
 async fn an_error_without_an_attempt_lists_none() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let none: [Document; 0] = [];
     let error = bounded(watched.books.insert_many(none)).await.unwrap_err();

@@ -11,7 +11,7 @@ use super::*;
 
 /// A primary that takes two statements at a time.
 async fn two_at_a_time(faults: &[Fault]) -> (Deployment, Watched) {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.say(doc! { "maxWriteBatchSize": 2 });
     deployment.suffer(faults);
     let watched = Watched::new(&deployment, "").await;
@@ -93,7 +93,7 @@ async fn nothing_is_claimed_if_the_first_batch_was_never_answered() {
 
 #[tokio::test]
 async fn a_batch_that_was_never_sent_leaves_what_was_done_before() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.say(doc! { "maxWriteBatchSize": 2 });
     let watched = Watched::new(&deployment, "").await;
     watched.ping().await;

@@ -11,14 +11,14 @@ use steadfast::{
 };
 
 use super::*;
-use crate::common::{Gate, Server, Step, hello};
+use crate::common::{Gate, Server, Step};
 
 const STARTED: Timestamp = Timestamp { time: 5, increment: 1 };
 const LATER: Timestamp = Timestamp { time: 6, increment: 1 };
 
 /// A server that answers each `aggregate` and each `getMore` as the next of these says, and no more
 /// of them.
-async fn server(
+fn server(
     role: Role,
     wire_version: i32,
     aggregates: impl IntoIterator<Item = Vec<Step>>,
@@ -26,7 +26,7 @@ async fn server(
 ) -> Server {
     let aggregates = Mutex::new(aggregates.into_iter().collect::<VecDeque<_>>());
     let get_mores = Mutex::new(get_mores.into_iter().collect::<VecDeque<_>>());
-    Server::start(role, move |request| {
+    Server::with_handler(role, move |request| {
         let next = |steps: &Mutex<VecDeque<Vec<Step>>>| {
             let next = steps.lock().unwrap().pop_front();
             Some(next.unwrap_or_else(|| vec![Step::Wait(Gate::closed())]))
@@ -35,22 +35,19 @@ async fn server(
             "aggregate" => next(&aggregates),
             "getMore" => next(&get_mores),
             _ if request.is_hello() => {
-                let mut reply = hello(role, request.server, request.connection);
-                reply.insert("maxWireVersion", wire_version);
-                Some(vec![Step::Reply(reply)])
+                Some(vec![Step::Hello(doc! { "maxWireVersion": wire_version })])
             }
             _ => None,
         }
     })
-    .await
 }
 
 /// A primary of this time.
-async fn primary(
+fn primary(
     aggregates: impl IntoIterator<Item = Vec<Step>>,
     get_mores: impl IntoIterator<Item = Vec<Step>>,
 ) -> Server {
-    server(Role::Primary, 17, aggregates, get_mores).await
+    server(Role::Primary, 17, aggregates, get_mores)
 }
 
 fn token(text: &str) -> Document {
@@ -135,7 +132,7 @@ async fn forgotten(server: &Server, ids: &[i64]) {
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_and_in_its_session_after_the_connection_broke() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-    let server = primary(aggregates, [broken(), next(8, &["2"], Some("b"))]).await;
+    let server = primary(aggregates, [broken(), next(8, &["2"], Some("b"))]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(latest(&stream), Some(token("a")));
     assert_eq!(next_token(&mut stream).await, token("1"));
@@ -158,7 +155,7 @@ async fn a_stream_goes_on_where_it_was_and_in_its_session_after_the_connection_b
 async fn as_long_as_nothing_came_a_stream_is_taken_up_at_the_time_of_its_beginning() {
     let again = batch("firstBatch", 8, &[], None, LATER);
     let aggregates = [first(7, &[], None), again, first(9, &["1"], None)];
-    let server = primary(aggregates, [broken(), broken()]).await;
+    let server = primary(aggregates, [broken(), broken()]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(latest(&stream), None);
     assert_eq!(next_token(&mut stream).await, token("1"));
@@ -169,7 +166,7 @@ async fn as_long_as_nothing_came_a_stream_is_taken_up_at_the_time_of_its_beginni
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_again_says_so_once_and_keeps_its_token() {
     let aggregates = [first(7, &["1", "2"], None), refused(1, &[])];
-    let server = primary(aggregates, [broken()]).await;
+    let server = primary(aggregates, [broken()]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(next_token(&mut stream).await, token("2"));
@@ -184,7 +181,7 @@ async fn a_stream_that_cannot_be_taken_up_again_says_so_once_and_keeps_its_token
 
 #[tokio::test]
 async fn an_error_of_another_kind_fails_the_stream_and_closes_it() {
-    let server = primary([first(7, &[], Some("a"))], [refused(1, &[])]).await;
+    let server = primary([first(7, &[], Some("a"))], [refused(1, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(bounded(stream.try_next()).await.unwrap_err().code(), Some(1));
     assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
@@ -204,7 +201,7 @@ async fn servers_before_4_4_are_judged_by_their_codes_and_later_ones_by_their_la
         (9, labelled(), true),
     ] {
         let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-        let server = server(Role::Primary, wire_version, aggregates, [get_more]).await;
+        let server = server(Role::Primary, wire_version, aggregates, [get_more]);
         let (_client, mut stream) = watch(&server, "").await;
         let came = bounded(stream.try_next()).await;
         assert_eq!(came.is_ok(), is_resumed, "{wire_version}: {came:?}");
@@ -216,7 +213,7 @@ async fn servers_before_4_4_are_judged_by_their_codes_and_later_ones_by_their_la
 #[tokio::test]
 async fn a_cursor_that_the_server_has_not_got_is_replaced_and_nobody_is_told_to_forget_it() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-    let server = primary(aggregates, [refused(43, &[])]).await;
+    let server = primary(aggregates, [refused(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     drop(stream);
@@ -229,7 +226,7 @@ async fn prose_2_an_event_without_a_token_fails_the_stream_and_closes_it() {
     let nameless = doc! { "ok": 1, "cursor": {
         "id": 7_i64, "ns": "db.books", "nextBatch": [{ "operationType": "insert" }],
     } };
-    let server = primary([first(7, &["1"], None)], [vec![Step::Reply(nameless)]]).await;
+    let server = primary([first(7, &["1"], None)], [vec![Step::Reply(nameless)]]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     let error = bounded(stream.try_next()).await.unwrap_err();
@@ -263,7 +260,7 @@ async fn interrupt(stream: &mut Events, server: &Server, name: &str, count: usiz
 async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
     let gate = Gate::closed();
     let held = [vec![Step::Wait(gate.clone())], next(7, &["1", "2"], None)].concat();
-    let server = primary([first(7, &[], None)], [held]).await;
+    let server = primary([first(7, &[], None)], [held]);
     let (_client, mut stream) = watch(&server, "").await;
     assert!(glance(stream.next()).await.is_none());
     interrupt(&mut stream, &server, "getMore", 1).await;
@@ -278,7 +275,7 @@ async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
 async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
     let gate = Gate::closed();
     let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
-    let server = primary([first(7, &[], Some("a")), held], [broken()]).await;
+    let server = primary([first(7, &[], Some("a")), held], [broken()]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
     assert!(glance(stream.next()).await.is_none());
@@ -294,7 +291,7 @@ async fn a_stream_dropped_while_it_is_taken_up_leaves_no_cursor_behind() {
     let gate = Gate::closed();
     let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
     // CursorNotFound: nothing is to be forgotten of the first.
-    let server = primary([first(7, &[], Some("a")), held], [refused(43, &[])]).await;
+    let server = primary([first(7, &[], Some("a")), held], [refused(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
     drop(stream);
@@ -305,7 +302,7 @@ async fn a_stream_dropped_while_it_is_taken_up_leaves_no_cursor_behind() {
 #[tokio::test]
 async fn without_waiting_a_stream_is_asked_once_and_taken_up_once() {
     let aggregates = [first(7, &[], Some("a")), first(8, &[], Some("b"))];
-    let server = primary(aggregates, [broken(), next(8, &[], Some("c"))]).await;
+    let server = primary(aggregates, [broken(), next(8, &[], Some("c"))]);
     let (_client, mut stream) = watch(&server, "").await;
     assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
     assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 1));
@@ -318,7 +315,7 @@ async fn without_waiting_a_stream_is_asked_once_and_taken_up_once() {
 /// pitfall 20
 #[tokio::test]
 async fn a_stream_that_the_server_has_ended_gives_its_session_back() {
-    let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]).await;
+    let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]);
     let (client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert!(stream.is_alive(), "there is one left");
@@ -338,7 +335,7 @@ async fn a_stream_that_the_server_has_ended_gives_its_session_back() {
 async fn behind_a_load_balancer_a_stream_is_taken_up_on_a_connection_of_its_own() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
     let get_mores = [broken(), next(8, &["2"], None)];
-    let server = server(Role::LoadBalanced, 17, aggregates, get_mores).await;
+    let server = server(Role::LoadBalanced, 17, aggregates, get_mores);
     let (client, mut stream) = watch(&server, "loadBalanced=true&maxPoolSize=1").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(next_token(&mut stream).await, token("2"));

@@ -8,7 +8,7 @@ fn is_checkout_started(event: &CmapEvent) -> bool {
 
 /// Runs a write that waits for the only connection when that breaks, which clears the pool.
 async fn run_waiting(write: &Operation, options: &str) -> (Deployment, Watched, Result<()>) {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let options = format!("maxPoolSize=1&waitQueueTimeoutMS=15000&{options}");
     let watched = Watched::new(&deployment, &options).await;
     let slow = tokio::spawn({
@@ -57,7 +57,7 @@ async fn a_cleared_pool_is_raised_without_a_label_where_nothing_is_retried() {
 async fn a_handshake_that_fails_is_tried_again() {
     // pitfalls 18 and 28: there is no session yet when the first attempt fails.
     with_each(retryable_writes(), |write| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
         let watched = Watched::new(&deployment, "maxPoolSize=1").await;
         let result = watched.run(&write).await;
@@ -71,7 +71,7 @@ async fn a_handshake_that_fails_is_tried_again() {
 #[tokio::test]
 async fn a_handshake_that_always_fails_leaves_nothing_sent() {
     with_each(retryable_writes(), |write| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.cut_handshakes(usize::MAX);
         let watched = Watched::new(&deployment, "").await;
         let error = watched.run(&write).await.unwrap_err();
@@ -89,7 +89,7 @@ async fn a_handshake_that_always_fails_leaves_nothing_sent() {
 #[tokio::test]
 async fn a_handshake_that_fails_with_retry_writes_off_is_raised_without_a_label() {
     // pitfall 28
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
     let watched = Watched::new(&deployment, "retryWrites=false").await;
     let error = watched.run(&write("insert_one")).await.unwrap_err();
@@ -100,7 +100,7 @@ async fn a_handshake_that_fails_with_retry_writes_off_is_raised_without_a_label(
 #[tokio::test]
 async fn retrying_through_an_only_connection_does_not_wait_for_itself() {
     // pitfall 26
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     // All that wait for the connection are sent away when it breaks, and come again at once.
     deployment.suffer(&[Fault::None, Fault::LostReply]);
     let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
@@ -122,7 +122,7 @@ async fn retrying_through_an_only_connection_does_not_wait_for_itself() {
 #[tokio::test]
 async fn a_retry_tells_the_latest_cluster_time_even_if_it_heard_none_itself() {
     // pitfall 35
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     watched.ping().await;
     deployment.suffer(&[Fault::HeldReply]);

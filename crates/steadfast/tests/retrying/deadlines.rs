@@ -47,7 +47,7 @@ async fn what_may_not_be_tried_again_is_not_for_all_the_time_in_the_world() {
 
 #[tokio::test]
 async fn when_the_time_is_over_the_last_error_and_what_became_of_the_write_are_told() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, WROTE_NOTHING), Fault::Silence]);
     let watched = Watched::new(&deployment, "").await;
     let insert = watched.books.insert_one(doc! { "_id": 1 }).timeout(Duration::from_millis(300));

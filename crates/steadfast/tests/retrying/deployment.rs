@@ -3,15 +3,15 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
-use steadfast::bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
+use steadfast::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 
-use super::common::{Gate, Request, Role, Server, Step, hello};
+use super::common::{Gate, Request, Role, Server, Step, is_handshake_for_operations};
+
+/// How many bytes of a request, or of a reply, come through if only a part of it does.
+const PART: usize = 20;
 
 /// What befalls a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,52 +83,42 @@ struct State {
 pub(crate) struct Deployment {
     pub(crate) servers: Vec<Server>,
     state: Arc<Mutex<State>>,
-    cut: Arc<AtomicBool>,
     /// What ends the command `slow`, and a reply that is held, by closing the connection.
     pub(crate) gate: Gate,
 }
 
 impl Deployment {
-    pub(crate) async fn start(role: Role) -> Self {
-        Self::start_all(role, 1).await
+    pub(crate) fn start(role: Role) -> Self {
+        Self::start_all(role, 1)
     }
 
     /// A replica set of one member.
-    pub(crate) async fn primary() -> Self {
-        Self::start(Role::Primary).await
+    pub(crate) fn primary() -> Self {
+        Self::start(Role::Primary)
     }
 
-    pub(crate) async fn start_all(role: Role, count: usize) -> Self {
-        let mut deployment = Self {
-            servers: Vec::new(),
-            state: Arc::default(),
-            cut: Arc::default(),
-            gate: Gate::closed(),
-        };
-        for _ in 0..count {
-            let server = deployment.start_server(role).await;
-            deployment.servers.push(server);
-        }
-        deployment
+    pub(crate) fn start_all(role: Role, count: usize) -> Self {
+        let (state, gate) = (Arc::default(), Gate::closed());
+        let servers = (0..count).map(|_| Self::start_server(role, &state, &gate)).collect();
+        Self { servers, state, gate }
     }
 
-    async fn start_server(&self, role: Role) -> Server {
-        let (state, cut) = (Arc::clone(&self.state), Arc::clone(&self.cut));
-        let gate = self.gate.clone();
-        Server::start_cutting(role, Arc::clone(&self.cut), move |request| {
+    fn start_server(role: Role, state: &Arc<Mutex<State>>, gate: &Gate) -> Server {
+        let (gate, state, of_beginnings) = (gate.clone(), Arc::clone(state), Arc::clone(state));
+        let handler = move |request: &Request| {
             let mut state = state.lock().unwrap();
             let held = || vec![Step::Wait(gate.clone()), Step::HangUp];
             if request.name == "slow" {
                 return Some(held());
             }
-            let steps = if request.is_hello() {
-                state.greet(role, request)
-            } else {
-                state.serve(request, &cut)
+            let steps = match request.is_hello() {
+                true => state.greet(request),
+                false => state.serve(request),
             };
             if std::mem::take(&mut state.held) { Some(held()) } else { Some(steps) }
-        })
-        .await
+        };
+        let cut = move |_, name: &str| of_beginnings.lock().unwrap().cut(name);
+        Server::builder().role(role).handler(handler).cutting(cut).start()
     }
 
     /// What is to befall the next commands.
@@ -136,7 +126,6 @@ impl Deployment {
         let mut state = self.state.lock().unwrap();
         state.faults.extend(faults);
         state.tried = 0;
-        state.arm(&self.cut);
     }
 
     /// What hello says in place of what it usually does; a null takes a field away.
@@ -189,43 +178,31 @@ impl Deployment {
 }
 
 impl State {
-    fn greet(&mut self, role: Role, request: &Request) -> Vec<Step> {
-        if request.is_handshake_for_operations() && self.good_handshakes > 0 {
+    fn greet(&mut self, request: &Request) -> Vec<Step> {
+        if is_handshake_for_operations(request) && self.good_handshakes > 0 {
             self.good_handshakes -= 1;
-        } else if request.is_handshake_for_operations() && self.cut_handshakes > 0 {
+        } else if is_handshake_for_operations(request) && self.cut_handshakes > 0 {
             self.cut_handshakes -= 1;
             return vec![Step::HangUp];
         }
-        let mut reply = hello(role, request.server, request.connection);
-        if role != Role::Standalone {
-            reply.insert("logicalSessionTimeoutMinutes", 30);
-        }
-        for (key, value) in &self.hello {
-            match value {
-                Bson::Null => drop(reply.remove(key)),
-                value => drop(reply.insert(key, value.clone())),
-            }
-        }
-        vec![Step::Reply(reply)]
+        vec![Step::Hello(self.hello.clone())]
     }
 
-    /// Sets the switch if the next request is to be cut short.
-    fn arm(&self, cut: &AtomicBool) {
-        if self.faults.front() == Some(&Fault::PartOfRequest) {
-            cut.store(true, Ordering::SeqCst);
-        }
+    /// After how many bytes a request of this name is cut short, if that is what is to befall it.
+    fn cut(&mut self, name: &str) -> Option<usize> {
+        let is_due = self.faults.front() == Some(&Fault::PartOfRequest);
+        let is_spared = is_chatter(name) || ["hello", "isMaster", "slow"].contains(&name);
+        (is_due && !is_spared).then(|| {
+            self.next_fault();
+            PART
+        })
     }
 
-    fn serve(&mut self, request: &Request, cut: &AtomicBool) -> Vec<Step> {
-        if ["ping", "endSessions", "killCursors"].contains(&request.name.as_str()) {
+    fn serve(&mut self, request: &Request) -> Vec<Step> {
+        if is_chatter(&request.name) {
             return vec![Step::Reply(self.stamped(doc! { "ok": 1 }))];
         }
-        let mut fault = self.next_fault();
-        if fault == Fault::PartOfRequest && !cut.swap(false, Ordering::SeqCst) {
-            // That one has befallen the request before, which never came in whole.
-            fault = self.next_fault();
-        }
-        self.arm(cut);
+        let fault = self.next_fault();
         self.befall(fault, request)
     }
 
@@ -263,14 +240,14 @@ impl State {
         let reply = self.stamped(reply);
         match fault {
             Fault::LostReply => vec![Step::HangUp],
-            Fault::PartOfReply => vec![Step::Part(reply, 20), Step::HangUp],
+            Fault::PartOfReply => vec![Step::Part(reply, PART), Step::HangUp],
             Fault::HeldReply => {
                 self.held = true;
                 Vec::new()
             }
             Fault::Silence => Vec::new(),
             Fault::WrongReply => vec![Step::ReplyToAnother(reply)],
-            _ if !request.answered => Vec::new(),
+            _ if !request.wants_reply => Vec::new(),
             _ => vec![Step::Reply(reply)],
         }
     }
@@ -287,7 +264,7 @@ impl State {
             *self.applied.entry(statement.clone()).or_default() += 1;
         }
         let mut reply = answer(request, i32::try_from(statements.len()).unwrap());
-        if is_in_transaction(request) {
+        if request.is_in_transaction() {
             reply.insert("recoveryToken", doc! { "after": i64::from(self.seconds) });
         }
         if let Some(key) = key {
@@ -308,17 +285,18 @@ impl State {
     }
 }
 
-fn is_in_transaction(request: &Request) -> bool {
-    request.body.contains_key("autocommit")
+/// What drivers send by themselves.
+fn is_chatter(name: &str) -> bool {
+    ["ping", "endSessions", "killCursors"].contains(&name)
 }
 
 /// What the server knows a write by. In a transaction the number is that of many.
 fn transaction_id(request: &Request) -> Option<(String, i64)> {
-    if is_in_transaction(request) {
+    if request.is_in_transaction() {
         return None;
     }
-    let number = request.body.get_i64("txnNumber").ok()?;
-    Some((request.body.get_document("lsid").ok()?.to_string(), number))
+    let (session, number) = request.transaction_id()?;
+    Some((session.to_string(), number))
 }
 
 /// What a command writes, one by one.

@@ -130,7 +130,7 @@ async fn run_with(
     options: &str,
     faults: &[Fault],
 ) -> (Deployment, Watched, Result<()>) {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.suffer(faults);
     let watched = Watched::new(&deployment, options).await;
     let result = watched.run(operation).await;

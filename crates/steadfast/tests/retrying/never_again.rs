@@ -43,13 +43,13 @@ async fn a_label_of_the_server_does_not_make_them_retryable() {
 #[tokio::test]
 async fn a_check_out_that_fails_is_tried_again_unless_the_options_forbid_it() {
     with_each(other_writes(), |write| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
         let watched = Watched::new(&deployment, "").await;
         watched.run(&write).await.expect(write.name);
         assert_eq!(watched.numbers(write.command), [None], "{}", write.name);
 
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
         let watched = Watched::new(&deployment, "retryWrites=false").await;
         let error = watched.run(&write).await.expect_err(write.name);
@@ -85,7 +85,7 @@ async fn with_retry_writes_off_nothing_is_retried_numbered_or_labelled() {
 async fn a_standalone_server_is_sent_no_number() {
     // pitfall 14
     with_each(retryable_writes(), |write| async move {
-        let deployment = Deployment::start(Role::Standalone).await;
+        let deployment = Deployment::start(Role::Standalone);
         deployment.suffer(&[Fault::LostReply]);
         let watched = Watched::new(&deployment, "").await;
         let error = watched.run(&write).await.expect_err(write.name);
@@ -97,7 +97,7 @@ async fn a_standalone_server_is_sent_no_number() {
 #[tokio::test]
 async fn a_standalone_server_with_sessions_is_sent_no_number() {
     // pitfall 14
-    let deployment = Deployment::start(Role::Standalone).await;
+    let deployment = Deployment::start(Role::Standalone);
     deployment.say(doc! { "logicalSessionTimeoutMinutes": 30 });
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply]);
@@ -109,7 +109,7 @@ async fn a_standalone_server_with_sessions_is_sent_no_number() {
 
 #[tokio::test]
 async fn a_member_without_sessions_is_sent_no_number() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.say(doc! { "logicalSessionTimeoutMinutes": null });
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply]);

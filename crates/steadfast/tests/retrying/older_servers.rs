@@ -9,7 +9,7 @@ const WIRE_4_2: i32 = 8;
 const CODES: [i32; 12] = [6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 
 async fn older(role: Role) -> Deployment {
-    let deployment = Deployment::start(role).await;
+    let deployment = Deployment::start(role);
     deployment.say(doc! { "maxWireVersion": WIRE_4_2 });
     deployment
 }

@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
 async fn check(row: &Row) {
     let Row { number, operation, role, options, faults, outcome } = row;
     let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
-    let deployment = Deployment::start(*role).await;
+    let deployment = Deployment::start(*role);
     deployment.suffer(faults);
     let watched = Watched::new(&deployment, options).await;
     let error = watched.run(&write(operation)).await.expect_err(&at);

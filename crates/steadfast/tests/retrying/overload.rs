@@ -125,9 +125,9 @@ async fn a_mix_of_errors_escapes_no_limit() {
 }
 
 /// A server that sheds all load while the switch is set, and asks for short waits.
-async fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
+fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
     let switch = Arc::clone(switch);
-    Server::start(Role::Primary, move |request| {
+    Server::with_handler(Role::Primary, move |request| {
         let refused = doc! {
             "ok": 0, "code": RATE_LIMIT_EXCEEDED, "errmsg": "rate exceeded",
             "errorLabels": OVERLOADED.to_vec(), "baseBackoffMS": 1,
@@ -139,7 +139,6 @@ async fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
         };
         (request.name == "insert").then_some(vec![Step::Reply(reply)])
     })
-    .await
 }
 
 async fn insert_from_tasks(books: &Books, tasks: usize, each: usize) -> usize {
@@ -165,7 +164,7 @@ async fn insert_from_tasks(books: &Books, tasks: usize, each: usize) -> usize {
 #[tokio::test]
 async fn when_the_tokens_are_used_up_each_command_is_tried_once_until_others_succeed() {
     let overloaded = Arc::new(AtomicBool::new(true));
-    let server = shedding_server(&overloaded).await;
+    let server = shedding_server(&overloaded);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books: Books = client.database("db").collection("books");
     let sent = || server.log().named("insert").len();
@@ -193,7 +192,7 @@ async fn when_the_tokens_are_used_up_each_command_is_tried_once_until_others_suc
 
 #[tokio::test]
 async fn tokens_come_back_when_futures_are_dropped() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     for round in 0..20 {
         deployment.suffer(&[REFUSED]);
@@ -214,7 +213,7 @@ async fn tokens_come_back_when_futures_are_dropped() {
 #[tokio::test]
 async fn retries_and_refusals_are_told() {
     let overloaded = Arc::new(AtomicBool::new(true));
-    let server = shedding_server(&overloaded).await;
+    let server = shedding_server(&overloaded);
     let retries = Recorder::new();
     let mut options = ClientOptions::parse(server.uri("maxAdaptiveRetries=2")).await.unwrap();
     options.retry_event_handler = Some(retries.handler());
@@ -239,7 +238,7 @@ async fn retries_and_refusals_are_told() {
 async fn an_overloaded_server_is_avoided() {
     let address = |event: &CommandStartedEvent| event.connection.address.clone();
     for _ in 0..5 {
-        let deployment = Deployment::start_all(Role::Mongos, 2).await;
+        let deployment = Deployment::start_all(Role::Mongos, 2);
         let watched = Watched::new(&deployment, "").await;
         deployment.suffer(&[REFUSED]);
         watched.run(&write("insert_one")).await.unwrap();

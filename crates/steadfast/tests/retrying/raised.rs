@@ -41,7 +41,7 @@ async fn a_failure_that_wrote_nothing_never_hides_one_that_may_have() {
 #[tokio::test]
 async fn the_first_error_is_raised_if_no_server_can_be_selected_for_the_retry() {
     for fault in [Fault::LostReply, Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE)] {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.suffer(&[fault]);
         deployment.say_after_fault(doc! {
             "ismaster": false, "isWritablePrimary": false, "secondary": true, "primary": null,
@@ -58,7 +58,7 @@ async fn the_first_error_is_raised_if_no_server_can_be_selected_for_the_retry() 
 #[tokio::test]
 async fn the_first_error_is_raised_if_the_server_for_the_retry_has_no_record() {
     with_each(retryable_writes(), |write| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.suffer(&[Fault::LostReply]);
         deployment.say_after_fault(doc! { "logicalSessionTimeoutMinutes": null });
         let watched = Watched::new(&deployment, "").await;
@@ -74,7 +74,7 @@ async fn the_first_error_is_raised_if_the_server_for_the_retry_has_no_record() {
 
 #[tokio::test]
 async fn the_first_error_is_raised_if_no_connection_is_to_be_had_for_the_retry() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     watched.ping().await;
     deployment.suffer(&[Fault::LostReply]);
@@ -88,7 +88,7 @@ async fn the_first_error_is_raised_if_no_connection_is_to_be_had_for_the_retry()
 
 #[tokio::test]
 async fn without_a_server_there_was_no_attempt() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.say(doc! { "ismaster": false, "isWritablePrimary": false, "secondary": true });
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=100").await;
     let error = watched.run(&write("insert_one")).await.unwrap_err();
@@ -101,12 +101,11 @@ async fn without_a_server_there_was_no_attempt() {
 async fn a_storage_engine_without_transaction_numbers_is_explained() {
     with_each(retryable_writes(), |write| async move {
         let command = write.command;
-        let server = common::Server::start(Role::Primary, move |request| {
+        let server = common::Server::with_handler(Role::Primary, move |request| {
             let message = "Transaction numbers are only allowed on a replica set member or mongos";
             let refusal = doc! { "ok": 0, "code": 20, "errmsg": message };
             (request.name == command).then(|| vec![common::Step::Reply(refusal)])
-        })
-        .await;
+        });
         let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let books = client.database("db").collection("books");
         let error = bounded((write.run)(books)).await.expect_err(write.name);

@@ -36,7 +36,7 @@ async fn every_read_is_tried_again() {
 #[tokio::test]
 async fn a_check_out_that_fails_is_tried_again() {
     with_each(reads(), |read| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
         let watched = Watched::new(&deployment, "").await;
         let result = watched.run(&read).await;
@@ -99,12 +99,11 @@ async fn an_error_that_would_come_again_is_raised_at_once() {
 async fn a_cursor_is_not_moved_twice() {
     // pitfall 30
     let batch = doc! { "id": 7_i64, "ns": "db.books", "firstBatch": [{ "_id": 1 }] };
-    let server = Server::start(Role::Primary, move |request| match request.name.as_str() {
+    let server = Server::with_handler(Role::Primary, move |request| match request.name.as_str() {
         "find" => Some(vec![Step::Reply(doc! { "ok": 1, "cursor": batch.clone() })]),
         "getMore" => Some(vec![Step::HangUp]),
         _ => None,
-    })
-    .await;
+    });
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let mut cursor = bounded(books.find(doc! {})).await.unwrap();

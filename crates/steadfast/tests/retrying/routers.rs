@@ -5,7 +5,7 @@ use super::*;
 
 #[tokio::test]
 async fn the_retry_of_a_write_goes_to_the_other_router() {
-    let deployment = Deployment::start_all(Role::Mongos, 2).await;
+    let deployment = Deployment::start_all(Role::Mongos, 2);
     let watched = Watched::new(&deployment, "").await;
     for _ in 0..10 {
         deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE)]);
@@ -16,7 +16,7 @@ async fn the_retry_of_a_write_goes_to_the_other_router() {
 
 #[tokio::test]
 async fn the_retry_of_a_read_goes_to_the_other_router() {
-    let deployment = Deployment::start_all(Role::Mongos, 2).await;
+    let deployment = Deployment::start_all(Role::Mongos, 2);
     let watched = Watched::new(&deployment, "").await;
     for _ in 0..10 {
         deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, UNLABELLED)]);
@@ -38,7 +38,7 @@ fn check_other_router(watched: &Watched, command: &str) {
 
 #[tokio::test]
 async fn the_only_router_is_tried_again() {
-    let deployment = Deployment::start(Role::Mongos).await;
+    let deployment = Deployment::start(Role::Mongos);
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE)]);
     watched.run(&write("insert_one")).await.unwrap();
@@ -47,7 +47,7 @@ async fn the_only_router_is_tried_again() {
 
 #[tokio::test]
 async fn the_attempts_name_both_routers() {
-    let deployment = Deployment::start_all(Role::Mongos, 2).await;
+    let deployment = Deployment::start_all(Role::Mongos, 2);
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE); 2]);
     let error = watched.run(&write("insert_one")).await.unwrap_err();
@@ -61,7 +61,7 @@ async fn the_attempts_name_both_routers() {
 #[tokio::test]
 async fn behind_a_load_balancer_writes_are_tried_again_too() {
     for fault in [Fault::LostReply, Fault::Refused(SHUTDOWN_IN_PROGRESS, RETRYABLE)] {
-        let deployment = Deployment::start(Role::LoadBalanced).await;
+        let deployment = Deployment::start(Role::LoadBalanced);
         let watched = Watched::new(&deployment, "loadBalanced=true").await;
         deployment.suffer(&[fault]);
         watched.run(&write("insert_one")).await.unwrap();

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn every_write_of_a_session_has_a_number_of_its_own() {
     // pitfalls 4 and 5
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     for name in ["insert_one", "update_many", "update_one", "delete_many", "delete_one"] {
         watched.run(&write(name)).await.unwrap();
@@ -22,7 +22,7 @@ async fn every_write_of_a_session_has_a_number_of_its_own() {
 #[tokio::test]
 async fn a_number_is_not_used_again_after_a_write_that_failed() {
     // pitfalls 4 and 5
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE); 2]);
     watched.run(&write("insert_one")).await.unwrap_err();
@@ -51,7 +51,7 @@ async fn a_session_whose_connection_broke_is_not_used_again() {
 
 #[tokio::test]
 async fn a_session_in_which_a_write_was_only_refused_is_used_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE)]);
     watched.run(&write("insert_one")).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_session_in_which_a_write_was_only_refused_is_used_again() {
 #[tokio::test]
 async fn a_read_whose_connection_broke_costs_its_session_too() {
     // pitfall 17
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply]);
     watched.run(&reads()[0]).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_read_whose_connection_broke_costs_its_session_too() {
 
 #[tokio::test]
 async fn a_session_of_the_applications_keeps_its_id_and_its_count_through_failures() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = bounded(watched.client.start_session()).await.unwrap();
     deployment.suffer(&[Fault::LostReply, Fault::None, Fault::LostRequest]);
@@ -94,7 +94,7 @@ async fn a_session_of_the_applications_keeps_its_id_and_its_count_through_failur
 #[tokio::test]
 async fn a_session_that_was_never_begun_costs_nothing() {
     // pitfall 18: the first attempt got no connection, and so no session.
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
     let watched = Watched::new(&deployment, "").await;
     watched.run(&write("insert_one")).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_session_that_was_never_begun_costs_nothing() {
 #[tokio::test]
 async fn a_session_that_is_dirty_is_not_ended_at_shutdown() {
     // pitfall 17
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply]);
     watched.run(&write("insert_one")).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_session_that_is_dirty_is_not_ended_at_shutdown() {
 async fn a_write_whose_future_was_dropped_costs_its_session() {
     // pitfalls 22 and 38
     with_each(retryable_writes(), |write| async move {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         let watched = Watched::new(&deployment, "").await;
         deployment.suffer(&[Fault::HeldReply]);
         let dropped = tokio::spawn((write.run)(watched.books.clone()));

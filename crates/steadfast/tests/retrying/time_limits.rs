@@ -38,7 +38,7 @@ fn assert_all_told(deployment: &Deployment, at_least: usize) {
 
 #[tokio::test]
 async fn every_action_can_be_given_a_time_limit_and_tells_the_server() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let results = every_action!(watched.client, .timeout(LATER));
     assert_eq!(told(&deployment).len(), results.len());
@@ -48,7 +48,7 @@ async fn every_action_can_be_given_a_time_limit_and_tells_the_server() {
 
 #[tokio::test]
 async fn every_action_has_the_time_limit_of_its_client_and_tells_the_server() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=600000").await;
     let results = every_action!(watched.client,);
     assert_all_told(&deployment, results.len());
@@ -56,7 +56,7 @@ async fn every_action_has_the_time_limit_of_its_client_and_tells_the_server() {
 
 #[tokio::test]
 async fn every_action_in_a_transaction_shares_its_time_limit_and_may_have_none_of_its_own() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = watched.client.start_session().await.unwrap();
     session.start_transaction().timeout(LATER).await.unwrap();
@@ -72,7 +72,7 @@ async fn every_action_in_a_transaction_shares_its_time_limit_and_may_have_none_o
 
 #[tokio::test]
 async fn without_a_time_limit_no_action_tells_the_server_of_one() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     drop(every_action!(watched.client,));
     let mut session = watched.client.start_session().await.unwrap();
@@ -86,7 +86,7 @@ async fn without_a_time_limit_no_action_tells_the_server_of_one() {
 
 #[tokio::test]
 async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=600000&w=2&wTimeoutMS=77").await;
     let (books, older) = (&watched.books, Duration::from_millis(77));
     let index = || IndexModel::builder().keys(doc! { "x": 1 }).build();
@@ -125,7 +125,7 @@ async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
 
 #[tokio::test]
 async fn a_time_limit_longer_than_servers_can_count_is_told_as_the_longest_that_they_can() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     bounded(watched.books.insert_one(doc! {}).timeout(century)).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_time_limit_longer_than_servers_can_count_is_told_as_the_longest_that_
 
 #[tokio::test]
 async fn a_time_limit_beyond_all_bounds_is_none() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=9223372036854775807").await;
     bounded(watched.books.insert_one(doc! {}).timeout(Duration::MAX)).await.unwrap();
     bounded(watched.books.insert_many([doc! {}]).timeout(Duration::MAX)).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_time_limit_beyond_all_bounds_is_none() {
 
 #[tokio::test]
 async fn a_time_limit_too_short_for_anything_sends_nothing_and_spoils_nothing() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "maxPoolSize=1").await;
     watched.ping().await;
     let before = told(&deployment).len();
@@ -172,7 +172,7 @@ async fn a_time_limit_too_short_for_anything_sends_nothing_and_spoils_nothing() 
 
 #[tokio::test]
 async fn nothing_to_insert_is_refused_with_a_time_limit_too() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=600000").await;
     let error = watched.books.insert_many(Vec::<Document>::new()).await.unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
@@ -181,7 +181,7 @@ async fn nothing_to_insert_is_refused_with_a_time_limit_too() {
 
 #[tokio::test]
 async fn a_write_that_nobody_answers_tells_of_its_time_limit() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "w=0").await;
     watched.books.insert_one(doc! {}).timeout(LATER).await.unwrap();
     watched.books.insert_many([doc! {}]).timeout(LATER).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_write_that_nobody_answers_tells_of_its_time_limit() {
 
 #[tokio::test]
 async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Silence; 2]);
     let soon = Duration::from_millis(100);
@@ -209,7 +209,7 @@ async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
 
 #[tokio::test]
 async fn a_call_with_a_time_limit_that_is_dropped_ends_its_command_and_its_session() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=600000").await;
     deployment.suffer(&[Fault::Silence]);
     let mut dropped = Box::pin(watched.books.insert_one(doc! {}).into_future());

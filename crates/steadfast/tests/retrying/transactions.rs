@@ -50,7 +50,7 @@ fn majority() -> Option<Document> {
 
 #[tokio::test]
 async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "readConcernLevel=available&w=2").await;
     let options = CollectionOptions::builder()
         .read_concern(ReadConcern::local())
@@ -96,12 +96,12 @@ async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it()
     assert_eq!(first.get_document("readConcern").unwrap(), &concern);
     assert_eq!(sent[5].db, "admin");
     assert_eq!(commit_concerns(&watched), [Some(doc! { "w": 3 })]);
-    assert!(deployment.requests("insert").iter().all(|request| request.answered));
+    assert!(deployment.requests("insert").iter().all(|request| request.wants_reply));
 }
 
 #[tokio::test]
 async fn each_transaction_has_the_next_number_and_writes_outside_have_their_own() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -117,7 +117,7 @@ async fn each_transaction_has_the_next_number_and_writes_outside_have_their_own(
 
 #[tokio::test]
 async fn an_empty_transaction_costs_no_round_trip() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     commit(&mut session).await.unwrap();
@@ -131,7 +131,7 @@ async fn an_empty_transaction_costs_no_round_trip() {
 async fn nothing_inside_is_sent_twice_and_its_error_says_run_all_of_it_again() {
     // pitfall 13
     for fault in [Fault::LostReply, Fault::LostRequest, Fault::PartOfReply] {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         let watched = Watched::new(&deployment, "").await;
         let mut session = begin(&watched).await;
         insert(&watched, &mut session).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_refused_operation_has_left_nothing_behind_and_only_the_servers_labels
         (Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE), false),
         (Fault::Failed(0, DUPLICATE_KEY, UNLABELLED), false),
     ] {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         let watched = Watched::new(&deployment, "").await;
         let mut session = begin(&watched).await;
         insert(&watched, &mut session).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_refused_operation_has_left_nothing_behind_and_only_the_servers_labels
 
 #[tokio::test]
 async fn without_a_server_all_of_it_may_be_run_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
     watched.ping().await;
     drop(deployment);
@@ -186,7 +186,7 @@ async fn without_a_server_all_of_it_may_be_run_again() {
 
 #[tokio::test]
 async fn a_cleared_pool_is_a_reason_to_run_all_of_it_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
     let slow = tokio::spawn({
         let database = watched.client.database("db");
@@ -212,7 +212,7 @@ async fn a_cleared_pool_is_a_reason_to_run_all_of_it_again() {
 
 #[tokio::test]
 async fn a_session_that_is_dropped_aborts_its_transaction() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -231,7 +231,7 @@ async fn a_session_that_is_dropped_aborts_its_transaction() {
 
 #[tokio::test]
 async fn an_abort_is_tried_again_and_its_failure_is_nobodys_concern() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "retryWrites=false").await;
     for faults in [vec![Fault::LostReply], vec![Fault::LostReply; 2], vec![Fault::Refused(8, &[])]]
     {

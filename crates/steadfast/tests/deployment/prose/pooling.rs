@@ -6,7 +6,7 @@ use steadfast::event::cmap::ConnectionPoolOptions;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::common::{Role, Server, Step};
+use crate::common::{Role, Server, Step, is_handshake_for_operations};
 
 /// What the pools of a client were created with, once there is one for each member.
 async fn created(watched: &Watched) -> Vec<ConnectionPoolOptions> {
@@ -85,10 +85,9 @@ async fn prose_4_events_of_pools_go_to_functions_tasks_and_channels() {
 
 #[tokio::test]
 async fn prose_5_a_connection_that_cannot_be_set_up_fails_the_check_out_with_a_connection_error() {
-    let server = Server::start(Role::Primary, |request| {
-        request.is_handshake_for_operations().then(|| vec![Step::HangUp])
-    })
-    .await;
+    let server = Server::with_handler(Role::Primary, |request| {
+        is_handshake_for_operations(request).then(|| vec![Step::HangUp])
+    });
     let watched = Watched::at(&server.uri("retryReads=false"), "pools, prose 5", |_| ()).await;
     let numbers = watched.collection("numbers");
     let error = bounded(numbers.find_one(doc! {})).await.unwrap_err();

@@ -20,7 +20,7 @@ use steadfast::{
 use tokio::sync::watch;
 
 use super::{assert_invalid_argument, client_at, client_with, collection, every_action};
-use crate::common::{Role, Server};
+use crate::common::{Role, Server, Step};
 
 #[tokio::test]
 async fn prose_1_a_session_is_not_both_snapshot_and_causally_consistent() {
@@ -190,10 +190,14 @@ async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
     assert_eq!(fewest, 1);
 }
 
+fn server_without_sessions() -> Server {
+    let without = doc! { "logicalSessionTimeoutMinutes": Bson::Null };
+    Server::builder().lenient().saying(without).start()
+}
+
 #[tokio::test]
 async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
-    let server = Server::plain(Role::Standalone).await;
-    assert!(!server.hello().contains_key("logicalSessionTimeoutMinutes"));
+    let server = server_without_sessions();
     let (client, talk) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     drop(numbers.find_one(doc! {}).await);
@@ -205,7 +209,7 @@ async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
 
 #[tokio::test]
 async fn prose_19_an_explicit_session_fails_on_a_server_without_sessions_once_it_is_used() {
-    let server = Server::plain(Role::Standalone).await;
+    let server = server_without_sessions();
     let (client, talk) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     let mut session = client.start_session().await.expect("nothing is known yet");
@@ -256,11 +260,10 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
 #[tokio::test]
 async fn prose_20_monitors_do_not_tell_the_cluster_time() {
     let time = doc! { "clusterTime": Timestamp { time: 9, increment: 1 } };
-    let server = Server::start(Role::Primary, move |request| {
+    let server = Server::with_handler(Role::Primary, move |request| {
         let reply = doc! { "ok": 1, "$clusterTime": time.clone() };
-        (request.name == "ping").then(|| vec![crate::common::Step::Reply(reply)])
-    })
-    .await;
+        (request.name == "ping").then(|| vec![Step::Reply(reply)])
+    });
     let (client, _) = client_at(&server.uri("heartbeatFrequencyMS=500"), |options| {
         options.server_monitoring_mode = Some(steadfast::options::ServerMonitoringMode::Poll);
     })

@@ -5,7 +5,7 @@ use steadfast::bson::Bson;
 use super::*;
 
 async fn balanced(options: &str) -> (Deployment, Watched) {
-    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let deployment = Deployment::start(Role::LoadBalanced);
     let options = format!("loadBalanced=true&{options}");
     let watched = Watched::new(&deployment, &options).await;
     (deployment, watched)

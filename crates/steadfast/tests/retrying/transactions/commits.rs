@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_lost_commit_is_sent_again_with_a_majority_whatever_retry_writes_says() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "retryWrites=false").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -16,7 +16,7 @@ async fn a_lost_commit_is_sent_again_with_a_majority_whatever_retry_writes_says(
 
 #[tokio::test]
 async fn a_commit_whose_replies_are_lost_may_be_applied_and_can_be_asked_for_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = watched.client.start_session().await.unwrap();
     let concern = WriteConcern::nodes(1).with_w_timeout(std::time::Duration::from_millis(500));
@@ -39,7 +39,7 @@ async fn a_commit_whose_replies_are_lost_may_be_applied_and_can_be_asked_for_aga
 
 #[tokio::test]
 async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -55,7 +55,7 @@ async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() 
 
 #[tokio::test]
 async fn a_commit_that_no_server_was_sent_is_not_applied() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_commit_that_no_server_was_sent_is_not_applied() {
 
 #[tokio::test]
 async fn a_server_that_knows_the_transaction_to_be_gone_settles_it() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_server_that_knows_the_transaction_to_be_gone_settles_it() {
 #[tokio::test]
 async fn a_commit_that_is_not_durable_is_labelled_unless_it_never_can_be() {
     for (code, labelled) in [(64, true), (91, true), (79, false), (100, false)] {
-        let deployment = Deployment::primary().await;
+        let deployment = Deployment::primary();
         let watched = Watched::new(&deployment, "").await;
         let mut session = begin(&watched).await;
         insert(&watched, &mut session).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_commit_that_is_not_durable_is_labelled_unless_it_never_can_be() {
 
 #[tokio::test]
 async fn a_commit_that_took_too_long_is_open() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = watched.client.start_session().await.unwrap();
     let limit = std::time::Duration::from_millis(60);
@@ -117,7 +117,7 @@ async fn a_commit_that_took_too_long_is_open() {
 
 #[tokio::test]
 async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
 
 #[tokio::test]
 async fn what_a_dropped_commit_may_have_done_is_not_forgotten() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();

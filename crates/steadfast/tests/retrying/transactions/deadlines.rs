@@ -31,7 +31,7 @@ async fn assert_unlimited(watched: &Watched, session: &mut ClientSession, after:
 
 #[tokio::test]
 async fn the_time_limit_of_a_transaction_ends_with_it() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin_within(&watched, LATER).await;
     commit(&mut session).await.unwrap();
@@ -60,7 +60,7 @@ async fn the_time_limit_of_a_transaction_ends_with_it() {
 
 #[tokio::test]
 async fn the_time_limit_of_a_transaction_that_is_run_ends_with_it_however_it_ends() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let books = &watched.books;
     let mut session = watched.client.start_session().await.unwrap();
@@ -96,7 +96,7 @@ async fn the_time_limit_of_a_transaction_that_is_run_ends_with_it_however_it_end
 
 #[tokio::test]
 async fn an_operation_of_a_transaction_waits_for_its_turn_in_its_own_time() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     deployment.suffer(&[Fault::Silence]);
@@ -119,7 +119,7 @@ async fn an_operation_of_a_transaction_waits_for_its_turn_in_its_own_time() {
 
 #[tokio::test]
 async fn a_commit_that_timed_out_may_have_happened_and_can_be_asked_for_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin_within(&watched, Duration::from_millis(300)).await;
     insert(&watched, &mut session).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_commit_that_timed_out_may_have_happened_and_can_be_asked_for_again() 
 
 #[tokio::test]
 async fn an_operation_that_timed_out_leaves_no_reply_for_the_next_behind_a_load_balancer() {
-    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let deployment = Deployment::start(Role::LoadBalanced);
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -158,7 +158,7 @@ async fn an_operation_that_timed_out_leaves_no_reply_for_the_next_behind_a_load_
 
 #[tokio::test]
 async fn a_request_that_was_too_late_keeps_the_connection_of_a_transaction() {
-    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let deployment = Deployment::start(Role::LoadBalanced);
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_request_that_was_too_late_keeps_the_connection_of_a_transaction() {
 
 #[tokio::test]
 async fn a_commit_that_there_was_no_time_for_was_not_sent_and_can_be_asked_for_again() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_commit_that_there_was_no_time_for_was_not_sent_and_can_be_asked_for_a
 
 #[tokio::test]
 async fn a_cursor_in_a_transaction_does_not_outlive_its_time_limit() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=600000").await;
     let mut session = begin_within(&watched, SOON).await;
     let find = watched.books.find(doc! {}).batch_size(1).timeout_mode(TimeoutMode::Iteration);
@@ -202,7 +202,7 @@ async fn a_cursor_in_a_transaction_does_not_outlive_its_time_limit() {
 
 #[tokio::test]
 async fn transactions_have_the_time_limit_of_their_sessions_default_options() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let defaults = TransactionOptions::builder().timeout(LATER).build();
     let start = watched.client.start_session().default_transaction_options(defaults);
@@ -223,7 +223,7 @@ async fn transactions_have_the_time_limit_of_their_sessions_default_options() {
 
 #[tokio::test]
 async fn a_transaction_that_could_not_be_started_leaves_the_time_limit_of_the_one_in_progress() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin_within(&watched, LATER).await;
     let run = session.start_transaction().timeout(LATER / 2);
@@ -235,7 +235,7 @@ async fn a_transaction_that_could_not_be_started_leaves_the_time_limit_of_the_on
 
 #[tokio::test]
 async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the_last_try() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply; 1000]);
     let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
@@ -252,7 +252,7 @@ async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the
 
 #[tokio::test]
 async fn the_abort_of_a_dropped_session_has_time_of_its_own_after_a_forgotten_operation() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "timeoutMS=500").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -270,7 +270,7 @@ async fn the_abort_of_a_dropped_session_has_time_of_its_own_after_a_forgotten_op
 
 #[tokio::test]
 async fn a_commit_that_the_server_had_no_time_for_may_have_happened() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin_within(&watched, LATER).await;
     insert(&watched, &mut session).await.unwrap();
@@ -285,7 +285,7 @@ async fn a_commit_that_the_server_had_no_time_for_may_have_happened() {
 #[tokio::test]
 async fn an_overloaded_first_operation_is_tried_again_on_its_connection_in_the_transactions_time() {
     const OVERLOADED: &[&str] = &["SystemOverloadedError", "RetryableError"];
-    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let deployment = Deployment::start(Role::LoadBalanced);
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
     deployment.suffer(&[Fault::Refused(462, OVERLOADED)]);
     let mut session = begin_within(&watched, LATER).await;
@@ -306,7 +306,7 @@ async fn an_overloaded_first_operation_is_tried_again_on_its_connection_in_the_t
 
 #[tokio::test]
 async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_another_reply() {
-    let deployment = Deployment::start(Role::LoadBalanced).await;
+    let deployment = Deployment::start(Role::LoadBalanced);
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
     let mut session = begin_within(&watched, Duration::from_millis(300)).await;
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
@@ -328,7 +328,7 @@ async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_a
 
 #[tokio::test]
 async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
     let run = session.start_transaction().timeout(SOON);

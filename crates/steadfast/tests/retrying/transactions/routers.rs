@@ -6,7 +6,7 @@ use super::*;
 
 /// Two routers, both near enough to be chosen, and known.
 async fn routers(options: &str) -> (Deployment, Watched) {
-    let deployment = Deployment::start_all(Role::Mongos, 2).await;
+    let deployment = Deployment::start_all(Role::Mongos, 2);
     let options = format!("localThresholdMS=60000&{options}");
     let watched = Watched::new(&deployment, &options).await;
     for _ in 0..200 {

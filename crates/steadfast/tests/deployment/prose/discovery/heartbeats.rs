@@ -9,9 +9,9 @@ use steadfast::{
     event::EventHandler,
     options::{FindOneOptions, SelectionCriteria},
 };
-use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use super::*;
+use crate::common::{Request, Role, Server, Step};
 
 #[tokio::test]
 async fn prose_streaming_1_servers_that_report_by_themselves_do_so_as_often_as_is_asked() {
@@ -84,21 +84,11 @@ async fn round_trip_time(watched: &Watched, server: &ServerAddress) -> Duration 
 
 #[tokio::test]
 async fn prose_heartbeat_1_a_heartbeat_is_told_of_before_its_connection_is_made() {
+    let hangs_up = |_: &Request| Some(vec![Step::HangUp]);
+    let server = Arc::new(Server::with_handler(Role::Standalone, hangs_up));
     let story = Arc::new(Lock::new(Vec::new()));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = listener.local_addr().unwrap();
-    let told_by_server = Arc::clone(&story);
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            told_by_server.lock().unwrap().push("client connected");
-            if matches!(stream.read(&mut [0; 1_024]).await, Ok(1..)) {
-                told_by_server.lock().unwrap().push("client hello received");
-            }
-        }
-    });
-
-    let told_by_client = Arc::clone(&story);
-    let mut options = ClientOptions::parse(format!("mongodb://{server}")).await.unwrap();
+    let (told, at) = (Arc::clone(&story), Arc::clone(&server));
+    let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
     options.server_selection_timeout = Some(Duration::from_millis(500));
     options.sdam_event_handler = Some(EventHandler::callback(move |event| {
         let name = match event {
@@ -106,14 +96,14 @@ async fn prose_heartbeat_1_a_heartbeat_is_told_of_before_its_connection_is_made(
             SdamEvent::ServerHeartbeatFailed(_) => "heartbeat failed",
             _ => return,
         };
-        told_by_client.lock().unwrap().push(name);
+        let log = at.log();
+        told.lock().unwrap().push((name, log.opened, log.requests.len()));
     }));
     let client = Client::with_options(options).unwrap();
     let admin = client.database("admin");
     let error = bounded(admin.run_command(doc! { "ping": 1 })).await.unwrap_err();
     assert!(error.is_server_selection_error(), "{error:?}");
     let story = story.lock().unwrap();
-    let expected =
-        ["heartbeat started", "client connected", "client hello received", "heartbeat failed"];
-    assert_eq!(story[..4], expected);
+    assert_eq!(story[0], ("heartbeat started", 0, 0), "nobody has connected yet");
+    assert_eq!(story[1], ("heartbeat failed", 1, 1), "hello has come, and nothing went back");
 }

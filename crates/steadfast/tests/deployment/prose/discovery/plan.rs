@@ -122,10 +122,9 @@ async fn prose_6_what_a_server_says_without_a_code_is_understood_and_kept() {
         ("count", doc! { "errmsg": "not master or secondary; cannot currently read", "ok": 0 }),
     ] {
         let reply = refusal.clone();
-        let server = Server::start(Role::Primary, move |request| {
+        let server = Server::with_handler(Role::Primary, move |request| {
             (request.name == command).then(|| vec![Step::Reply(reply.clone())])
-        })
-        .await;
+        });
         let uri = server.uri("replicaSet=set&retryReads=false&retryWrites=false");
         let watched = Watched::at(&uri, "discovery, prose 6", |_| ()).await;
         let numbers = watched.collection("numbers");

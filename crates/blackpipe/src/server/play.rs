@@ -1,0 +1,217 @@
+//! A server at work: who it is, what it decides about each request, and what it has seen.
+
+use std::{
+    net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::AbortHandle,
+};
+
+use super::{
+    Failure, Log, Received, Role, Stage, Step, conversation::Event, error, exchange::Reaction,
+    host::Host, serving, standing::Standing, transport::Transport, usual,
+};
+use crate::message::Request;
+
+/// What is done about a request, if anything but the usual.
+pub(super) type Handler = dyn Fn(&Request) -> Option<Vec<Step>> + Send + Sync;
+/// After how many bytes a request is cut, by its connection and the name of its command.
+pub(super) type CutRule = dyn Fn(usize, &str) -> Option<usize> + Send + Sync;
+
+/// What a server does about what no script mentions.
+#[derive(Clone, Default)]
+pub(super) struct Manner {
+    pub(super) handler: Option<Arc<Handler>>,
+    pub(super) cut: Option<Arc<CutRule>>,
+    /// Whether every command is welcome.
+    pub(super) is_lenient: bool,
+}
+
+/// One server.
+pub(super) struct Play {
+    pub(super) stage: Arc<Stage>,
+    pub(super) member: usize,
+    pub(super) address: SocketAddr,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) log: watch::Sender<Log>,
+    pub(super) manner: Manner,
+    pub(super) host: Host,
+    pub(super) next_id: AtomicI32,
+    pub(super) tasks: Mutex<Tasks>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    accepting: Option<AbortHandle>,
+    serving: Vec<AbortHandle>,
+}
+
+/// What is to be done about a request.
+pub(super) enum Decision {
+    Steps(Vec<Step>),
+    /// The test will say.
+    Asked(oneshot::Receiver<Vec<Step>>),
+}
+
+impl Play {
+    /// Takes connections.
+    pub(super) fn listen(self: &Arc<Self>, listener: std::net::TcpListener) {
+        let play = Arc::clone(self);
+        let _context = self.host.handle.enter();
+        let listener = TcpListener::from_std(listener).expect("a socket that listens");
+        let accepting = self.host.handle.spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    // The machine has run out of something, and may have it again soon.
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                };
+                // What is sent in parts is to arrive in parts.
+                let _ = stream.set_nodelay(true);
+                play.serve(stream);
+            }
+        });
+        self.tasks().accepting = Some(accepting.abort_handle());
+    }
+
+    /// Serves a connection, in a task of its own.
+    pub(super) fn serve(self: &Arc<Self>, stream: impl Transport) {
+        let mut connection = 0;
+        self.log.send_modify(|log| connection = log.opened());
+        self.note(connection, Event::Opened(stream.peer()));
+        let open = Open(Arc::clone(self));
+        let serving = self.host.handle.spawn(async move {
+            // Whichever way this ends, the stream is closed before that is written down.
+            let Open(play) = &open;
+            serving::serve(play, stream, connection).await;
+        });
+        let mut tasks = self.tasks();
+        tasks.serving.retain(|task| !task.is_finished());
+        tasks.serving.push(serving.abort_handle());
+    }
+
+    /// Takes no more connections, and closes those that there are.
+    pub(super) fn stop(&self) {
+        let mut tasks = self.tasks();
+        tasks.accepting.take().iter().for_each(AbortHandle::abort);
+        tasks.serving.drain(..).for_each(|task| task.abort());
+    }
+
+    pub(super) fn close_connections(&self) {
+        self.tasks().serving.drain(..).for_each(|task| task.abort());
+    }
+
+    /// After how many bytes a request is to be cut that begins so.
+    pub(super) fn cut(&self, connection: usize, name: Option<&str>) -> Option<usize> {
+        let by_rule = || self.manner.cut.as_ref()?(connection, name?);
+        self.stage.take_cut(name, self.member).or_else(by_rule)
+    }
+
+    /// What is to be done about a request, and writes down that it came.
+    pub(super) fn decide(&self, request: &Request) -> Decision {
+        let decision = match self.stage.take(request) {
+            Some(Reaction::HandOver(test)) => {
+                let (steps, decided) = oneshot::channel();
+                // A test that is gone leaves the request without an answer.
+                let _ = test.send(Received { request: request.clone(), steps });
+                Decision::Asked(decided)
+            }
+            Some(Reaction::Steps(steps)) if steps.is_empty() => Decision::Steps(vec![Step::Usual]),
+            Some(Reaction::Steps(steps)) => Decision::Steps(steps),
+            Some(Reaction::Made(make)) => {
+                let make = || make.lock().unwrap_or_else(PoisonError::into_inner)(request);
+                let made = self.guarded(request, || Some(make()));
+                Decision::Steps(made.unwrap_or_default())
+            }
+            Some(Reaction::Cut(_)) | None => Decision::Steps(self.decide_without_script(request)),
+        };
+        self.log.send_modify(|log| log.requests.push(request.clone()));
+        decision
+    }
+
+    fn decide_without_script(&self, request: &Request) -> Vec<Step> {
+        if let Some(handler) = &self.manner.handler
+            && let Some(steps) = self.guarded(request, || handler(request))
+        {
+            return steps;
+        }
+        let is_usual = self.manner.is_lenient
+            || request.is_hello()
+            || self.is_misplaced(request)
+            || usual::to_chatter(request).is_some();
+        match is_usual {
+            true => vec![Step::Usual],
+            false => {
+                let what = format!("blackpipe: {}", self.stage.unexpected(request));
+                vec![error(59).saying(what).into()]
+            }
+        }
+    }
+
+    /// Runs what a test has written. If it panics, that is a failure of the script, and the
+    /// connection is closed.
+    fn guarded(
+        &self,
+        request: &Request,
+        made: impl FnOnce() -> Option<Vec<Step>>,
+    ) -> Option<Vec<Step>> {
+        catch_unwind(AssertUnwindSafe(made)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            self.stage.failed(format!("the test's code panicked at {request}: {text}"));
+            Some(vec![Step::HangUp])
+        })
+    }
+
+    /// Whether it is a write, and this server a member that is not primary.
+    fn is_misplaced(&self, request: &Request) -> bool {
+        self.standing.borrow().role == Role::Secondary && usual::is_for_primary(request)
+    }
+
+    /// What the server says about anything but a hello if nobody tells it what to say.
+    pub(super) fn usual(&self, request: &Request) -> bson::Document {
+        match self.is_misplaced(request) {
+            true => self.not_primary().into_reply(),
+            false => usual::to_command(request),
+        }
+    }
+
+    fn not_primary(&self) -> Failure {
+        let failure = error(10107).saying("not primary");
+        match self.standing.borrow().topology_version() {
+            Some(version) => failure.with(bson::doc! { "topologyVersion": version }),
+            None => failure,
+        }
+    }
+
+    /// The id of the next message that the server sends.
+    pub(super) fn next_id(&self) -> i32 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn note(&self, connection: usize, event: Event) {
+        self.stage.note(self.member, connection, event);
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is counted as open.
+struct Open(Arc<Play>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.log.send_modify(|log| log.open -= 1);
+    }
+}

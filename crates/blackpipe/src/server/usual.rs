@@ -1,0 +1,87 @@
+//! What a server answers if no script says otherwise.
+
+use bson::{Bson, Document, doc};
+
+use crate::message::Request;
+
+/// The answer to what drivers send by themselves and no test is about, unless it says so: pings, the
+/// end of sessions and cursors, what the server's version is. (Hello is another matter.)
+pub(super) fn to_chatter(request: &Request) -> Option<Document> {
+    Some(match request.name.as_str() {
+        "ping" | "endSessions" | "killSessions" => doc! { "ok": 1 },
+        "killCursors" => {
+            let killed = request.body.get_array("cursors").cloned().unwrap_or_default();
+            let none = || Bson::Array(Vec::new());
+            doc! {
+                "cursorsKilled": killed, "cursorsNotFound": none(), "cursorsAlive": none(),
+                "cursorsUnknown": none(), "ok": 1,
+            }
+        }
+        "buildInfo" | "buildinfo" => doc! {
+            "version": "7.0.0", "versionArray": [7, 0, 0, 0], "gitVersion": "blackpipe",
+            "modules": [], "bits": 64, "maxBsonObjectSize": 16 * 1024 * 1024, "ok": 1,
+        },
+        _ => return None,
+    })
+}
+
+/// The answer of a server on which every write goes well and where nothing is found.
+pub(super) fn to_command(request: &Request) -> Document {
+    let length = |field: &str| {
+        let documents = request.body.get_array(field).map_or(0, Vec::len);
+        i32::try_from(documents).unwrap_or(i32::MAX)
+    };
+    match request.name.as_str() {
+        "insert" => doc! { "n": length("documents"), "ok": 1 },
+        "update" => {
+            let n = length("updates");
+            doc! { "n": n, "nModified": n, "ok": 1 }
+        }
+        "delete" => doc! { "n": length("deletes"), "ok": 1 },
+        "findAndModify" | "findandmodify" => {
+            let done = doc! { "n": 0, "updatedExisting": false };
+            doc! { "lastErrorObject": done, "value": Bson::Null, "ok": 1 }
+        }
+        "count" => doc! { "n": 0, "ok": 1 },
+        "distinct" => doc! { "values": [], "ok": 1 },
+        "listDatabases" => doc! { "databases": [], "totalSize": 0, "ok": 1 },
+        "find" | "aggregate" | "listCollections" | "listIndexes" => {
+            let cursor = doc! { "id": 0_i64, "ns": namespace(request), "firstBatch": [] };
+            doc! { "cursor": cursor, "ok": 1 }
+        }
+        "getMore" => {
+            let cursor = doc! { "id": 0_i64, "ns": namespace(request), "nextBatch": [] };
+            doc! { "cursor": cursor, "ok": 1 }
+        }
+        _ => to_chatter(request).unwrap_or_else(|| doc! { "ok": 1 }),
+    }
+}
+
+/// The namespace of a cursor, which always has a collection.
+fn namespace(request: &Request) -> String {
+    match request.collection() {
+        Some(_) => request.namespace(),
+        None => format!("{}.$cmd.{}", request.database, request.name),
+    }
+}
+
+/// Whether only a primary does it.
+pub(super) fn is_for_primary(request: &Request) -> bool {
+    const WRITES: [&str; 14] = [
+        "abortTransaction",
+        "bulkWrite",
+        "collMod",
+        "commitTransaction",
+        "create",
+        "createIndexes",
+        "delete",
+        "drop",
+        "dropDatabase",
+        "dropIndexes",
+        "findAndModify",
+        "insert",
+        "renameCollection",
+        "update",
+    ];
+    WRITES.contains(&request.name.as_str())
+}

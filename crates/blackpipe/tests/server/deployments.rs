@@ -1,0 +1,156 @@
+//! Replica sets with a primary that moves, and routers.
+
+use bson::Timestamp;
+use steadfast_wire::MsgFlags;
+
+use super::*;
+
+async fn greet(server: &Server) -> Document {
+    Client::of(server).await.run(doc! { "hello": 1, "$db": "admin" }).await
+}
+
+/// A hello that waits for news of what it knows.
+fn awaiting(known: &Document, patience: Duration) -> Document {
+    let version = known.get_document("topologyVersion").unwrap().clone();
+    let patience = i64::try_from(patience.as_millis()).unwrap();
+    doc! { "hello": 1, "topologyVersion": version, "maxAwaitTimeMS": patience, "$db": "admin" }
+}
+
+#[tokio::test]
+async fn the_members_of_a_set_agree_on_their_primary_which_moves() {
+    let set = Deployment::replica_set(3);
+    let hosts: Vec<_> = set.members().iter().map(Server::address).collect();
+    assert_eq!(set.uri("w=1"), format!("mongodb://{}/?replicaSet=set&w=1", hosts.join(",")));
+    let mut elections = Vec::new();
+    for primary in [0, 1, 2, 0] {
+        set.elect(primary);
+        assert_eq!(set.primary(), Some(primary));
+        for (n, member) in set.members().iter().enumerate() {
+            let said = greet(member).await;
+            assert_eq!(said.get_bool("isWritablePrimary").unwrap(), n == primary);
+            assert_eq!(said.get_bool("secondary").unwrap(), n != primary);
+            assert_eq!(said.get_str("primary").unwrap(), hosts[primary].as_str());
+            assert_eq!(said.get_str("me").unwrap(), hosts[n].as_str());
+            assert_eq!(said.get_array("hosts").unwrap().len(), 3);
+            elections.extend(said.get_object_id("electionId"));
+        }
+    }
+    assert!(elections.is_sorted() && elections.len() == 4, "{elections:?}");
+    set.step_down();
+    assert_eq!(set.primary(), None);
+    for member in set.members() {
+        assert!(!greet(member).await.contains_key("primary"));
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_comes_to_a_secondary_is_refused_as_such_unless_it_is_expected() {
+    let set = Deployment::replica_set(2);
+    let refused = Client::of(set.member(1)).await.run(insert_one()).await;
+    assert_eq!(refused.get_i32("code").unwrap(), 10107);
+    let said = greet(set.member(1)).await;
+    assert_eq!(refused.get("topologyVersion"), said.get("topologyVersion"));
+    set.step_down();
+    let refused = Client::of(set.member(0)).await.run(insert_one()).await;
+    assert_eq!(refused.get_i32("code").unwrap(), 10107);
+
+    set.expect(insert("db.things").at(1).then(error(189)));
+    let refused = Client::of(set.member(1)).await.run(insert_one()).await;
+    assert_eq!(refused.get_i32("code").unwrap(), 189);
+    set.finish();
+}
+
+#[tokio::test]
+async fn the_script_of_a_set_knows_its_members() {
+    let set = Deployment::replica_set(2);
+    set.expect(insert("db.things"));
+    set.member(1).expect(find("db.things"));
+    let coming = set.receives(find("db.things").at(0));
+    Client::of(set.member(0)).await.run(insert_one()).await;
+    let ask = doc! { "find": "things", "$db": "db" };
+    Client::of(set.member(1)).await.run(ask.clone()).await;
+    let mut client = Client::of(set.member(0)).await;
+    client.send(ask).await;
+    let request = coming.arrives().await;
+    assert_eq!(request.member, 0);
+    request.reply_as_usual();
+    client.receive().await.unwrap();
+    let conversation = set.transcript().to_string();
+    assert!(conversation.contains("server 1, connection 1 > find db.things"), "{conversation}");
+    set.finish();
+}
+
+#[tokio::test]
+async fn who_waits_for_news_is_told_at_once() {
+    let set = Deployment::replica_set(2);
+    let mut client = Client::of(set.member(1)).await;
+    let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
+    client.send(awaiting(&known, Duration::from_secs(600))).await;
+    set.member(1).wait_for(|log| log.requests.len() == 2).await;
+    set.elect(1);
+    let news = client.receive().await.unwrap();
+    assert!(!news.more_to_come);
+    assert!(news.document.get_bool("isWritablePrimary").unwrap());
+    let version =
+        |said: &Document| said.get_document("topologyVersion").unwrap().get_i64("counter").unwrap();
+    assert!(version(&news.document) > version(&known));
+    // What it has not heard of is told at once.
+    client.run(awaiting(&known, Duration::from_secs(600))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_news_in_vain_is_told_so_when_the_time_is_over() {
+    let set = Deployment::replica_set(1);
+    let mut client = Client::of(set.member(0)).await;
+    let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
+    let began = tokio::time::Instant::now();
+    let again = client.run(awaiting(&known, Duration::from_secs(10))).await;
+    assert_eq!(again, known);
+    assert!(began.elapsed() >= Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn who_takes_many_replies_is_told_again_and_again() {
+    let set = Deployment::replica_set(2);
+    let mut client = Client::of(set.member(0)).await;
+    let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
+    let ask = awaiting(&known, Duration::from_secs(600));
+    let mut last = client.send_with(ask, MsgFlags::EXHAUST_ALLOWED, None).await;
+    set.member(0).wait_for(|log| log.requests.len() == 2).await;
+    for primary in [1, 0, 1] {
+        set.elect(primary);
+        let news = client.receive().await.unwrap();
+        assert!(news.more_to_come);
+        assert_eq!(news.response_to, last, "each reply answers the one before it");
+        assert_eq!(news.document.get_bool("isWritablePrimary").unwrap(), primary == 0);
+        last = news.id;
+    }
+    drop(client);
+    set.member(0).wait_for(|log| log.open == 0).await;
+}
+
+#[tokio::test]
+async fn a_single_server_promises_no_news_unless_told_to() {
+    let silent = Server::plain(Role::Primary);
+    assert!(!greet(&silent).await.contains_key("topologyVersion"));
+    let streaming = Server::builder().role(Role::Primary).streaming(true).start();
+    assert!(greet(&streaming).await.contains_key("topologyVersion"));
+    let mut client = Client::of(&streaming).await;
+    let known = greet(&streaming).await;
+    client.send(awaiting(&known, Duration::from_secs(600))).await;
+    streaming.wait_for(|log| log.requests.len() == 3).await;
+    let time = Timestamp { time: 1, increment: 1 };
+    streaming.say(doc! { "lastWrite": { "opTime": time } });
+    assert!(client.receive().await.unwrap().document.contains_key("lastWrite"));
+}
+
+#[tokio::test]
+async fn routers_and_servers_behind_load_balancers_say_that_they_are() {
+    let cluster = Deployment::routers(2);
+    for router in cluster.members() {
+        assert_eq!(greet(router).await.get_str("msg").unwrap(), "isdbgrid");
+    }
+    assert!(!cluster.uri("").contains("replicaSet"));
+    let balanced = Server::plain(Role::LoadBalanced);
+    assert!(greet(&balanced).await.contains_key("serviceId"));
+}

@@ -1,0 +1,176 @@
+//! Every way to misbehave, to the byte.
+
+use std::io::ErrorKind;
+
+use steadfast_wire::MsgFlags;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+#[tokio::test]
+async fn a_connection_is_closed_before_the_reply() {
+    let server = Server::start();
+    server.expect(insert("db.things").then(hang_up()));
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    let (bytes, end) = client.rest().await;
+    assert_eq!(bytes, [0_u8; 0]);
+    end.expect("it is closed, and not reset");
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_connection_is_reset_instead() {
+    let server = Server::start();
+    server.expect(insert("db.things").then(reset()));
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    let (bytes, end) = client.rest().await;
+    assert_eq!((bytes, end.unwrap_err().kind()), (Vec::new(), ErrorKind::ConnectionReset));
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_reply_ends_after_exactly_so_many_bytes() {
+    let small = done();
+    let large = doc! { "ok": 1, "text": "x".repeat(3_000_000) };
+    let length = |reply: &Document| client::message(1, reply, MsgFlags::empty()).len();
+    let some = [0, 15, 16, 17, 65_535, 65_536, 1_500_000, length(&large) - 1, length(&large)];
+    let cuts = (0..=length(&small)).map(|count| (&small, count));
+    for (document, count) in cuts.chain(some.map(|count| (&large, count))) {
+        let server = Server::start();
+        server.expect(any().then(part_of_reply(document.clone(), count)).then(hang_up()));
+        let mut client = Client::of(&server).await;
+        client.send(ping()).await;
+        let (bytes, end) = client.rest().await;
+        end.unwrap();
+        assert_eq!(bytes.len(), count);
+        let claimed = bytes.first_chunk().map(|length| u32::from_le_bytes(*length));
+        assert!(claimed.is_none_or(|claimed| claimed as usize == length(document)));
+        server.finish();
+    }
+}
+
+/// Through a pair of buffers one byte wide it shows how much the server took: what was written, less
+/// the byte that may still be between them.
+#[tokio::test]
+async fn a_request_is_cut_after_exactly_so_many_bytes() {
+    let mut large = insert_one();
+    large.insert("comment", "x".repeat(200_000));
+    let message = client::message(1, &large, MsgFlags::empty());
+    for count in [0, 1, 16, 64, 65, 1_000, 100_000, message.len() - 1] {
+        let server = Server::start();
+        server.expect(insert("db.things").cut_after(count));
+        let (near, far) = tokio::io::duplex(1);
+        server.serve(far);
+        let mut near = near;
+        let mut written = 0;
+        while let Ok(1..) = near.write(&message[written..=written]).await {
+            written += 1;
+        }
+        // It must be known what it is.
+        let expected = count.max(64);
+        assert!((expected..=expected + 1).contains(&written), "{written}, not {expected}");
+        let log = server.wait_for(|log| log.open == 0).await;
+        assert_eq!((log.cut, log.requests.len()), (1, 0), "it has not come");
+        server.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_cut_resets_its_connection_and_spares_other_commands() {
+    let server = Server::start();
+    server.expect(insert("db.things").cut_after(20));
+    server.expect(insert("db.things").then(reply(done())));
+    let mut client = Client::of(&server).await;
+    client.run(ping()).await;
+    client.send(insert_one()).await;
+    let (bytes, end) = client.rest().await;
+    assert_eq!((bytes, end.unwrap_err().kind()), (Vec::new(), ErrorKind::ConnectionReset));
+    assert_eq!(Client::of(&server).await.run(insert_one()).await, done());
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_rule_cuts_by_connection_and_name() {
+    let rule = |connection, name: &str| (connection == 2 && name == "ping").then_some(30);
+    let server = Server::builder().cutting(rule).start();
+    let (mut one, mut two) = (Client::of(&server).await, Client::of(&server).await);
+    server.wait_for(|log| log.opened == 2).await;
+    one.run(ping()).await;
+    two.send(ping()).await;
+    assert!(two.receive().await.is_err());
+    assert_eq!(server.log().cut, 1);
+}
+
+#[tokio::test]
+async fn replies_come_twice_and_to_another_and_with_more_announced() {
+    let server = Server::start();
+    server.expect(any().then(reply(done())).then(reply(done())));
+    server.expect(any().then(reply_to_another(done())));
+    server.expect(any().then(Step::ReplyWithMoreToCome(done())));
+    let mut client = Client::of(&server).await;
+    let id = client.send(insert_one()).await;
+    for _ in 0..2 {
+        assert_eq!(client.receive().await.unwrap().response_to, id);
+    }
+    let id = client.send(insert_one()).await;
+    assert_ne!(client.receive().await.unwrap().response_to, id);
+    let id = client.send(insert_one()).await;
+    let reply = client.receive().await.unwrap();
+    assert!(reply.more_to_come && reply.response_to == id);
+    server.finish();
+}
+
+#[tokio::test]
+async fn garbage_is_sent_as_it_is() {
+    let server = Server::start();
+    server.expect(any().then(garbage(*b"HTTP/1.1 400\r\n\r\n")).then(hang_up()));
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    assert_eq!(client.rest().await.0, b"HTTP/1.1 400\r\n\r\n");
+    server.finish();
+}
+
+#[tokio::test]
+async fn silence_leaves_a_request_unanswered_and_the_connection_open() {
+    let server = Server::start();
+    server.expect(insert("db.things").then(silence()));
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    client.run(ping()).await;
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_gate_holds_a_reply_until_it_is_opened() {
+    let server = Server::start();
+    let gate = Gate::closed();
+    server.expect(insert("db.things").then(wait_for(&gate)).then(reply(done())));
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    server.wait_for(|log| log.named("insert").len() == 1).await;
+    server.let_sockets_settle().await;
+    let early = client.stream.try_read(&mut [0; 1]).unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::WouldBlock);
+    gate.open();
+    assert_eq!(client.receive().await.unwrap().document, done());
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_server_dies_and_comes_back_at_its_address() {
+    let server = Server::start();
+    let mut client = Client::of(&server).await;
+    client.run(ping()).await;
+    server.close_connections();
+    assert_eq!(client.stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    Client::of(&server).await.run(ping()).await;
+
+    server.stop();
+    server.wait_for(|log| log.open == 0).await;
+    let refused = tokio::net::TcpStream::connect(server.socket_address()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    server.resume();
+    Client::of(&server).await.run(ping()).await;
+}

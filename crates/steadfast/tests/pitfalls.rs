@@ -1,0 +1,347 @@
+//! Known ways to get sessions, connections and retries wrong, each as a conversation with a scripted
+//! server. The numbers are those of `docs/pitfalls.md`.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use std::time::Duration;
+
+use blackpipe::server::{
+    Deployment, Expected, Failure, Gate, Received, Request, Role, Server, command, error, find,
+    garbage, get_more, hang_up, hello, insert, reply, reply_to_another, wait_for,
+};
+use common::{Recorder, bounded, is_handshake_for_operations};
+use steadfast::{
+    Client, Collection,
+    bson::{Document, Timestamp, doc},
+    error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR},
+    event::cmap::CmapEvent,
+    options::ClientOptions,
+    results::InsertOneResult,
+};
+use tokio::task::JoinHandle;
+
+/// A client, and what its pools tell.
+struct Watched {
+    client: Client,
+    things: Collection<Document>,
+    pools: Recorder<CmapEvent>,
+}
+
+impl Watched {
+    async fn at(uri: &str) -> Self {
+        let pools = Recorder::new();
+        let mut options = ClientOptions::parse(uri).await.unwrap();
+        options.cmap_event_handler = Some(pools.handler());
+        let client = Client::with_options(options).unwrap();
+        Self { things: client.database("db").collection("things"), client, pools }
+    }
+
+    /// Inserts a document, in a task of its own.
+    fn insert(&self) -> JoinHandle<Result<InsertOneResult, Error>> {
+        let things = self.things.clone();
+        tokio::spawn(async move { bounded(things.insert_one(doc! { "_id": 1 })).await })
+    }
+
+    fn run(&self, name: &'static str) -> JoinHandle<Result<Document, Error>> {
+        let database = self.client.database("db");
+        tokio::spawn(async move { bounded(database.run_command(doc! { name: 1 })).await })
+    }
+}
+
+/// The only member of a replica set, with a script.
+fn primary() -> Server {
+    Server::builder().role(Role::Primary).start()
+}
+
+fn insert_of_things() -> Expected {
+    insert("db.things").with(doc! { "documents": [{ "_id": 1 }] })
+}
+
+fn done() -> Document {
+    doc! { "ok": 1, "n": 1 }
+}
+
+fn retryable(code: i32) -> Failure {
+    error(code).labelled("RetryableWriteError")
+}
+
+/// Session and number of a write.
+fn transaction_id(request: &Received) -> (Document, i64) {
+    let (session, number) = request.transaction_id().expect("a retryable write");
+    (session.clone(), number)
+}
+
+#[tokio::test]
+async fn a_retry_carries_the_transaction_id_of_the_first_attempt() {
+    // pitfall 8
+    let server = primary();
+    let (first, second) =
+        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let watched = Watched::at(&server.uri("")).await;
+    let inserting = watched.insert();
+    let first = first.arrives().await;
+    let id = transaction_id(&first);
+    first.hang_up();
+    let second = second.arrives().await;
+    assert_eq!(transaction_id(&second), id);
+    second.reply(done());
+    inserting.await.unwrap().unwrap();
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_session_whose_connection_broke_is_not_used_again_though_the_retry_succeeded() {
+    // pitfall 17
+    let server = primary();
+    server.expect(insert_of_things().then(hang_up()));
+    let (retry, next) = (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let watched = Watched::at(&server.uri("")).await;
+    let inserting = watched.insert();
+    let retry = retry.arrives().await;
+    let (broken, _) = transaction_id(&retry);
+    retry.reply(done());
+    inserting.await.unwrap().unwrap();
+
+    let inserting = watched.insert();
+    let next = next.arrives().await;
+    assert_ne!(transaction_id(&next).0, broken);
+    next.reply(done());
+    inserting.await.unwrap().unwrap();
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_dropped_future_leaves_no_half_read_reply_behind() {
+    // pitfall 21
+    let server = primary();
+    let coming = server.receives(command("dropped"));
+    server.expect(command("kept").then(reply(doc! { "ok": 1, "mine": true })));
+    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
+    let dropped = watched.run("dropped");
+    let request = coming.arrives().await;
+    let bytes = Request::reply(&request, &doc! { "ok": 1, "mine": false });
+    let (begin, end) = bytes.split_at(30);
+    let gate = Gate::closed();
+    request.then([garbage(begin), wait_for(&gate), garbage(end)]);
+    server.let_sockets_settle().await;
+    dropped.abort();
+    assert!(dropped.await.unwrap_err().is_cancelled());
+    let kept = watched.run("kept");
+    gate.open();
+    assert!(kept.await.unwrap().unwrap().get_bool("mine").unwrap());
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_dropped_future_gives_back_its_place_in_the_pool_and_not_its_session() {
+    // pitfall 22
+    let server = primary();
+    let (first, second) =
+        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
+    let dropped = watched.insert();
+    let first = first.arrives().await;
+    let (session, _) = transaction_id(&first);
+    dropped.abort();
+    assert!(dropped.await.unwrap_err().is_cancelled());
+    first.reply(done());
+    let inserting = watched.insert();
+    let second = second.arrives().await;
+    assert_ne!(transaction_id(&second).0, session);
+    second.reply(done());
+    inserting.await.unwrap().unwrap();
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_reply_to_another_request_is_not_taken_and_costs_the_connection() {
+    // pitfall 23
+    let server = primary();
+    server.expect(command("first").then(reply_to_another(doc! { "ok": 1 })));
+    server.expect(command("second").then(reply(doc! { "ok": 1 })));
+    let watched = Watched::at(&server.uri("")).await;
+    let error = watched.run("first").await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("a reply to request"), "{error}");
+    watched.run("second").await.unwrap().unwrap();
+    let log = server.log();
+    assert_ne!(log.connections_of("first"), log.connections_of("second"));
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_request_that_times_out_does_not_cost_its_connection() {
+    // pitfall 24
+    let server = primary();
+    let gate = Gate::closed();
+    server.expect(command("slow").then(wait_for(&gate)).then(reply(doc! { "ok": 1 })));
+    server.expect(command("next").then(reply(doc! { "ok": 1 })));
+    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
+    let database = watched.client.database("db");
+    let slow = database.run_command(doc! { "slow": 1 }).timeout(Duration::from_millis(150));
+    assert!(bounded(slow).await.unwrap_err().is_timeout());
+    gate.open();
+    watched.run("next").await.unwrap().unwrap();
+    let log = server.log();
+    assert_eq!(log.connections_of("slow"), log.connections_of("next"));
+    assert_eq!(log.opened, 2, "the monitor's and one of operations");
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_retry_does_not_find_the_connections_of_the_pool_that_its_failure_cleared() {
+    // pitfall 25
+    let server = primary();
+    server.expect(insert_of_things().then(hang_up()));
+    server.expect(insert_of_things().then(reply(done())));
+    let watched = Watched::at(&server.uri("minPoolSize=3")).await;
+    bounded(watched.client.warm_connection_pool()).await;
+    watched.insert().await.unwrap().unwrap();
+    let used = server.log().connections_of("insert");
+    assert!(used[0] <= 4 && used[1] > 4, "the monitor's, three, and then a new one: {used:?}");
+    let order = watched.pools.seen().into_iter().filter_map(|event| match event {
+        CmapEvent::PoolCleared(_) => Some("cleared"),
+        CmapEvent::ConnectionCheckedIn(_) => Some("given back"),
+        _ => None,
+    });
+    assert_eq!(order.collect::<Vec<_>>(), ["cleared", "given back", "given back"]);
+    server.finish();
+}
+
+#[tokio::test]
+async fn writes_that_share_an_only_connection_do_not_wait_for_each_other_when_it_breaks() {
+    // pitfall 26
+    let server = primary();
+    server.expect(insert_of_things().then(hang_up()));
+    server.expect(insert_of_things().then(reply(done())).times(5));
+    let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=15000");
+    let watched = Watched::at(&uri).await;
+    let inserting: Vec<_> = (0..5).map(|_| watched.insert()).collect();
+    for inserting in inserting {
+        inserting.await.unwrap().unwrap();
+    }
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_is_retried_or_else_raised_without_a_label() {
+    // pitfall 28
+    for (options, is_retried) in [("retryWrites=true", true), ("retryWrites=false", false)] {
+        let server = primary();
+        let handshake = hello().that("opens a connection", is_handshake_for_operations);
+        server.expect(handshake.then(hang_up()));
+        if is_retried {
+            server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
+        }
+        let watched = Watched::at(&server.uri(options)).await;
+        match watched.insert().await.unwrap() {
+            Ok(_) => assert!(is_retried),
+            Err(error) => {
+                assert!(!is_retried, "{error}");
+                assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
+            }
+        }
+        server.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_pool_is_cleared_while_it_waits_is_retried_or_else_raised_without_a_label() {
+    // pitfall 28
+    for (options, is_retried) in [("retryWrites=true", true), ("retryWrites=false", false)] {
+        let server = primary();
+        let coming = server.receives(command("slow"));
+        if is_retried {
+            server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
+        }
+        let watched = Watched::at(&server.uri(&format!("maxPoolSize=1&{options}"))).await;
+        let slow = watched.run("slow");
+        let request = coming.arrives().await;
+        let inserting = watched.insert();
+        let waits = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCheckoutStarted(_));
+        watched.pools.wait_for(2, waits).await;
+        request.hang_up();
+        slow.await.unwrap().unwrap_err();
+        match inserting.await.unwrap() {
+            Ok(_) => assert!(is_retried),
+            Err(error) => {
+                let is_cleared = matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. });
+                assert!(!is_retried && is_cleared, "{error:?}");
+                assert!(error.labels().is_empty(), "{error:?}");
+            }
+        }
+        server.finish();
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_since_4_4_does_not_label_is_neither_labelled_nor_retried() {
+    // pitfall 29
+    let server = primary();
+    server.expect(insert_of_things().then(error(91)));
+    let watched = Watched::at(&server.uri("")).await;
+    let error = watched.insert().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(91));
+    assert!(error.labels().is_empty(), "{error:?}");
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_cursor_is_moved_again_after_overload_and_never_after_a_network_error() {
+    // pitfall 30
+    let cursor = |id: i64, batch: &str, x: i32| {
+        doc! { "ok": 1, "cursor": { "id": id, "ns": "db.things", batch: [{ "x": x }] } }
+    };
+    let overloaded = error(462).labelled("SystemOverloadedError").labelled("RetryableError");
+    let server = primary();
+    server.expect(find("db.things").then(reply(cursor(7, "firstBatch", 1))));
+    server.expect(get_more("db.things").with(doc! { "getMore": 7_i64 }).then(overloaded));
+    server.expect(get_more("db.things").then(reply(cursor(7, "nextBatch", 2))));
+    server.expect(get_more("db.things").then(hang_up()));
+    let watched = Watched::at(&server.uri("")).await;
+    let mut cursor = bounded(watched.things.find(doc! {})).await.unwrap();
+    for _ in 0..2 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    assert!(bounded(cursor.advance()).await.unwrap_err().is_network_error());
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_retry_is_a_message_of_its_own_that_tells_the_latest_cluster_time() {
+    // pitfall 35
+    let server = primary();
+    let at = |time| doc! { "clusterTime": Timestamp { time, increment: 1 } };
+    server.expect(command("first").then(reply(doc! { "ok": 1, "$clusterTime": at(7) })));
+    let (first, second) =
+        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let watched = Watched::at(&server.uri("")).await;
+    watched.run("first").await.unwrap().unwrap();
+    let inserting = watched.insert();
+    let first = first.arrives().await;
+    let (id, told) = (first.id, first.body.get_document("$clusterTime").cloned());
+    first.then([retryable(11600).with(doc! { "$clusterTime": at(9) })]);
+    let second = second.arrives().await;
+    assert_ne!(second.id, id);
+    let told = [told.unwrap(), second.body.get_document("$clusterTime").unwrap().clone()];
+    assert_eq!(told, [at(7), at(9)]);
+    second.reply(done());
+    inserting.await.unwrap().unwrap();
+    server.finish();
+}
+
+#[tokio::test]
+async fn a_write_follows_the_primary_that_moves() {
+    let set = Deployment::replica_set(3);
+    let coming = set.receives(insert_of_things().at(0));
+    set.expect(insert_of_things().at(2).then(reply(done())));
+    // Nobody asks again within the time of this test: the members tell by themselves.
+    let watched = Watched::at(&set.uri("heartbeatFrequencyMS=600000")).await;
+    let inserting = watched.insert();
+    let request = coming.arrives().await;
+    set.elect(2);
+    request.then([retryable(10107).saying("not primary any more")]);
+    inserting.await.unwrap().unwrap();
+    set.finish();
+}
