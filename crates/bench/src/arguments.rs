@@ -2,44 +2,54 @@
 
 use std::path::PathBuf;
 
-use crate::single::Single;
+use serde::de::DeserializeOwned;
+
+use crate::{single::Single, trial::idle::Holder};
 
 pub(crate) const USAGE: &str = "\
-The driver beside a raw socket and the official driver, measured in one run.
+The driver beside a raw socket (floor) and the official driver, measured in one run.
 
   cargo run --release -p bench -- [options]
 
-  --quick        short runs, three rounds: about five minutes
+Measures how fast they are: about 25 minutes for all cases, or 8 with --quick.
+
+  --quick        short turns, three rounds instead of five
   --only NAME    only the cases whose name contains NAME, such as find-one, 64 tasks or canned;
                  can be given several times
   --list         names the cases and ends
   --json FILE    writes all samples to FILE, too
   --help         shows this
 
-  cargo run --release -p bench -- count [--save] [--everyone]
+What a user notices when something is wrong; ours and the official driver's, in turn:
 
-Counts instructions (by valgrind), allocations and system calls (by strace) of the client, and fails if
-they are more than 5 % above those that are stored in crates/bench/counts.json.
+  -- failover    step-downs and kill -9 on three members while one loop writes: gaps, errors, and how
+                 soon after the new primary takes writes the first one succeeds   (about 3 minutes)
+  -- churn       operations that are given up after 1 to 5 ms: connections made; an operation after
+                 5,000 were dropped; how long minPoolSize=100 takes to fill           (2 minutes)
+  -- shed        a server that turns away half of all inserts: how many fail, and how many attempts
+                 the server sees                                                       (3 minutes)
+  -- idle        memory for each connection that nobody uses                           (1 minute)
 
+What a change costs, counted rather than timed, so that it can be told on a busy machine:
+
+  cargo run --release -p bench --no-default-features -- count [--save] [--everyone]
+
+                 instructions (by valgrind), allocations and system calls (by strace) of our driver.
+                 Fails if they are more than 5 % above those stored in crates/bench/counts.json. If
+                 another compiler made those, or there is no valgrind, it says so and ends well.
   --save         stores the counts instead of comparing them
   --everyone     counts those of the floor and the official driver, too
 
-  cargo run --release -p bench -- failover
+What --json has stored, for people:
 
-Step-downs and kill -9 on three members while one loop writes: gaps, errors, and how soon after the new
-primary takes writes the first succeeds. Ours and the official driver, in turn.
-
-  cargo run --release -p bench -- churn
-
-Operations that are given up after 1 to 5 ms: connections made per thousand of them; how long an
-operation takes after 5,000 were dropped; how long minPoolSize=100 takes to fill.
-
-  cargo run --release -p bench -- picture SAMPLES.json PICTURE.svg
-
-Draws what --json has stored.
+  -- table SAMPLES.json                  as a Markdown table, on standard output
+  -- picture SAMPLES.json PICTURE.svg    as bars
 
 Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
-what is left of noise hits all contenders alike, since they take turns.";
+what is left of noise hits all contenders alike, since they take turns.
+
+Features, both on by default: `official` has the official driver in it; `mongod` has cases on a real
+server, and failover. Without them it is built in a minute, and has what is left.";
 
 /// What the program is to do.
 #[derive(Debug)]
@@ -50,6 +60,12 @@ pub(crate) enum Task {
     Count(CountWishes),
     Failover,
     Churn,
+    Shed,
+    Idle,
+    /// Show the samples of a comparison as Markdown.
+    Table {
+        samples: PathBuf,
+    },
     /// Draw the samples of a comparison.
     Picture {
         samples: PathBuf,
@@ -59,6 +75,8 @@ pub(crate) enum Task {
     Serve,
     /// Be a measuring process.
     Single(Box<Single>),
+    /// Be a process that holds connections.
+    Hold(Holder),
 }
 
 /// How a comparison is to go.
@@ -79,44 +97,75 @@ pub(crate) struct CountWishes {
 
 impl Task {
     pub(crate) fn from_command_line(
-        mut arguments: impl Iterator<Item = String>,
+        arguments: impl Iterator<Item = String>,
     ) -> Result<Self, String> {
-        let mut wishes = Wishes::default();
+        let arguments: Vec<String> = arguments.collect();
+        let asks_for_help = |argument: &String| matches!(argument.as_str(), "--help" | "-h");
+        if arguments.iter().any(asks_for_help) || arguments == ["help"] {
+            return Ok(Self::Help);
+        }
+        let mut rest = arguments.iter().map(String::as_str);
+        let task = match rest.next() {
+            Some("count") => return CountWishes::from_command_line(rest).map(Self::Count),
+            Some("failover") => Self::Failover,
+            Some("churn") => Self::Churn,
+            Some("shed") => Self::Shed,
+            Some("idle") => Self::Idle,
+            Some("table") => Self::Table { samples: file(&mut rest, "table")? },
+            Some("picture") => Self::Picture {
+                samples: file(&mut rest, "picture")?,
+                picture: file(&mut rest, "picture")?,
+            },
+            Some("serve") => Self::Serve,
+            Some("single") => Self::Single(told(&mut rest)?),
+            Some("hold") => Self::Hold(told(&mut rest)?),
+            Some(_) | None => {
+                let rest = arguments.iter().map(String::as_str);
+                return Wishes::from_command_line(rest).map(Self::Compare);
+            }
+        };
+        rest.next().map_or(Ok(task), |surplus| Err(unknown(surplus)))
+    }
+}
+
+fn unknown(argument: &str) -> String {
+    format!("{argument} means nothing here")
+}
+
+fn file<'a>(rest: &mut impl Iterator<Item = &'a str>, task: &str) -> Result<PathBuf, String> {
+    rest.next().map(PathBuf::from).ok_or(format!("{task} lacks the name of a file"))
+}
+
+/// What the program tells a process of its own.
+fn told<'a, T: DeserializeOwned>(rest: &mut impl Iterator<Item = &'a str>) -> Result<T, String> {
+    serde_json::from_str(rest.next().unwrap_or_default()).map_err(|error| error.to_string())
+}
+
+impl Wishes {
+    fn from_command_line<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut wishes = Self::default();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} lacks its value"));
-            match argument.as_str() {
-                "--help" | "-h" => return Ok(Self::Help),
+            match argument {
                 "--quick" => wishes.quick = true,
                 "--list" => wishes.list = true,
-                "--only" => wishes.only.push(value()?),
+                "--only" => wishes.only.push(value()?.to_owned()),
                 "--json" => wishes.json = Some(value()?.into()),
-                "count" => return CountWishes::from_command_line(arguments).map(Self::Count),
-                "failover" => return Ok(Self::Failover),
-                "churn" => return Ok(Self::Churn),
-                "picture" => {
-                    let (samples, picture) = (value()?.into(), value()?.into());
-                    return Ok(Self::Picture { samples, picture });
-                }
-                "serve" => return Ok(Self::Serve),
-                "single" => {
-                    let single = serde_json::from_str(&value()?);
-                    return single.map(Self::Single).map_err(|error| error.to_string());
-                }
-                other => return Err(format!("{other} means nothing here")),
+                other => return Err(unknown(other)),
             }
         }
-        Ok(Self::Compare(wishes))
+        Ok(wishes)
     }
 }
 
 impl CountWishes {
-    fn from_command_line(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+    fn from_command_line<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut wishes = Self::default();
         for argument in arguments {
-            match argument.as_str() {
+            match argument {
                 "--save" => wishes.save = true,
                 "--everyone" => wishes.everyone = true,
-                other => return Err(format!("{other} means nothing here")),
+                other => return Err(unknown(other)),
             }
         }
         Ok(wishes)
@@ -144,8 +193,25 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in ["--fast", "--only", "single {}"] {
+        for line in [
+            "--fast",
+            "--only",
+            "single {}",
+            "single",
+            "churn --quick",
+            "count --fast",
+            "table",
+            "picture samples.json",
+            "picture samples.json picture.svg more",
+        ] {
             assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_is_given_wherever_it_is_asked_for() {
+        for line in ["--help", "-h", "help", "count --help", "--only ping -h"] {
+            assert!(matches!(parse(line), Ok(Task::Help)), "{line}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     net::Ipv4Addr,
     sync::{
         Arc,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicI32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -35,8 +35,23 @@ const FIRST_BATCH: usize = 101;
 /// How many a later one has: as many as fit into 16 MB.
 const NEXT_BATCH: usize = 55_000;
 
+/// How long the answers of the collection `slow` take at most; from nothing on, evenly.
+pub(crate) const SLOWEST: Duration = Duration::from_millis(6);
+
 /// How many connections were made to it. The command `accepted` tells.
 static ACCEPTED: AtomicI32 = AtomicI32::new(0);
+/// How many inserts came that it may turn away. The command `attempted` tells.
+static ATTEMPTED: AtomicI32 = AtomicI32::new(0);
+/// What chance is made of: from the same beginning on each time.
+static CHANCE: AtomicU64 = AtomicU64::new(0);
+
+/// The next of a row of numbers without order (SplitMix64).
+fn chance() -> u64 {
+    let state = CHANCE.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
 
 /// Answers until the process that started it closes its standard input.
 pub(crate) fn serve() -> Result<()> {
@@ -66,6 +81,7 @@ struct Replies {
     legacy_hello: Vec<u8>,
     ok: Vec<u8>,
     written: Vec<u8>,
+    shed: Vec<u8>,
     found: Vec<u8>,
     large: Arc<Vec<u8>>,
     only_batch: Arc<Vec<u8>>,
@@ -98,6 +114,7 @@ impl Replies {
             hello: op_msg::message(&hello, None),
             legacy_hello: op_msg::legacy_reply(&hello),
             ok: op_msg::message(&answered(RawDocumentBuf::new()), None),
+            shed: op_msg::message(&shed(), None),
             found: batch("firstBatch", 0, [book])?,
             large: Arc::new(batch("firstBatch", 0, [with_id(1, &scan)?])?),
             only_batch: Arc::new(batch("firstBatch", 0, vec![stored_book()?; SOME])?),
@@ -119,8 +136,15 @@ impl Replies {
         }
         let name = request[BODY_AT + 5..].split(|&byte| byte == 0).next().unwrap_or_default();
         match name {
+            b"insert" if target(request, b"insert\0") == b"shed" => {
+                ATTEMPTED.fetch_add(1, Ordering::Relaxed);
+                match chance() % 2 {
+                    0 => &self.shed,
+                    _ => self.count_written(request),
+                }
+            }
             b"insert" | b"update" | b"delete" => self.count_written(request),
-            b"find" => match target(request) {
+            b"find" => match target(request, b"find\0") {
                 b"many" => &self.first_batch,
                 b"some" => &self.only_batch,
                 b"large" => &self.large,
@@ -130,25 +154,17 @@ impl Replies {
                 1 => &self.next_batch,
                 _ => &self.last_batch,
             },
-            b"accepted" => {
-                let count = ACCEPTED.load(Ordering::Relaxed).to_le_bytes();
-                self.written[self.count_at..self.count_at + 4].copy_from_slice(&count);
-                &self.written
-            }
+            b"accepted" => self.tell(&ACCEPTED),
+            b"attempted" => self.tell(&ATTEMPTED),
             b"hello" | b"isMaster" | b"ismaster" => &self.hello,
             _ => &self.ok,
         }
     }
 
-    /// Whether the answer is to take a while.
-    fn is_slow(&self, request: &[u8]) -> bool {
-        request[BODY_AT + 5..].starts_with(b"find\0") && target(request) == b"slow"
-    }
-
-    /// From 0 to 8 milliseconds, the same each time.
-    fn delay(&mut self) -> Duration {
-        self.clock += 1;
-        Duration::from_micros(self.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51)
+    fn tell(&mut self, count: &AtomicI32) -> &[u8] {
+        let count = count.load(Ordering::Relaxed).to_le_bytes();
+        self.written[self.count_at..self.count_at + 4].copy_from_slice(&count);
+        &self.written
     }
 
     fn count_written(&mut self, request: &[u8]) -> &[u8] {
@@ -165,9 +181,15 @@ impl Replies {
 }
 
 /// The name of the collection, which is the value of a command's first element.
-fn target(request: &[u8]) -> &[u8] {
-    let Some(at) = op_msg::place_after(&request[BODY_AT..], b"find\0") else { return &[] };
-    request[BODY_AT + at + 4..].split(|&byte| byte == 0).next().unwrap_or_default()
+fn target<'a>(request: &'a [u8], command: &[u8]) -> &'a [u8] {
+    let value = request[BODY_AT + 5..].strip_prefix(command).and_then(|value| value.get(4..));
+    value.and_then(|name| name.split(|&byte| byte == 0).next()).unwrap_or_default()
+}
+
+/// How long the answer is to take: up to [`SLOWEST`] if it is asked of the slow collection.
+fn delay(request: &[u8]) -> Option<Duration> {
+    let nanos = u64::try_from(SLOWEST.as_nanos()).unwrap_or(u64::MAX);
+    (target(request, b"find\0") == b"slow").then(|| Duration::from_nanos(chance() % nanos))
 }
 
 /// How many documents stand beside the body.
@@ -190,8 +212,8 @@ async fn answer(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
     loop {
         match op_msg::message_length(&inbox) {
             Some(length) if inbox.len() >= length => {
-                if replies.is_slow(&inbox) {
-                    tokio::time::sleep(replies.delay()).await;
+                if let Some(delay) = delay(&inbox) {
+                    tokio::time::sleep(delay).await;
                 }
                 let reply = replies.to(&inbox);
                 header.copy_from_slice(&reply[..16]);
@@ -221,6 +243,15 @@ async fn reply_with(stream: &mut TcpStream, header: [u8; 16], reply: &[u8]) -> R
     whole[..reply.len()].copy_from_slice(reply);
     whole[..16].copy_from_slice(&header);
     Ok(stream.write_all(&whole[..reply.len()]).await?)
+}
+
+/// What an overloaded server says.
+fn shed() -> RawDocumentBuf {
+    rawdoc! {
+        "ok": 0.0, "code": 462, "codeName": "IngressRequestRateLimitExceeded",
+        "errmsg": "the server is overloaded",
+        "errorLabels": ["SystemOverloadedError", "RetryableError"],
+    }
 }
 
 fn time() -> Timestamp {

@@ -29,7 +29,7 @@ impl Case {
     /// All there are, in the order of the table.
     pub(crate) fn all() -> Vec<Self> {
         let mut cases = Vec::new();
-        for server in [ServerKind::Canned, ServerKind::Mongod] {
+        for server in ServerKind::all() {
             for workload in Workload::ALL {
                 let on_canned = !matches!(workload, Workload::BulkWrite);
                 if server == ServerKind::Canned && !on_canned {
@@ -82,6 +82,12 @@ impl Case {
 }
 
 impl ServerKind {
+    /// Those that this program was built with.
+    fn all() -> impl Iterator<Item = Self> {
+        let mongod = cfg!(feature = "mongod").then_some(Self::Mongod);
+        [Self::Canned].into_iter().chain(mongod)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mongod => "mongod",

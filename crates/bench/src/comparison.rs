@@ -14,6 +14,7 @@ use crate::{
     arguments::Wishes,
     case::Case,
     contender::Contender,
+    measure::load_average,
     servers::{Place, Servers},
     single::{Sample, Single},
     table,
@@ -27,6 +28,9 @@ pub(crate) struct Outcome {
     pub(crate) samples: BTreeMap<Contender, Vec<Sample>>,
     /// From a run of its own, with an allocator that counts.
     pub(crate) counted: BTreeMap<Contender, Sample>,
+    /// How busy the machine was in the last minute, when the case had been measured.
+    #[serde(default)]
+    pub(crate) load_average: Option<f64>,
 }
 
 /// Runs all cases that are asked for, and prints the table.
@@ -36,13 +40,12 @@ pub(crate) fn run(wishes: &Wishes) -> Result<()> {
         wishes.only.is_empty() || wishes.only.iter().any(|part| name.contains(part.as_str()))
     };
     let cases: Vec<_> = Case::all().into_iter().filter(wanted).collect();
-    if wishes.list || cases.is_empty() {
+    if cases.is_empty() {
+        return Err("no case has such a name; see --list".into());
+    }
+    if wishes.list {
         cases.iter().for_each(|case| println!("{}", case.name()));
-        return if cases.is_empty() {
-            Err("no case has such a name; see --list".into())
-        } else {
-            Ok(())
-        };
+        return Ok(());
     }
     if cfg!(debug_assertions) {
         eprintln!("warning: this build is not optimised (--release); its figures mean nothing");
@@ -55,11 +58,12 @@ pub(crate) fn run(wishes: &Wishes) -> Result<()> {
         let outcome = programs.measure(*case, wishes.quick, &mut servers)?;
         print!("{}", table::of_case(&outcome));
         outcomes.push(outcome);
+        // After each, so that a long run that is ended early leaves what it has.
+        if let Some(file) = &wishes.json {
+            std::fs::write(file, serde_json::to_string_pretty(&outcomes)?)?;
+        }
     }
     println!("\n{}", table::LEGEND);
-    if let Some(file) = &wishes.json {
-        std::fs::write(file, serde_json::to_string_pretty(&outcomes)?)?;
-    }
     Ok(())
 }
 
@@ -85,7 +89,7 @@ impl Programs {
         let mut samples: BTreeMap<Contender, Vec<Sample>> = BTreeMap::new();
         for round in 0..rounds {
             // Nobody is always first.
-            let mut turns = Contender::ALL;
+            let mut turns = Contender::ALL.to_vec();
             turns.rotate_left(round % Contender::ALL.len());
             for contender in turns {
                 let place = servers.prepare(case.server, case.workload)?;
@@ -94,20 +98,29 @@ impl Programs {
             }
         }
         let mut counted = BTreeMap::new();
-        for contender in Contender::ALL {
+        for &contender in Contender::ALL {
             let Some(counting) = &self.counting else { break };
             let place = servers.prepare(case.server, case.workload)?;
             counted.insert(contender, measure(counting, &single(case, contender, true, &place))?);
         }
-        Ok(Outcome { case: case.name(), samples, counted })
+        Ok(Outcome { case: case.name(), samples, counted, load_average: load_average() })
     }
 }
+
+/// What this program was built with, and its twin is to be.
+pub(crate) const FEATURES: &str = match (cfg!(feature = "official"), cfg!(feature = "mongod")) {
+    (true, true) => "official,mongod",
+    (true, false) => "official",
+    (false, true) => "mongod",
+    (false, false) => "",
+};
 
 /// Has the twin built, if the program was started by cargo.
 fn build_counting(plain: &Path) -> bool {
     let Some(cargo) = env::var_os("CARGO") else { return true };
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "bench", "--bin", "bench-counted"]);
+    command.args(["--no-default-features", "--features", FEATURES]);
     // What cargo told this program of its package would have build scripts run again.
     for (name, _) in env::vars_os() {
         let told = name.to_string_lossy();

@@ -14,6 +14,7 @@ mod steadfast {
 }
 
 /// The official driver.
+#[cfg(feature = "official")]
 mod official {
     use ::mongodb as driver;
 
@@ -26,6 +27,7 @@ mod official {
     mod mixed;
 }
 
+#[cfg(feature = "official")]
 pub(crate) use official::application::Library as OfficialLibrary;
 pub(crate) use steadfast::application::Library as SteadfastLibrary;
 
@@ -56,7 +58,17 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 3] = [Self::Floor, Self::Steadfast, Self::Official];
+    /// Those that this program was built with.
+    #[cfg(feature = "official")]
+    pub(crate) const ALL: &[Self] = &[Self::Floor, Self::Steadfast, Self::Official];
+    /// Those that this program was built with.
+    #[cfg(not(feature = "official"))]
+    pub(crate) const ALL: &[Self] = &[Self::Floor, Self::Steadfast];
+
+    /// The same without the floor, which is no driver.
+    pub(crate) fn drivers() -> &'static [Self] {
+        &Self::ALL[1..]
+    }
 
     /// As it is called on the command line and in the table.
     pub(crate) fn name(self) -> &'static str {
@@ -74,10 +86,37 @@ impl Contender {
             Self::Steadfast => {
                 load.put_on(steadfast::calls::Caller::for_each_task(job).await?).await
             }
+            #[cfg(feature = "official")]
             Self::Official => load.put_on(official::calls::Caller::for_each_task(job).await?).await,
+            #[cfg(not(feature = "official"))]
+            Self::Official => Err(NOT_BUILT_IN.into()),
         }
     }
 }
+
+/// Why the official driver cannot be measured.
+#[cfg(not(feature = "official"))]
+pub(crate) const NOT_BUILT_IN: &str = "built without the feature `official`";
+
+/// Calls a generic function for the application of one driver or the other, and awaits it.
+macro_rules! with_library {
+    ($contender:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $contender {
+            #[cfg(feature = "official")]
+            $crate::contender::Contender::Official => {
+                $function::<$crate::contender::OfficialLibrary>($($argument),*).await
+            }
+            #[cfg(not(feature = "official"))]
+            $crate::contender::Contender::Official => {
+                Err($crate::contender::NOT_BUILT_IN.into())
+            }
+            $crate::contender::Contender::Floor | $crate::contender::Contender::Steadfast => {
+                $function::<$crate::contender::SteadfastLibrary>($($argument),*).await
+            }
+        }
+    };
+}
+pub(crate) use with_library;
 
 /// What to do, and where.
 #[derive(Clone, Debug)]
@@ -143,6 +182,8 @@ pub(crate) trait Worker: Send + Sized + 'static {
 pub(crate) trait Application: Clone + Send + Sync + 'static {
     fn connect(uri: &str) -> impl Future<Output = Result<Self>> + Send;
     fn insert(&self) -> impl Future<Output = Result<()>> + Send;
+    /// The server turns every other one of these away, by chance.
+    fn insert_shed(&self) -> impl Future<Output = Result<()>> + Send;
     /// The server takes a few milliseconds to answer this.
     fn find_slowly(&self) -> impl Future<Output = Result<()>> + Send;
     fn ping(&self) -> impl Future<Output = Result<()>> + Send;

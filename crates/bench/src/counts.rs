@@ -17,7 +17,7 @@ use crate::{
     Result,
     arguments::CountWishes,
     case::ServerKind,
-    comparison::{Programs, measure},
+    comparison::{FEATURES, Programs, measure},
     contender::Contender,
     servers::{Place, Servers},
     single::{Amount, Load, Single},
@@ -47,13 +47,64 @@ struct Counts {
     system_calls: Option<f64>,
 }
 
+/// What is stored: counts, and what made the program that they are of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    rustc: String,
+    /// Those of this crate: code that is compiled together is laid out together.
+    features: String,
+    counts: BTreeMap<String, Counts>,
+}
+
 /// Counts, then stores or compares.
 pub(crate) fn run(wishes: &CountWishes) -> Result<()> {
+    let rustc = rustc_version()?;
+    if wishes.save {
+        let features = FEATURES.to_owned();
+        let stored = Stored { rustc, features, counts: count_all(wishes)? };
+        return Ok(fs::write(file(), serde_json::to_string_pretty(&stored)? + "\n")?);
+    }
+    let stored: Stored = serde_json::from_str(&fs::read_to_string(file())?)?;
+    let obstacle = obstacle(&stored, &rustc);
+    if let (Some(obstacle), false) = (&obstacle, wishes.everyone) {
+        println!("Nothing was counted: {obstacle}");
+        return Ok(());
+    }
+    let ours = count_all(wishes)?;
+    match obstacle {
+        Some(obstacle) => println!("Nothing was compared: {obstacle}"),
+        None => {
+            compare(&stored.counts, &ours)?;
+            println!("None is more than 5 % above what is stored.");
+        }
+    }
+    Ok(())
+}
+
+/// Why counts would tell nothing here, if so.
+fn obstacle(stored: &Stored, rustc: &str) -> Option<String> {
+    if let Err(error) = Command::new("valgrind").arg("--version").output() {
+        return Some(format!("valgrind cannot be started ({error})"));
+    }
+    if stored.features != FEATURES {
+        return Some("the stored counts are of a program built with other features".to_owned());
+    }
+    (stored.rustc != rustc).then(|| {
+        format!(
+            "the stored counts are of {},\nthis is {rustc}, and counts differ from one compiler to the \
+             next.\n`count --save`, before a change, stores some to compare with.",
+            stored.rustc
+        )
+    })
+}
+
+/// Counts and prints; returns ours.
+fn count_all(wishes: &CountWishes) -> Result<BTreeMap<String, Counts>> {
     let programs = Programs::find()?;
     let mut servers = Servers::default();
     let contenders = match wishes.everyone {
-        true => &Contender::ALL[..],
-        false => &[Contender::Steadfast],
+        true => Contender::ALL,
+        false => &[Contender::Steadfast][..],
     };
     println!(
         "{:<18} {:<10} {:>13} {:>12} {:>13}",
@@ -78,10 +129,15 @@ pub(crate) fn run(wishes: &CountWishes) -> Result<()> {
             }
         }
     }
-    match wishes.save {
-        true => Ok(fs::write(file(), serde_json::to_string_pretty(&ours)? + "\n")?),
-        false => compare(&serde_json::from_str(&fs::read_to_string(file())?)?, &ours),
-    }
+    Ok(ours)
+}
+
+/// The compiler, as it calls itself. Cargo passes on which one it uses.
+fn rustc_version() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("--version").output();
+    let output = output.map_err(|error| format!("rustc cannot be started: {error}"))?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 /// Where the counts are stored.

@@ -9,18 +9,17 @@
 mod arguments;
 mod canned;
 mod case;
-mod churn;
 mod comparison;
 mod contender;
 mod counts;
 mod document;
-mod failover;
 mod measure;
 mod op_msg;
 mod picture;
 mod servers;
 mod single;
 mod table;
+mod trial;
 mod workload;
 
 use std::process::ExitCode;
@@ -49,11 +48,18 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
         }
         Task::Compare(wishes) => comparison::run(&wishes),
         Task::Count(wishes) => counts::run(&wishes),
-        Task::Failover => failover::run(),
-        Task::Churn => churn::run(),
+        #[cfg(feature = "mongod")]
+        Task::Failover => trial::failover::run(),
+        #[cfg(not(feature = "mongod"))]
+        Task::Failover => Err(servers::NO_MONGOD.into()),
+        Task::Churn => trial::churn::run(),
+        Task::Shed => trial::shed::run(),
+        Task::Idle => trial::idle::run(),
+        Task::Table { samples } => table::print_markdown(&samples),
         Task::Picture { samples, picture } => picture::draw(&samples, &picture),
         Task::Serve => canned::serve(),
         Task::Single(single) => single.run(allocations),
+        Task::Hold(holder) => holder.run(allocations),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

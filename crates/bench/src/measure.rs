@@ -11,11 +11,17 @@ pub struct Allocations {
     pub count: u64,
     /// How much.
     pub bytes: u64,
+    /// How much of it has not been freed.
+    pub live: u64,
 }
 
 impl Allocations {
     pub(crate) fn since(self, before: Self) -> Self {
-        Self { count: self.count - before.count, bytes: self.bytes - before.bytes }
+        Self {
+            count: self.count - before.count,
+            bytes: self.bytes - before.bytes,
+            live: self.live.saturating_sub(before.live),
+        }
     }
 }
 
@@ -100,10 +106,25 @@ pub(crate) fn processor_time() -> Result<Duration> {
 
 /// The most memory that this process ever had, in bytes.
 pub(crate) fn peak_memory() -> Result<u64> {
+    of_status("VmHWM:")
+}
+
+/// The memory that this process has now, in bytes.
+pub(crate) fn resident_memory() -> Result<u64> {
+    of_status("VmRSS:")
+}
+
+/// How many programs ran or wanted to, on average over the last minute.
+pub(crate) fn load_average() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+fn of_status(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB"));
-    let kilobytes: u64 = kilobytes.ok_or("no VmHWM in /proc/self/status")?.trim().parse()?;
+    let kilobytes: u64 =
+        kilobytes.ok_or(format!("no {name} in /proc/self/status"))?.trim().parse()?;
     Ok(kilobytes * 1024)
 }
 

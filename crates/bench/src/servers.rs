@@ -1,26 +1,27 @@
 //! The servers of a comparison, started when the first case needs them.
 
+#[cfg(feature = "mongod")]
+mod mongod;
+
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-use bson::{Bson, doc};
-use testbed::{Options, ReplicaSet};
+use crate::{Result, canned, case::ServerKind, workload::Workload};
+#[cfg(feature = "mongod")]
+use mongod::Mongod;
 
-use crate::{
-    Result, canned,
-    case::ServerKind,
-    contender::DATABASE,
-    document::{Book, Numbered, Scan},
-    workload::{MANY, NUMBERED, Workload},
-};
+/// Why there is no real server.
+#[cfg(not(feature = "mongod"))]
+pub(crate) const NO_MONGOD: &str = "built without the feature `mongod`";
 
 /// What runs already.
 #[derive(Default)]
 pub(crate) struct Servers {
-    mongod: Option<ReplicaSet>,
+    #[cfg(feature = "mongod")]
+    mongod: Option<Mongod>,
     canned: Option<Canned>,
 }
 
@@ -49,14 +50,16 @@ impl Servers {
                 };
                 Ok(Place { address: canned.address, set: canned::SET.to_owned() })
             }
+            #[cfg(feature = "mongod")]
             ServerKind::Mongod => {
-                let set = match &mut self.mongod {
-                    Some(set) => set,
-                    none => none.insert(start_mongod()?),
+                let mongod = match &mut self.mongod {
+                    Some(mongod) => mongod,
+                    none => none.insert(Mongod::start()?),
                 };
-                forget_written(set, workload)?;
-                Ok(Place { address: set.addresses()[0], set: set.name().to_owned() })
+                mongod.prepare(workload)
             }
+            #[cfg(not(feature = "mongod"))]
+            ServerKind::Mongod => Err(format!("{NO_MONGOD}: {}", workload.name()).into()),
         }
     }
 }
@@ -71,39 +74,4 @@ fn start_canned() -> Result<Canned> {
     let mut line = String::new();
     BufReader::new(process.stdout.take().ok_or("no standard output")?).read_line(&mut line)?;
     Ok(Canned { address: line.trim().parse()?, _stdin: stdin, _process: process })
-}
-
-fn start_mongod() -> Result<ReplicaSet> {
-    eprintln!("starting mongod and filling it ...");
-    let set = ReplicaSet::start(1, Options::new())?;
-    let book = Book::new();
-    let numbered = (0..NUMBERED)
-        .map(|id| Ok(bson::serialize_to_bson(&Numbered { id, book: &book })?))
-        .collect::<Result<Vec<_>>>()?;
-    insert(&set, Workload::FindOne, numbered)?;
-    for _ in 0..MANY / 1000 {
-        insert(&set, Workload::DrainRaw, vec![bson::serialize_to_bson(&book)?; 1000])?;
-    }
-    let mut scan = doc! { "_id": 1 };
-    scan.extend(bson::serialize_to_document(&Scan::new())?);
-    insert(&set, Workload::FindLarge, vec![scan.into()])?;
-    for workload in [Workload::InsertOne, Workload::InsertMany] {
-        set.run_command(0, DATABASE, doc! { "create": workload.collection() })?;
-    }
-    Ok(set)
-}
-
-fn insert(set: &ReplicaSet, workload: Workload, documents: Vec<Bson>) -> Result<()> {
-    let command = doc! { "insert": workload.collection(), "documents": documents };
-    set.run_command(0, DATABASE, command)?;
-    Ok(())
-}
-
-fn forget_written(set: &ReplicaSet, workload: Workload) -> Result<()> {
-    let name = workload.collection();
-    if name.starts_with("written") {
-        set.run_command(0, DATABASE, doc! { "drop": name })?;
-        set.run_command(0, DATABASE, doc! { "create": name })?;
-    }
-    Ok(())
 }

@@ -1,8 +1,8 @@
-//! The table: a block for each case, a line for each contender.
+//! The table: a block for each case, a line for each contender; on a terminal and as Markdown.
 
-use std::fmt::Write;
+use std::{fmt::Write, fs, path::Path};
 
-use crate::{comparison::Outcome, contender::Contender, single::Sample};
+use crate::{Result, comparison::Outcome, contender::Contender, single::Sample};
 
 pub(crate) const LEGEND: &str = "\
 Medians of the rounds; +- is half the distance between the slowest and the fastest of them. A unit is an
@@ -21,7 +21,50 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// The lines of one case.
+/// What stands in one line.
+struct Line {
+    contender: Contender,
+    per_second: f64,
+    spread: f64,
+    p50_micros: f64,
+    p99_micros: f64,
+    processor_micros: f64,
+    allocations: f64,
+    allocated_bytes: f64,
+    peak_megabytes: f64,
+    of_floor: f64,
+    of_official: f64,
+}
+
+impl Line {
+    /// The lines of those that were measured.
+    fn all(outcome: &Outcome) -> Vec<Self> {
+        outcome.samples.keys().map(|&contender| Self::new(outcome, contender)).collect()
+    }
+
+    fn new(outcome: &Outcome, contender: Contender) -> Self {
+        let own = |figure: fn(&Sample) -> f64| of(outcome, contender, figure);
+        let rate = |contender| of(outcome, contender, |sample| sample.per_second);
+        let counted = |figure: fn(&Sample) -> Option<f64>| {
+            outcome.counted.get(&contender).and_then(figure).unwrap_or(f64::NAN)
+        };
+        Self {
+            contender,
+            per_second: rate(contender),
+            spread: spread(outcome, contender),
+            p50_micros: own(|sample| sample.p50_micros),
+            p99_micros: own(|sample| sample.p99_micros),
+            processor_micros: own(|sample| sample.processor_micros),
+            allocations: counted(|sample| sample.allocations),
+            allocated_bytes: counted(|sample| sample.allocated_bytes),
+            peak_megabytes: own(|sample| to_mega(sample.peak_bytes)),
+            of_floor: rate(contender) / rate(Contender::Floor),
+            of_official: rate(contender) / rate(Contender::Official),
+        }
+    }
+}
+
+/// The lines of one case, for a terminal.
 pub(crate) fn of_case(outcome: &Outcome) -> String {
     let mut text = format!(
         "\n{}\n  {:<10} {:>11} {:>6} {:>10} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10}\n",
@@ -38,24 +81,70 @@ pub(crate) fn of_case(outcome: &Outcome) -> String {
         "x floor",
         "x official",
     );
-    let rate = |contender| of(outcome, contender, |sample| sample.per_second);
-    for contender in Contender::ALL {
-        let own = |figure: fn(&Sample) -> f64| of(outcome, contender, figure);
-        let counted = outcome.counted.get(&contender);
+    for line in Line::all(outcome) {
         let _ = writeln!(
             text,
             "  {:<10} {:>11} {:>6} {:>10} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10}",
-            contender.name(),
-            figure(own(|sample| sample.per_second)),
-            format!("{:.0}%", spread(outcome, contender) * 100.0),
-            figure(own(|sample| sample.p50_micros)),
-            figure(own(|sample| sample.p99_micros)),
-            figure(own(|sample| sample.processor_micros)),
-            counted.and_then(|sample| sample.allocations).map_or_else(dash, figure),
-            counted.and_then(|sample| sample.allocated_bytes).map_or_else(dash, figure),
-            figure(own(|sample| to_mega(sample.peak_bytes))),
-            format!("{:.2}", rate(contender) / rate(Contender::Floor)),
-            format!("{:.2}", rate(contender) / rate(Contender::Official)),
+            line.contender.name(),
+            figure(line.per_second),
+            format!("{:.0}%", line.spread * 100.0),
+            figure(line.p50_micros),
+            figure(line.p99_micros),
+            figure(line.processor_micros),
+            figure(line.allocations),
+            figure(line.allocated_bytes),
+            figure(line.peak_megabytes),
+            figure(line.of_floor),
+            figure(line.of_official),
+        );
+    }
+    text
+}
+
+/// Shows what a comparison has stored with `--json`.
+pub(crate) fn print_markdown(samples: &Path) -> Result<()> {
+    println!("{}", markdown(&read(samples)?));
+    Ok(())
+}
+
+/// What a comparison has stored with `--json`.
+pub(crate) fn read(samples: &Path) -> Result<Vec<Outcome>> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", samples.display());
+    let text = fs::read_to_string(samples).map_err(|error| named(&error))?;
+    Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)
+}
+
+const MARKDOWN_HEAD: &str = "\
+| case | | units/s | ± | p50 µs | p99 µs | cpu µs | allocs | peak MB | × floor | × official |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+";
+
+fn markdown(outcomes: &[Outcome]) -> String {
+    let mut text = MARKDOWN_HEAD.to_owned();
+    for outcome in outcomes {
+        for (index, line) in Line::all(outcome).into_iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {:.0} % | {} | {} | {} | {} | {} | {} | {} |",
+                if index == 0 { &outcome.case } else { "" },
+                line.contender.name(),
+                figure(line.per_second),
+                line.spread * 100.0,
+                figure(line.p50_micros),
+                figure(line.p99_micros),
+                figure(line.processor_micros),
+                figure(line.allocations),
+                figure(line.peak_megabytes),
+                figure(line.of_floor),
+                figure(line.of_official),
+            );
+        }
+    }
+    let loads = outcomes.iter().filter_map(|outcome| outcome.load_average);
+    if let Some(most) = loads.reduce(f64::max) {
+        let _ = write!(
+            text,
+            "\nThe load average was {most:.1} at most, the measured processes included."
         );
     }
     text
@@ -121,6 +210,34 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn markdown_has_a_line_for_each_that_was_measured() {
+        let sample = |per_second| Sample {
+            units: 1,
+            per_second,
+            p50_micros: 1.0,
+            p99_micros: 1.0,
+            processor_micros: 1.0,
+            allocations: None,
+            allocated_bytes: None,
+            peak_bytes: 2_000_000,
+        };
+        let outcome = Outcome {
+            case: "ping".to_owned(),
+            samples: [(Contender::Floor, 2000.0), (Contender::Steadfast, 1000.0)]
+                .map(|(contender, rate)| (contender, vec![sample(rate)]))
+                .into(),
+            counted: [].into(),
+            load_average: Some(2.5),
+        };
+        let text = markdown(&[outcome]);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[2].starts_with("| ping | floor | 2,000 | 0 % |"), "{text}");
+        assert!(lines[3].starts_with("|  | steadfast | 1,000 | 0 % |"), "{text}");
+        assert!(lines[3].ends_with("| - | 2.00 | 0.50 | - |"), "{text}");
+        assert!(lines[5].contains("2.5"), "{text}");
     }
 
     #[test]

@@ -13,7 +13,12 @@ impl ClusterTime {
     /// Reads a `$clusterTime`; none if it has no time in it.
     pub fn parse(document: &RawDocument) -> Option<Self> {
         let time = document.get_timestamp("clusterTime").ok()?;
-        Some(Self { time, signed: document.to_owned() })
+        Some(Self::new(time, document))
+    }
+
+    /// The same for who has read already which time it is.
+    pub fn new(time: Timestamp, signed: &RawDocument) -> Self {
+        Self { time, signed: signed.to_owned() }
     }
 
     /// The document to send on.
@@ -24,6 +29,11 @@ impl ClusterTime {
     /// The time itself.
     pub fn time(&self) -> Timestamp {
         self.time
+    }
+
+    /// Whether it is earlier than this time.
+    pub fn is_before(&self, time: Timestamp) -> bool {
+        order(self.time) < order(time)
     }
 
     /// Whether it is later than the other, if there is another.

@@ -432,7 +432,7 @@ impl Retry {
             failure.labels.system_overloaded && self.settings.avoids_overloaded_servers();
         let avoid = server.is_router() || overloaded;
         if avoid && !self.deprioritised.contains(&server.address) {
-            self.deprioritised.push(server.address.clone());
+            self.deprioritised.push(ServerAddress::clone(&server.address));
         }
     }
 

@@ -154,6 +154,9 @@ impl Topology {
             server.server_type.is_data_bearing()
                 || (server.is_available() && draft.topology.topology_type == TopologyType::Single)
         });
+        if usable && election::is_about_to_lead(&draft.topology, &server) {
+            follow_up.elected = Some(server.address.clone());
+        }
         follow_up.ready = usable.then_some(server.address);
         self.adopt(draft, follow_up)
     }

@@ -4,7 +4,10 @@
 //! gets it twice can tell; which is why a counter only ever grows, and why a session whose fate is
 //! unclear is never used again.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bson::{Binary, RawDocumentBuf, Uuid, raw::cstr};
 
@@ -14,7 +17,7 @@ const SAFETY_MARGIN: Duration = Duration::from_secs(60);
 /// What the servers know a client by, for a while.
 #[derive(Debug)]
 pub struct ServerSession {
-    id: RawDocumentBuf,
+    id: Arc<RawDocumentBuf>,
     txn_number: i64,
     last_use: Instant,
     dirty: bool,
@@ -25,11 +28,11 @@ impl ServerSession {
     pub fn new(id: Uuid, now: Instant) -> Self {
         let mut document = RawDocumentBuf::new();
         document.append(cstr!("id"), Binary::from(id));
-        Self { id: document, txn_number: 0, last_use: now, dirty: false }
+        Self { id: Arc::new(document), txn_number: 0, last_use: now, dirty: false }
     }
 
     /// The `lsid` of its commands.
-    pub fn id(&self) -> &RawDocumentBuf {
+    pub fn id(&self) -> &Arc<RawDocumentBuf> {
         &self.id
     }
 
@@ -99,7 +102,7 @@ impl SessionPool {
     }
 
     /// The ids of all sessions, which are the pool's no longer: to be ended.
-    pub fn drain(&mut self) -> Vec<RawDocumentBuf> {
+    pub fn drain(&mut self) -> Vec<Arc<RawDocumentBuf>> {
         self.resting.drain(..).map(|session| session.id).collect()
     }
 

@@ -20,7 +20,9 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::position::Beginning;
 use self::{event::ResumeToken, watching::Watching};
-use crate::{cursor::Advance, error::Result, operation::change_stream::Plan, session::Session};
+use crate::{
+    cursor::Advance, decode, error::Result, operation::change_stream::Plan, session::Session,
+};
 
 /// The changes that are made to what is watched, as they happen.
 ///
@@ -142,7 +144,7 @@ impl<T> ChangeStream<T> {
         T: DeserializeOwned,
     {
         let event = self.watching.current().map_or(&[][..], |event| event.as_bytes());
-        Ok(bson::deserialize_from_slice(event)?)
+        Ok(decode::document(event)?)
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct Handle {
     write_concern: Option<WriteConcern>,
     /// How long a call may take, unless it says otherwise itself.
     pub(crate) timeout: Option<Duration>,
+    /// Whether a server could have such a collection.
+    is_well_named: bool,
 }
 
 impl Handle {
@@ -62,7 +64,7 @@ impl Handle {
     ) -> Self {
         let CollectionOptions { selection_criteria, timeout, read_concern, write_concern } =
             options;
-        Self {
+        let mut handle = Self {
             client,
             database,
             name: name.to_owned(),
@@ -70,11 +72,21 @@ impl Handle {
             read_concern,
             write_concern,
             timeout,
-        }
+            is_well_named: false,
+        };
+        handle.is_well_named = handle.check_name().is_ok();
+        handle
     }
 
     /// The collection's name, if a server could have such a collection (pitfall 41).
     pub(crate) fn checked_name(&self) -> Result<&str> {
+        if !self.is_well_named {
+            self.check_name()?;
+        }
+        Ok(&self.name)
+    }
+
+    fn check_name(&self) -> Result<()> {
         check_database_name(&self.database)?;
         if self.name.is_empty() {
             return Err(Error::invalid_argument("the name of a collection is empty"));
@@ -85,7 +97,7 @@ impl Handle {
                 self.name
             )));
         }
-        Ok(&self.name)
+        Ok(())
     }
 
     /// Where a read goes: what the action says, else the collection's, else the primary.

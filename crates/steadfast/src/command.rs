@@ -3,6 +3,8 @@
 //! Untyped on purpose: an operation turns a call into a [`Command`] and reads the [`Reply`];
 //! everything between is compiled once and knows neither.
 
+mod sequence;
+
 use std::{borrow::Cow, sync::Arc};
 
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};
@@ -11,6 +13,7 @@ use serde::Serialize;
 pub(crate) use steadfast_core::retry::Kind;
 use steadfast_core::selection::SelectionCriteria;
 
+pub(crate) use self::sequence::{Beside, Documents, Sequence, Source};
 use crate::{
     Client, ClientSession,
     cursor::Pinned,
@@ -29,7 +32,7 @@ pub(crate) struct Command {
     pub(crate) database: Arc<str>,
     /// Its fields but for those that are added for each attempt (`$db`, `$readPreference`, …).
     pub(crate) body: RawDocumentBuf,
-    /// The documents that travel beside the body.
+    /// The documents that travel beside the body, unless somebody lends them.
     pub(crate) sequence: Option<Sequence>,
     /// Which servers may run it.
     pub(crate) target: Target,
@@ -74,35 +77,6 @@ pub(crate) enum Belongs {
     Cursor(Option<i64>),
     /// None, whatever the session is in.
     Nowhere,
-}
-
-/// The documents of an insert, or the statements of an update or a delete.
-#[derive(Debug)]
-pub(crate) struct Sequence {
-    /// The field whose array they are: `documents`, `updates`, `deletes`.
-    pub(crate) identifier: &'static CStr,
-    /// The documents, one after the other.
-    pub(crate) documents: Vec<u8>,
-}
-
-impl Sequence {
-    /// Whether it is one document, found without walking over all of them.
-    pub(crate) fn is_single(&self) -> bool {
-        self.documents.first_chunk().is_some_and(|length| {
-            usize::try_from(i32::from_le_bytes(*length)) == Ok(self.documents.len())
-        })
-    }
-
-    /// The documents, one by one.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &RawDocument> {
-        let mut rest = self.documents.as_slice();
-        std::iter::from_fn(move || {
-            let length = i32::from_le_bytes(*rest.first_chunk()?);
-            let (document, others) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-            rest = others;
-            RawDocument::from_bytes(document).ok()
-        })
-    }
 }
 
 /// Which servers may run a command.
@@ -167,6 +141,14 @@ impl Command {
         }
         self.session = session;
         Ok(self)
+    }
+
+    /// Copies documents that were only lent, for a command that outlives the loan.
+    pub(crate) fn keep(&mut self, lent: Option<&Beside<'_>>) -> Result<()> {
+        if let Some(Beside { identifier, documents }) = lent {
+            self.sequence = Some(Sequence { identifier, documents: documents.to_vec()? });
+        }
+        Ok(())
     }
 
     /// Adds a field.

@@ -8,6 +8,7 @@ mod establish;
 mod interrupt;
 pub(crate) mod metadata;
 mod outgoing;
+mod sending;
 mod stream;
 
 use std::{
@@ -22,10 +23,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use steadfast_core::{address::ServerAddress, hello::HelloReply};
 use steadfast_wire::{Compressor, Framing, Incoming, Message, MsgFlags, decode, frame};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    time::timeout_at,
-};
+use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
     establish::{EstablishError, Establisher, append_api, read_hello},
@@ -34,6 +32,7 @@ pub(crate) use self::{
     stream::Stream,
 };
 use crate::{
+    command::{Beside, Documents},
     deadline::Deadline,
     error::{Error, Result},
     event::command::ConnectionInfo,
@@ -65,6 +64,8 @@ pub(crate) struct Connection {
     inbox: BytesMut,
     outbox: Vec<u8>,
     prepared_size: usize,
+    /// How many bytes of documents are to follow what is in the outbox.
+    to_follow: usize,
     is_new: bool,
     flight: Flight,
     compressor: Option<Compressor>,
@@ -105,6 +106,7 @@ impl Connection {
             inbox: BytesMut::new(),
             outbox: Vec::new(),
             prepared_size: 0,
+            to_follow: 0,
             is_new: false,
             flight: Flight::Idle,
             compressor: None,
@@ -151,13 +153,13 @@ impl Connection {
     }
 
     /// Writes a request into the send buffer and gives it a number; [`Connection::exchange`] sends
-    /// it. The two are apart so that the event of its start can name the number.
+    /// it. The two are apart so that the event of its start can name the number. Documents beside it
+    /// may be left out, and have to be given again to be sent.
     pub(crate) fn prepare(&mut self, outgoing: &Outgoing<'_>) -> Result<i32> {
         let request_id = next_request_id();
         self.outbox.clear();
-        self.prepared_size = outgoing
-            .write(&mut self.outbox, request_id, self.compressor)
-            .map_err(|error| Error::invalid_argument(format!("cannot be sent: {error}")))?;
+        let written = outgoing.write(&mut self.outbox, request_id, self.compressor)?;
+        (self.prepared_size, self.to_follow) = (written.length, written.to_follow);
         Ok(request_id)
     }
 
@@ -167,11 +169,18 @@ impl Connection {
     }
 
     /// Sends what was prepared and waits for the reply, if one is to come.
-    pub(crate) async fn exchange(&mut self, request_id: i32, answered: bool) -> Result<Bytes> {
+    // Timers are boxed: most calls do without, and their futures are to be small.
+    pub(crate) async fn exchange(
+        &mut self,
+        request_id: i32,
+        answered: bool,
+        beside: Option<&Beside<'_>>,
+    ) -> Result<Bytes> {
         let Some((limit, option)) = self.reply_limit else {
-            return self.exchange_untimed(request_id, answered).await;
+            return self.exchange_untimed(request_id, answered, beside).await;
         };
-        match tokio::time::timeout(limit, self.exchange_untimed(request_id, answered)).await {
+        let exchange = self.exchange_untimed(request_id, answered, beside);
+        match Box::pin(tokio::time::timeout(limit, exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => {
                 // A reply that is late by this much is not waited for: the server is stuck.
@@ -189,11 +198,13 @@ impl Connection {
         deadline: Deadline,
         request_id: i32,
         answered: bool,
+        beside: Option<&Beside<'_>>,
     ) -> Result<Bytes> {
         let Some(at) = deadline.at() else {
-            return self.exchange_untimed(request_id, answered).await;
+            return self.exchange_untimed(request_id, answered, beside).await;
         };
-        match timeout_at(at.into(), self.exchange_untimed(request_id, answered)).await {
+        let exchange = self.exchange_untimed(request_id, answered, beside);
+        match Box::pin(timeout_at(at.into(), exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) if self.flight == Flight::Sending => {
                 Err(self.blame(Error::out_of_time("the request could not be sent whole")))
@@ -202,22 +213,32 @@ impl Connection {
         }
     }
 
-    async fn exchange_untimed(&mut self, request_id: i32, answered: bool) -> Result<Bytes> {
-        self.send(request_id, answered).await?;
+    async fn exchange_untimed(
+        &mut self,
+        request_id: i32,
+        answered: bool,
+        beside: Option<&Beside<'_>>,
+    ) -> Result<Bytes> {
+        self.send(request_id, answered, beside).await?;
         if !answered {
             return Ok(Bytes::new());
         }
         Ok(self.receive().await?.body)
     }
 
-    /// Sends what was prepared.
-    pub(crate) async fn send(&mut self, request_id: i32, answered: bool) -> Result<()> {
+    /// Sends what was prepared, with the documents that it was prepared with.
+    pub(crate) async fn send(
+        &mut self,
+        request_id: i32,
+        answered: bool,
+        beside: Option<&Beside<'_>>,
+    ) -> Result<()> {
         debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.flight);
         self.flight = Flight::Sending;
         self.is_new = false;
-        if let Err(error) = self.flush_outbox().await {
+        if let Err(error) = self.flush_outbox(beside).await {
             self.flight = Flight::Broken;
-            return Err(self.blame(error.into()));
+            return Err(self.blame(error));
         }
         self.flight = if answered { Flight::Awaiting(request_id) } else { Flight::Idle };
         if self.outbox.capacity() > OUTBOX_KEPT {
@@ -226,13 +247,11 @@ impl Connection {
         Ok(())
     }
 
-    async fn flush_outbox(&mut self) -> io::Result<()> {
-        let Self { stream, outbox, interrupt, .. } = self;
-        let writing = async {
-            stream.write_all(outbox).await?;
-            stream.flush().await
-        };
-        interrupt.or(writing).await
+    async fn flush_outbox(&mut self, beside: Option<&Beside<'_>>) -> Result<()> {
+        let Self { stream, outbox, interrupt, to_follow, .. } = self;
+        let following = beside.map(|it| &it.documents).filter(|_| *to_follow > 0);
+        debug_assert_eq!(following.map_or(0, Documents::bytes), *to_follow);
+        interrupt.or(sending::send(stream, outbox, following)).await
     }
 
     /// Waits for the reply. May be dropped and called again: what came so far is kept.

@@ -28,20 +28,23 @@ pub(crate) use self::{
 use crate::{
     Client,
     command::{Command, Reply},
+    decode,
     error::{Error, Result},
 };
 
 /// The first document that a reply brings, read without making a cursor of it. None if it takes one.
 pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
     let Some(mut batch) = batch::Batch::complete(reply.bytes()) else { return Ok(None) };
-    batch.next().map(Some).map_err(|error| error.with_server(&reply.server.address))
+    batch.advance().map_err(|error| error.with_server(&reply.server.address))?;
+    Ok(Some(batch.into_current()))
 }
 
 /// The documents that a query found.
 ///
-/// The server sends them in batches; a batch is asked for when the one before it has been read. A
-/// cursor is a [`Stream`]; where documents need not be owned, [`advance`](Cursor::advance) and
-/// [`current`](Cursor::current) read them where they lie, without copying.
+/// The server sends them in batches; a batch is asked for when the one before it has been read, or,
+/// while large ones are read one after another, some time before. A cursor is a [`Stream`]; where
+/// documents need not be owned, [`advance`](Cursor::advance) and [`current`](Cursor::current) read
+/// them where they lie, without copying.
 ///
 /// Dropping a cursor before its end has the server forget it, in the background. The future of
 /// [`advance`](Cursor::advance), or of a stream's `next`, can be dropped at any time: a batch that
@@ -140,7 +143,7 @@ impl<T> Cursor<T> {
         let document = self.raw.current().ok_or_else(|| {
             Error::invalid_argument("a cursor is at a document only after `advance` returned true")
         })?;
-        Ok(bson::deserialize_from_slice(document.as_bytes())?)
+        Ok(decode::document(document.as_bytes())?)
     }
 
     /// The same cursor, its documents read as `D`.

@@ -56,6 +56,7 @@ mod connection;
 mod cursor;
 mod database;
 mod deadline;
+mod decode;
 #[cfg(feature = "dns")]
 mod dns;
 pub mod error;

@@ -28,6 +28,7 @@ use steadfast_core::concern::{ReadConcern, WriteConcern};
 
 use crate::{
     command::{Command, Reply},
+    decode,
     error::{Error, ErrorKind, Result, WriteConcernError, WriteFailure},
 };
 
@@ -79,7 +80,7 @@ pub(crate) fn reading<T>(reply: &Reply, read: impl FnOnce(&RawDocument) -> Resul
 
 /// A reply's body as a value.
 pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
-    bson::deserialize_from_slice(body.as_bytes())
+    decode::document(body.as_bytes())
         .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
 }
 

@@ -40,7 +40,7 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 
 type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
-type Effect = core::Effect<Connection, Error>;
+type Effect = core::Effect<Box<Connection>, Error>;
 
 /// The connections to one server.
 pub(crate) struct Pool {
@@ -58,7 +58,8 @@ pub(crate) struct Pool {
 }
 
 struct State {
-    pool: core::Pool<Connection, Error>,
+    /// Boxed, since a connection goes from hand to hand with every operation.
+    pool: core::Pool<Box<Connection>, Error>,
     waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
     establishing: BTreeMap<ConnectionId, AbortHandle>,
     interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
@@ -157,11 +158,12 @@ impl Pool {
                     Err((waiter, receiver))
                 }
             });
-        match answer {
-            Ok(Ok(conn)) => Ok(PooledConnection::new(conn, Arc::clone(self))),
-            Ok(Err(error)) => Err(self.explain(error)),
-            Err((waiter, receiver)) => Wait::new(self, waiter, receiver).answer(until).await,
-        }
+        let wait = match answer {
+            Ok(Ok(conn)) => return Ok(PooledConnection::new(conn, Arc::clone(self))),
+            Ok(Err(error)) => return Err(self.explain(error)),
+            Err((waiter, receiver)) => Wait::new(self, waiter, receiver),
+        };
+        wait.answer(until).await
     }
 
     /// The topology that its server is part of.
@@ -195,6 +197,14 @@ impl Pool {
     /// Lets operations have connections.
     pub(crate) fn ready(&self) -> Aftermath {
         self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
+    }
+
+    /// Makes connections for operations that will come in a moment.
+    pub(crate) fn expect(&self, operations: usize) -> Aftermath {
+        self.change_quietly(|state, effects| {
+            state.pool.expect(operations, Instant::now(), effects);
+        })
+        .1
     }
 
     /// Gives up the connections that were made before.
@@ -258,7 +268,9 @@ impl Pool {
         // Most changes have no effects beyond themselves, and then this costs nothing.
         let mut aftermath = Aftermath::default();
         for effect in effects {
-            aftermath.events.get_or_insert_with(|| Arc::clone(&self.events));
+            if matches!(effect, Effect::Emit(_)) {
+                aftermath.events.get_or_insert_with(|| Arc::clone(&self.events));
+            }
             aftermath.errands.extend(self.note(&mut state, effect));
         }
         (result, aftermath)
@@ -312,7 +324,13 @@ impl Pool {
                 self.change(|state, effects| {
                     state.establishing.remove(&id);
                     state.interrupts.insert(id, interrupt);
-                    state.pool.connected(id, connection, service_id, Instant::now(), effects);
+                    state.pool.connected(
+                        id,
+                        Box::new(connection),
+                        service_id,
+                        Instant::now(),
+                        effects,
+                    );
                 });
             }
             Err(failure) => {
@@ -355,7 +373,7 @@ impl Aftermath {
 enum Errand {
     /// Nobody may be there any more; then the connection goes back when it is dropped.
     Answer(Option<oneshot::Sender<Answer>>, Answer),
-    Close(Connection),
+    Close(Box<Connection>),
     Interrupt(Arc<Interrupt>),
 }
 

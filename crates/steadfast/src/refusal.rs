@@ -2,13 +2,13 @@
 
 use bson::{RawDocument, raw::RawBsonRef};
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
-use steadfast_wire::field;
+use steadfast_wire::{Field, field};
 
 use crate::error::{CommandError, Error, ErrorKind};
 
 /// The error that a reply stands for, if the command as a whole failed.
 pub(crate) fn refusal(reply: &RawDocument) -> Option<Error> {
-    if succeeded(reply) {
+    if field(reply, "ok").is_some_and(|ok| is_ok(&ok)) {
         return None;
     }
     let mut error = CommandError {
@@ -52,13 +52,12 @@ pub(crate) fn labels(reply: &RawDocument) -> Vec<String> {
     reply.get("errorLabels").ok().flatten().map(texts).unwrap_or_default()
 }
 
-fn succeeded(reply: &RawDocument) -> bool {
-    field(reply, "ok").is_some_and(|ok| {
-        ok.as_f64() == Some(1.0)
-            || ok.as_i32() == Some(1)
-            || ok.as_i64() == Some(1)
-            || ok.as_bool() == Some(true)
-    })
+/// Whether the field `ok` of a reply says that the command succeeded.
+pub(crate) fn is_ok(ok: &Field<'_>) -> bool {
+    ok.as_f64() == Some(1.0)
+        || ok.as_i32() == Some(1)
+        || ok.as_i64() == Some(1)
+        || ok.as_bool() == Some(true)
 }
 
 fn integer(value: RawBsonRef<'_>) -> Option<i32> {

@@ -10,11 +10,11 @@ mod transaction;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
-use bson::{Document, RawDocumentBuf, Timestamp, Uuid};
+use bson::{Document, RawDocument, RawDocumentBuf, Timestamp, Uuid};
 use steadfast_core::{
     cluster_time::{ClusterTime, later_timestamp},
     session::{ServerSession, SessionPool},
@@ -31,7 +31,7 @@ pub use self::{
 use crate::{
     Client,
     cursor::Home,
-    deadline::Deadline,
+    deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
     operation,
@@ -206,23 +206,33 @@ pub(crate) fn unacknowledged() -> Error {
 /// The sessions of a client that are not in use, and what they have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    pool: Mutex<SessionPool>,
-    /// How long servers remember an unused session.
-    lifetime: Mutex<Option<Duration>>,
+    at_rest: Mutex<AtRest>,
     /// The latest cluster time of the deployment.
     cluster_time: Mutex<Option<Arc<ClusterTime>>>,
+}
+
+#[derive(Debug, Default)]
+struct AtRest {
+    pool: SessionPool,
+    /// How long servers remember an unused session.
+    lifetime: Option<Duration>,
 }
 
 impl Sessions {
     /// Begins a session, implicit or the application's own. `lifetime` is what the deployment says
     /// now; none if that is not known just now, and what was known before then goes on to hold.
-    pub(crate) fn begin(self: &Arc<Self>, lifetime: Option<Duration>, kind: Kind) -> Session {
-        let lifetime = {
-            let mut known = lock(&self.lifetime);
-            *known = lifetime.or(*known);
-            *known
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        lifetime: Option<Duration>,
+        kind: Kind,
+        now: Instant,
+    ) -> Session {
+        let server = {
+            let mut at_rest = lock(&self.at_rest);
+            at_rest.lifetime = lifetime.or(at_rest.lifetime);
+            let lifetime = at_rest.lifetime;
+            at_rest.pool.acquire(lifetime, now, Uuid::new)
         };
-        let server = lock(&self.pool).acquire(lifetime, Instant::now(), Uuid::new);
         Session {
             kind,
             sessions: Arc::clone(self),
@@ -236,13 +246,13 @@ impl Sessions {
                 transaction_deadline: None,
                 pin: None,
             }),
-            turn: Arc::default(),
+            turn: OnceLock::new(),
         }
     }
 
     /// The ids of all sessions at rest, which are then nobody's: to be ended.
-    pub(crate) fn drain(&self) -> Vec<RawDocumentBuf> {
-        lock(&self.pool).drain()
+    pub(crate) fn drain(&self) -> Vec<Arc<RawDocumentBuf>> {
+        lock(&self.at_rest).pool.drain()
     }
 
     /// The latest cluster time that any server of the deployment told.
@@ -250,11 +260,11 @@ impl Sessions {
         lock(&self.cluster_time).clone()
     }
 
-    /// A server told its cluster time.
-    pub(crate) fn see_cluster_time(&self, time: ClusterTime) {
+    /// A server told its cluster time. Most tell what is known already, of which no copy is made.
+    pub(crate) fn see_cluster_time(&self, time: Timestamp, signed: &RawDocument) {
         let mut latest = lock(&self.cluster_time);
-        if time.is_after(latest.as_deref()) {
-            *latest = Some(Arc::new(time));
+        if latest.as_deref().is_none_or(|latest| latest.is_before(time)) {
+            *latest = Some(Arc::new(ClusterTime::new(time, signed)));
         }
     }
 }
@@ -279,8 +289,8 @@ pub(crate) struct Session {
     pub(crate) kind: Kind,
     sessions: Arc<Sessions>,
     state: Mutex<State>,
-    /// Held by the operation of its transaction that is under way.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by the operation of its transaction that is under way. Made when it has a first.
+    turn: OnceLock<Arc<tokio::sync::Mutex<()>>>,
 }
 
 #[derive(Debug)]
@@ -302,9 +312,9 @@ struct State {
 
 impl Session {
     /// The `lsid` of its commands.
-    pub(crate) fn id(&self) -> RawDocumentBuf {
+    pub(crate) fn id(&self) -> Arc<RawDocumentBuf> {
         let state = lock(&self.state);
-        state.server.as_ref().map(|server| server.id().clone()).unwrap_or_default()
+        state.server.as_ref().map(|server| Arc::clone(server.id())).unwrap_or_default()
     }
 
     /// The number of the next write in it.
@@ -316,11 +326,11 @@ impl Session {
     }
 
     /// A command is about to be sent.
-    pub(crate) fn sending(&self) {
+    pub(crate) fn sending(&self, now: Instant) {
         let mut state = lock(&self.state);
         state.under_way += 1;
         if let Some(server) = &mut state.server {
-            server.used(Instant::now());
+            server.used(now);
         }
     }
 
@@ -348,13 +358,11 @@ impl Session {
         }
     }
 
-    /// A server told its cluster time. An implicit session does not live to need it.
+    /// A server told its cluster time.
     pub(crate) fn see_cluster_time(&self, time: &ClusterTime) {
-        if self.kind != Kind::Implicit {
-            let mut state = lock(&self.state);
-            if time.is_after(state.cluster_time.as_ref()) {
-                state.cluster_time = Some(time.clone());
-            }
+        let mut state = lock(&self.state);
+        if time.is_after(state.cluster_time.as_ref()) {
+            state.cluster_time = Some(time.clone());
         }
     }
 
@@ -400,7 +408,9 @@ impl Drop for Session {
         if state.under_way > 0 {
             server.mark_dirty();
         }
-        let lifetime = *lock(&self.sessions.lifetime);
-        lock(&self.sessions.pool).release(server, lifetime, Instant::now());
+        let now = now();
+        let mut at_rest = lock(&self.sessions.at_rest);
+        let lifetime = at_rest.lifetime;
+        at_rest.pool.release(server, lifetime, now);
     }
 }

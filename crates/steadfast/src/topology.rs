@@ -187,6 +187,11 @@ impl Topology {
                 Some(server.pool.close())
             }
             Effect::ReadyPool(address) => Some(state.servers.get(&address)?.pool.ready()),
+            Effect::ExpectOperations(address) => {
+                // Those who wait for a server listen for changes; nobody else does.
+                let waiting = self.view.receiver_count();
+                Some(state.servers.get(&address)?.pool.expect(waiting))
+            }
             Effect::ClearPool { address, service_id, interrupt_in_use, generation } => {
                 Some(state.servers.get(&address)?.pool.clear(Clear {
                     service_id,

@@ -41,10 +41,15 @@ impl<'b> Draft<'b> {
     }
 
     /// Writes the length, and with it makes the message one. Returns how long it is.
-    pub(crate) fn finish(mut self) -> Result<usize, WireError> {
-        patch_length(self.out, self.start, "the message")?;
+    pub(crate) fn finish(self) -> Result<usize, WireError> {
+        self.finish_before(0)
+    }
+
+    /// Like [`finish`](Draft::finish), with so many bytes of the message still to follow what is in the buffer.
+    pub(crate) fn finish_before(mut self, to_follow: usize) -> Result<usize, WireError> {
+        patch_length_before(to_follow, self.out, self.start, "the message")?;
         self.finished = true;
-        Ok(self.len())
+        Ok(self.len() + to_follow)
     }
 
     /// Like [`finish`](Draft::finish), with a CRC-32C of all that comes before it as the last four bytes.
@@ -73,7 +78,17 @@ pub(crate) fn patch_length(
     start: usize,
     what: &'static str,
 ) -> Result<(), WireError> {
-    let length = out.len() - start;
+    patch_length_before(0, out, start, what)
+}
+
+/// The same, if so many bytes are still to follow.
+pub(crate) fn patch_length_before(
+    to_follow: usize,
+    out: &mut [u8],
+    start: usize,
+    what: &'static str,
+) -> Result<(), WireError> {
+    let length = (out.len() - start).saturating_add(to_follow);
     let written = i32::try_from(length).map_err(|_| WireError::TooLongToWrite { what, length })?;
     out[start..start + 4].copy_from_slice(&written.to_le_bytes());
     Ok(())

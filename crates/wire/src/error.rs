@@ -125,6 +125,9 @@ pub enum WireError {
         /// The checksum of the bytes that came.
         computed: u32,
     },
+    /// OP_MSG: a message with a checksum was to be finished before all of it was written.
+    #[error("a message of which more is to follow cannot have a checksum")]
+    ChecksumOfUnseen,
     /// OP_REPLY: the number of documents is not the number claimed.
     #[error("an OP_REPLY claims {claimed} documents and holds {counted}")]
     DocumentCount {

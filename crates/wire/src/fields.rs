@@ -15,12 +15,14 @@ use crate::nul::find_nul;
 /// assert_eq!(n.as_i32(), Some(1));
 /// assert_eq!(steadfast_wire::fields(&reply).count(), 3);
 /// ```
+#[inline]
 pub fn fields(document: &RawDocument) -> Fields<'_> {
     let bytes = document.as_bytes();
     Fields { rest: bytes.get(4..bytes.len().saturating_sub(1)).unwrap_or_default() }
 }
 
 /// The first field with this key.
+#[inline]
 pub fn field<'a>(document: &'a RawDocument, key: &str) -> Option<Field<'a>> {
     fields(document).find(|field| field.key == key.as_bytes())
 }
@@ -46,6 +48,7 @@ pub struct Field<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Field<'a>> {
         let (&element_type, rest) = self.rest.split_first()?;
         let (key, rest) = split_cstring(rest)?;
@@ -57,17 +60,20 @@ impl<'a> Iterator for Fields<'a> {
 
 impl Fields<'_> {
     /// Whether the walk went over the whole document, and was not ended by what makes no sense.
+    #[inline]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
     }
 }
 
+#[inline]
 fn split_cstring(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = find_nul(bytes)?;
     Some((&bytes[..length], &bytes[length + 1..]))
 }
 
 /// How many bytes a value takes, by its type and its own word.
+#[inline]
 fn value_length(element_type: u8, value: &[u8]) -> Option<usize> {
     let said = || usize::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok();
     match element_type {

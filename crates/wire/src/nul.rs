@@ -1,21 +1,36 @@
 //! Finding the NUL that ends a key.
 
+const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+
 /// Where the first NUL is. Looks at eight bytes at a time: keys are short, but there are many of them.
+#[inline]
 pub(crate) fn find_nul(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    match bytes.first_chunk().and_then(first_of) {
+        Some(place) => Some(place),
+        None => find_further(bytes),
+    }
+}
+
+/// The same where the first eight bytes do not have one, or there are not so many.
+fn find_further(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*chunk);
-        // The lowest of these bits is in the first byte that is zero; above it, they may be wrong.
-        let zeros = word.wrapping_sub(ONES) & !word & TOPS;
-        if zeros != 0 {
-            return Some(at + (zeros.trailing_zeros() / 8) as usize);
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        if let Some(place) = first_of(chunk) {
+            return Some(at + place);
         }
         at += 8;
     }
     let rest = bytes.get(at..)?;
     rest.iter().position(|byte| *byte == 0).map(|place| at + place)
+}
+
+#[inline]
+fn first_of(chunk: &[u8; 8]) -> Option<usize> {
+    let word = u64::from_le_bytes(*chunk);
+    // The lowest of these bits is in the first byte that is zero; above it, they may be wrong.
+    let zeros = word.wrapping_sub(ONES) & !word & TOPS;
+    (zeros != 0).then(|| (zeros.trailing_zeros() / 8) as usize)
 }
 
 #[cfg(test)]

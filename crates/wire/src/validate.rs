@@ -107,191 +107,186 @@ pub enum DocumentFault {
 /// assert_eq!(fault, DocumentFault::ElementType { offset: 4, element_type: 0x42 });
 /// ```
 pub fn validate_document(bytes: &[u8]) -> Result<(), DocumentFault> {
-    let mut walk = Walk { bytes, offset: 0, end: bytes.len(), outer: [0; MAX_NESTING], depth: 0 };
-    walk.end = walk.document_end()?;
-    if walk.end != bytes.len() {
-        return Err(DocumentFault::Terminator { offset: walk.end - 1, end: bytes.len() });
+    let end = document_end(bytes, 0, bytes.len())?;
+    if end != bytes.len() {
+        return Err(DocumentFault::Terminator { offset: end - 1, end: bytes.len() });
     }
-    walk.offset = 4;
-    while walk.step()? {}
-    Ok(())
+    let mut walk = Walk { end, outer: [0; MAX_NESTING], depth: 0 };
+    let mut offset = 4;
+    loop {
+        // Within a document, `offset < end` holds: no key and no value passes the terminator's place.
+        let element_type = bytes[offset];
+        if element_type == 0 {
+            match walk.leave(offset)? {
+                Some(after) => offset = after,
+                None => return Ok(()),
+            }
+            continue;
+        }
+        if offset + 1 == walk.end {
+            return Err(DocumentFault::Terminator { offset, end: walk.end });
+        }
+        let limit = walk.end - 1;
+        let value = cstring_end(bytes, offset + 1, limit)?;
+        offset = match element_type {
+            0x03 | 0x04 => walk.enter(bytes, value)?,
+            0x0f => walk.enter_scope(bytes, value)?,
+            _ => value_end(bytes, element_type, offset, value, limit)?,
+        };
+    }
 }
 
-/// Where the walk stands.
-struct Walk<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-    /// Where the document that the walk is in ends, its terminator included.
+/// Which documents the walk is in.
+struct Walk {
+    /// Where the innermost one ends, its terminator included.
     end: usize,
     /// The ends of the documents around that one; `depth` of them count.
     outer: [usize; MAX_NESTING],
     depth: usize,
 }
 
-impl Walk<'_> {
-    /// Goes over one element or one terminator; false after the last terminator.
-    fn step(&mut self) -> Result<bool, DocumentFault> {
-        let start = self.offset;
-        // While inside a document, `offset < end` holds: `advance` and `cstring` never pass the terminator's place.
-        let element_type = self.bytes[start];
-        self.offset += 1;
-        if element_type == 0 {
-            return self.leave(start);
+impl Walk {
+    /// Goes into the document at `offset`: where its first element is.
+    #[inline]
+    fn enter(&mut self, bytes: &[u8], offset: usize) -> Result<usize, DocumentFault> {
+        if self.depth == MAX_NESTING {
+            return Err(DocumentFault::TooDeep { offset });
         }
-        if self.offset == self.end {
-            return Err(DocumentFault::Terminator { offset: start, end: self.end });
-        }
-        self.cstring()?;
-        self.value(element_type, start)?;
-        Ok(true)
-    }
-
-    fn value(&mut self, element_type: u8, start: usize) -> Result<(), DocumentFault> {
-        match element_type {
-            // Undefined, null, min key and max key.
-            0x06 | 0x0a | 0x7f | 0xff => Ok(()),
-            0x08 => self.boolean(),
-            0x10 => self.advance(4),
-            // Double, date, timestamp and int64.
-            0x01 | 0x09 | 0x11 | 0x12 => self.advance(8),
-            0x07 => self.advance(12),
-            0x13 => self.advance(16),
-            // String, code and symbol.
-            0x02 | 0x0d | 0x0e => self.string(),
-            0x03 | 0x04 => self.enter(),
-            0x05 => self.binary(),
-            0x0b => {
-                self.cstring()?;
-                self.cstring()
-            }
-            // A DBPointer: a namespace and an object id.
-            0x0c => {
-                self.string()?;
-                self.advance(12)
-            }
-            0x0f => self.code_with_scope(),
-            _ => Err(DocumentFault::ElementType { offset: start, element_type }),
-        }
-    }
-
-    /// How many bytes a value may take: all but the terminator of the document that it is in.
-    fn left(&self) -> usize {
-        self.end - 1 - self.offset
-    }
-
-    fn advance(&mut self, count: usize) -> Result<(), DocumentFault> {
-        let left = self.left();
-        if count > left {
-            return Err(DocumentFault::Truncated { offset: self.offset, needed: count, left });
-        }
-        self.offset += count;
-        Ok(())
-    }
-
-    fn cstring(&mut self) -> Result<(), DocumentFault> {
-        let searched = &self.bytes[self.offset..self.end - 1];
-        let Some(length) = find_nul(searched) else {
-            return Err(DocumentFault::Unterminated { offset: self.offset });
-        };
-        self.offset += length + 1;
-        Ok(())
-    }
-
-    fn i32(&mut self) -> Result<i32, DocumentFault> {
-        let value = self.peek_i32(self.left())?;
-        self.offset += 4;
-        Ok(value)
-    }
-
-    fn peek_i32(&self, left: usize) -> Result<i32, DocumentFault> {
-        match self.bytes[self.offset..self.offset + left].first_chunk() {
-            Some(bytes) => Ok(i32::from_le_bytes(*bytes)),
-            None => Err(DocumentFault::Truncated { offset: self.offset, needed: 4, left }),
-        }
-    }
-
-    fn boolean(&mut self) -> Result<(), DocumentFault> {
-        let offset = self.offset;
-        self.advance(1)?;
-        match self.bytes[offset] {
-            0 | 1 => Ok(()),
-            value => Err(DocumentFault::Boolean { offset, value }),
-        }
-    }
-
-    fn string(&mut self) -> Result<(), DocumentFault> {
-        let offset = self.offset;
-        let length = self.i32()?;
-        let count = match usize::try_from(length) {
-            // The length counts the terminator.
-            Ok(count @ 1..) => count,
-            Ok(0) | Err(_) => return Err(DocumentFault::ValueLength { offset, length }),
-        };
-        self.advance(count)?;
-        match self.bytes[self.offset - 1] {
-            0 => Ok(()),
-            _ => Err(DocumentFault::StringEnd { offset: self.offset - 1 }),
-        }
-    }
-
-    fn binary(&mut self) -> Result<(), DocumentFault> {
-        let offset = self.offset;
-        let length = self.i32()?;
-        let count =
-            usize::try_from(length).map_err(|_| DocumentFault::ValueLength { offset, length })?;
-        // The subtype comes between the length and what it counts.
-        self.advance(1)?;
-        self.advance(count)
+        // It leaves the terminator of the document around it alone.
+        let end = document_end(bytes, offset, self.end - 1)?;
+        self.outer[self.depth] = self.end;
+        self.depth += 1;
+        self.end = end;
+        Ok(offset + 4)
     }
 
     /// Code with scope is a length over everything, a string, and a document that must end where the length says.
-    fn code_with_scope(&mut self) -> Result<(), DocumentFault> {
-        let offset = self.offset;
-        let length = self.i32()?;
-        self.string()?;
-        self.enter()?;
-        if usize::try_from(length) == Ok(self.end - offset) {
-            Ok(())
-        } else {
-            Err(DocumentFault::ValueLength { offset, length })
+    fn enter_scope(&mut self, bytes: &[u8], offset: usize) -> Result<usize, DocumentFault> {
+        let limit = self.end - 1;
+        let length = int32(bytes, offset, limit)?;
+        let scope = string_end(bytes, offset + 4, limit)?;
+        let first = self.enter(bytes, scope)?;
+        match usize::try_from(length) == Ok(self.end - offset) {
+            true => Ok(first),
+            false => Err(DocumentFault::ValueLength { offset, length }),
         }
     }
 
-    /// Goes into the document that begins here.
-    fn enter(&mut self) -> Result<(), DocumentFault> {
-        if self.depth == MAX_NESTING {
-            return Err(DocumentFault::TooDeep { offset: self.offset });
+    /// Comes out of the document whose terminator is at `offset`: where the one around it goes on, if there is one.
+    #[inline]
+    fn leave(&mut self, offset: usize) -> Result<Option<usize>, DocumentFault> {
+        if offset + 1 != self.end {
+            return Err(DocumentFault::Terminator { offset, end: self.end });
         }
-        let inner_end = self.document_end()?;
-        self.outer[self.depth] = self.end;
-        self.depth += 1;
-        self.end = inner_end;
-        self.offset += 4;
-        Ok(())
+        let Some(depth) = self.depth.checked_sub(1) else { return Ok(None) };
+        self.depth = depth;
+        self.end = self.outer[depth];
+        Ok(Some(offset + 1))
     }
+}
 
-    /// Comes out of the document whose terminator was met at `terminator`; false if it was the outermost.
-    fn leave(&mut self, terminator: usize) -> Result<bool, DocumentFault> {
-        if self.offset != self.end {
-            return Err(DocumentFault::Terminator { offset: terminator, end: self.end });
-        }
-        if self.depth == 0 {
-            return Ok(false);
-        }
-        self.depth -= 1;
-        self.end = self.outer[self.depth];
-        Ok(true)
-    }
+// Each of these says where something ends that begins at `offset` and has to be over at `limit`.
 
-    /// Where the document that begins here ends, if its length can be believed.
-    fn document_end(&self) -> Result<usize, DocumentFault> {
-        let offset = self.offset;
-        // The outermost document may use all bytes; an inner one leaves its parent's terminator alone.
-        let left = if offset == 0 { self.end } else { self.left() };
-        let length = self.peek_i32(left)?;
-        match usize::try_from(length) {
-            Ok(count) if (MIN_DOCUMENT..=left).contains(&count) => Ok(offset + count),
-            Ok(_) | Err(_) => Err(DocumentFault::Length { offset, length, left }),
-        }
+/// Of the document, if its length can be believed.
+#[inline]
+fn document_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
+    let length = int32(bytes, offset, limit)?;
+    let left = limit - offset;
+    match usize::try_from(length) {
+        Ok(count) if (MIN_DOCUMENT..=left).contains(&count) => Ok(offset + count),
+        Ok(_) | Err(_) => Err(DocumentFault::Length { offset, length, left }),
     }
+}
+
+/// Of the value of an element which itself begins at `element`.
+#[inline]
+fn value_end(
+    bytes: &[u8],
+    element_type: u8,
+    element: usize,
+    offset: usize,
+    limit: usize,
+) -> Result<usize, DocumentFault> {
+    match element_type {
+        // Undefined, null, min key and max key.
+        0x06 | 0x0a | 0x7f | 0xff => Ok(offset),
+        0x08 => boolean_end(bytes, offset, limit),
+        0x10 => fixed_end(offset, 4, limit),
+        // Double, date, timestamp and int64.
+        0x01 | 0x09 | 0x11 | 0x12 => fixed_end(offset, 8, limit),
+        0x07 => fixed_end(offset, 12, limit),
+        0x13 => fixed_end(offset, 16, limit),
+        // String, code and symbol.
+        0x02 | 0x0d | 0x0e => string_end(bytes, offset, limit),
+        0x05 => binary_end(bytes, offset, limit),
+        0x0b => {
+            let options = cstring_end(bytes, offset, limit)?;
+            cstring_end(bytes, options, limit)
+        }
+        // A DBPointer: a namespace and an object id.
+        0x0c => {
+            let id = string_end(bytes, offset, limit)?;
+            fixed_end(id, 12, limit)
+        }
+        _ => Err(DocumentFault::ElementType { offset: element, element_type }),
+    }
+}
+
+#[inline]
+fn fixed_end(offset: usize, count: usize, limit: usize) -> Result<usize, DocumentFault> {
+    let left = limit - offset;
+    match count <= left {
+        true => Ok(offset + count),
+        false => Err(DocumentFault::Truncated { offset, needed: count, left }),
+    }
+}
+
+/// Of a key, or another string that a NUL ends: after that.
+#[inline]
+fn cstring_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
+    // The search may look past the document, into what comes after it; what it finds there does not count.
+    match find_nul(&bytes[offset..]) {
+        Some(length) if length < limit - offset => Ok(offset + length + 1),
+        Some(_) | None => Err(DocumentFault::Unterminated { offset }),
+    }
+}
+
+#[inline]
+fn int32(bytes: &[u8], offset: usize, limit: usize) -> Result<i32, DocumentFault> {
+    match bytes[offset..limit].first_chunk() {
+        Some(bytes) => Ok(i32::from_le_bytes(*bytes)),
+        None => Err(DocumentFault::Truncated { offset, needed: 4, left: limit - offset }),
+    }
+}
+
+fn boolean_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
+    let end = fixed_end(offset, 1, limit)?;
+    match bytes[offset] {
+        0 | 1 => Ok(end),
+        value => Err(DocumentFault::Boolean { offset, value }),
+    }
+}
+
+#[inline]
+fn string_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
+    let length = int32(bytes, offset, limit)?;
+    let count = match usize::try_from(length) {
+        // The length counts the terminator.
+        Ok(count @ 1..) => count,
+        Ok(0) | Err(_) => return Err(DocumentFault::ValueLength { offset, length }),
+    };
+    let end = fixed_end(offset + 4, count, limit)?;
+    match bytes[end - 1] {
+        0 => Ok(end),
+        _ => Err(DocumentFault::StringEnd { offset: end - 1 }),
+    }
+}
+
+fn binary_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
+    let length = int32(bytes, offset, limit)?;
+    let count =
+        usize::try_from(length).map_err(|_| DocumentFault::ValueLength { offset, length })?;
+    // The subtype comes between the length and what it counts.
+    let payload = fixed_end(offset + 4, 1, limit)?;
+    fixed_end(payload, count, limit)
 }

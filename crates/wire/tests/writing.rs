@@ -167,3 +167,41 @@ fn encoded_documents_must_add_up() {
     sequence.push_encoded(b"\x05\0\0\0\0\x05\0\0\0\0").unwrap();
     assert_eq!(sequence.len(), before + 10);
 }
+
+#[test]
+fn documents_may_follow_a_message_that_announces_them() {
+    let documents = [rawdoc! { "_id": 1 }, rawdoc! { "_id": 2, "text": "some" }];
+    let start = |buffer: &mut Vec<u8>| {
+        let mut message = MessageWriter::request(buffer, 7, MsgFlags::empty());
+        message.body().append_str("insert", "people").unwrap();
+        let mut sequence = message.start_sequence("documents").unwrap();
+        sequence.push(&documents[0]);
+        sequence.finish_before(documents[1].as_bytes().len()).unwrap()
+    };
+    let mut announced = BEFORE.to_vec();
+    let length = start(&mut announced);
+    announced.extend_from_slice(documents[1].as_bytes());
+    assert_eq!(announced.len() - BEFORE.len(), length);
+
+    let mut whole = BEFORE.to_vec();
+    let mut message = MessageWriter::request(&mut whole, 7, MsgFlags::empty());
+    message.body().append_str("insert", "people").unwrap();
+    let mut sequence = message.start_sequence("documents").unwrap();
+    documents.iter().for_each(|document| sequence.push(document));
+    assert_eq!(sequence.finish().unwrap(), length);
+    assert_eq!(announced, whole);
+}
+
+#[test]
+fn what_cannot_be_announced_is_an_error_and_nothing_is_written() {
+    let mut buffer = BEFORE.to_vec();
+    let announce = |buffer: &mut Vec<u8>, flags, to_follow| {
+        let message = MessageWriter::request(buffer, 1, flags);
+        message.start_sequence("documents").unwrap().finish_before(to_follow).unwrap_err()
+    };
+    let refused = announce(&mut buffer, MsgFlags::CHECKSUM_PRESENT, 5);
+    assert_eq!(refused, WireError::ChecksumOfUnseen);
+    let refused = announce(&mut buffer, MsgFlags::empty(), i32::MAX as usize);
+    assert!(matches!(refused, WireError::TooLongToWrite { .. }), "{refused}");
+    assert_eq!(buffer, BEFORE);
+}

@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Allocations {
             count: (stats.allocations + stats.reallocations) as u64,
             bytes: stats.bytes_allocated as u64,
+            live: stats.bytes_allocated.saturating_sub(stats.bytes_deallocated) as u64,
         }
     }))
 }

@@ -15,18 +15,28 @@ pub(crate) struct Library {
     client: Client,
     books: Collection<Book>,
     slow: Collection<Book>,
+    shed: Collection<Book>,
 }
 
 impl Application for Library {
     async fn connect(uri: &str) -> Result<Self> {
         let client = Client::with_uri_str(uri).await?;
         let database = client.database(DATABASE);
-        let (books, slow) = (database.collection("written"), database.collection("slow"));
-        Ok(Self { client, books, slow })
+        Ok(Self {
+            books: database.collection("written"),
+            slow: database.collection("slow"),
+            shed: database.collection("shed"),
+            client,
+        })
     }
 
     async fn insert(&self) -> Result<()> {
         self.books.insert_one(Book::new()).await?;
+        Ok(())
+    }
+
+    async fn insert_shed(&self) -> Result<()> {
+        self.shed.insert_one(Book::new()).await?;
         Ok(())
     }
 

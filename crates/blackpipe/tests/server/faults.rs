@@ -14,7 +14,7 @@ async fn a_connection_is_closed_before_the_reply() {
     let mut client = Client::of(&server).await;
     client.send(insert_one()).await;
     let (bytes, end) = client.rest().await;
-    assert_eq!(bytes, []);
+    assert_eq!(bytes, [0_u8; 0]);
     end.expect("it is closed, and not reset");
     server.finish();
 }

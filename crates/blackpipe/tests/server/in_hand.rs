@@ -28,7 +28,7 @@ async fn a_test_does_with_a_request_whatever_a_script_does() {
     assert_eq!(client.receive().await.unwrap().document.get_i32("code").unwrap(), 11600);
     client.send(ping()).await;
     second.arrives().await.hang_up();
-    assert_eq!(client.rest().await.0, []);
+    assert_eq!(client.rest().await.0, [0_u8; 0]);
     server.finish();
 }
 

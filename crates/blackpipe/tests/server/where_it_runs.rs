@@ -24,7 +24,7 @@ fn talk(server: &Server, command: &Document) -> Vec<u8> {
 fn a_test_without_a_runtime_has_all_of_it() {
     let server = Server::start();
     server.expect(insert("db.things").then(hang_up()));
-    assert_eq!(talk(&server, &insert_one()), []);
+    assert_eq!(talk(&server, &insert_one()), [0_u8; 0]);
     let log = server.block_until(|log| log.open == 0);
     assert_eq!(log.named("insert").len(), 1);
 

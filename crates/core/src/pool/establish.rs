@@ -86,6 +86,17 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
     }
 
+    /// Asks for connections for operations that wait elsewhere and will come here soon, as far as those
+    /// that there are do not suffice and as many as may be made at a time. If they do not come, the
+    /// connections lie idle.
+    pub fn expect(&mut self, operations: usize, now: Instant, effects: &mut Vec<Effect<C, E>>) {
+        while self.idle.len() + self.members.pending() < self.queue.len() + operations
+            && self.may_connect()
+        {
+            self.connect(true, now, effects);
+        }
+    }
+
     fn may_connect(&self) -> bool {
         self.state == State::Ready
             && self.members.total() < self.limits.max_size

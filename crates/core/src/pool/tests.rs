@@ -73,6 +73,32 @@ fn a_connection_for_an_operation_is_told_from_one_that_is_to_be_there_for_those_
 }
 
 #[test]
+fn connections_for_operations_that_will_come_are_made_beforehand_and_serve_them() {
+    let mut bench = Bench::ready(&sizes(0, 10));
+    let asked = bench.act(|pool, now, fx| pool.expect(1, now, fx));
+    let [id] = asked.connect[..] else { panic!("{asked:?}") };
+    let asked = bench.act(|pool, now, fx| pool.expect(1, now, fx));
+    assert!(asked.connect.is_empty(), "the one being made is enough");
+    let (waiter, asked) = bench.wait();
+    assert!(asked.connect.is_empty(), "the one being made is enough");
+    let delivered = bench.connected(id).delivered;
+    assert_eq!(delivered[0].0, waiter);
+    let (_, conn) = delivered.into_iter().next().unwrap();
+    let _ = bench.check_in(conn);
+    let asked = bench.act(|pool, now, fx| pool.expect(1, now, fx));
+    assert!(asked.connect.is_empty(), "the idle one is enough");
+    // max_connecting is 2.
+    let asked = bench.act(|pool, now, fx| pool.expect(5, now, fx));
+    assert_eq!(asked.connect.len(), 2);
+}
+
+#[test]
+fn a_paused_pool_makes_no_connection_whoever_is_expected() {
+    let mut bench = Bench::paused(&sizes(0, 10), false, false);
+    assert!(bench.act(|pool, now, fx| pool.expect(1, now, fx)).connect.is_empty());
+}
+
+#[test]
 fn a_failed_handshake_fails_the_first_in_line_and_only_it() {
     let mut bench = Bench::ready(&sizes(0, 1));
     let (first, asked) = bench.wait();

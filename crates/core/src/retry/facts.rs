@@ -1,6 +1,9 @@
 //! The facts that retrying is decided by: the command, the server, the failure.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     NO_WRITES_PERFORMED, RETRYABLE_ERROR, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
@@ -153,8 +156,8 @@ impl Operation {
 /// A server, as far as retrying is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// Where it is.
-    pub address: ServerAddress,
+    /// Where it is. Shared, since every command that is sent has these facts.
+    pub address: Arc<ServerAddress>,
     /// What it is.
     pub server_type: ServerType,
     /// The highest wire version it speaks.
@@ -163,18 +166,17 @@ pub struct ServerFacts {
     pub logical_session_timeout: Option<Duration>,
 }
 
-impl From<&ServerDescription> for ServerFacts {
-    fn from(server: &ServerDescription) -> Self {
+impl ServerFacts {
+    /// What is known of the server at this address.
+    pub fn new(address: &Arc<ServerAddress>, server: &ServerDescription) -> Self {
         Self {
-            address: server.address.clone(),
+            address: Arc::clone(address),
             server_type: server.server_type,
             max_wire_version: server.max_wire_version,
             logical_session_timeout: server.logical_session_timeout,
         }
     }
-}
 
-impl ServerFacts {
     /// Whether it recognises a write that comes twice.
     pub fn supports_retryable_writes(&self) -> bool {
         match self.server_type {

@@ -48,7 +48,7 @@ fn address(host: &str) -> ServerAddress {
 /// A server of MongoDB 6.0.
 fn server(host: &str, server_type: ServerType) -> ServerFacts {
     ServerFacts {
-        address: address(host),
+        address: address(host).into(),
         server_type,
         max_wire_version: 17,
         logical_session_timeout: Some(30 * MINUTE),

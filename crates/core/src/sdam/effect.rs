@@ -18,9 +18,10 @@ use crate::{address::ServerAddress, description::TopologyDescription, event::sda
 ///    selects a server whose pool is paused.
 /// 4. [`Publish`](Self::Publish) comes at most once, and before [`ClearPool`](Self::ClearPool), so
 ///    that nobody selects a server whose pool was just cleared.
-/// 5. Each lost server's `ServerClosed` event is followed by its
+/// 5. [`ExpectOperations`](Self::ExpectOperations) comes after both, of a server whose pool is ready.
+/// 6. Each lost server's `ServerClosed` event is followed by its
 ///    [`RemoveServer`](Self::RemoveServer); nothing of that server comes after it.
-/// 6. The `TopologyDescriptionChanged` event follows, then [`CancelCheck`](Self::CancelCheck) and
+/// 7. The `TopologyDescriptionChanged` event follows, then [`CancelCheck`](Self::CancelCheck) and
 ///    [`CheckNow`](Self::CheckNow).
 ///
 /// Generations of one server's [`ClearPool`](Self::ClearPool)s strictly increase from one
@@ -35,6 +36,9 @@ pub enum Effect {
     RemoveServer(ServerAddress),
     /// Let the server's pool hand out connections, if it does not already.
     ReadyPool(ServerAddress),
+    /// The server was elected and will take writes in a moment: whoever waits for a primary will come
+    /// to it, so that connections for them may be made now.
+    ExpectOperations(ServerAddress),
     /// Declare the pool's connections of earlier generations unfit and pause it; with a service
     /// id, only that service's connections, without pausing.
     ClearPool {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bson::oid::ObjectId;
 
-use crate::description::{ServerDescription, TopologyDescription};
+use crate::description::{ServerDescription, ServerType, TopologyDescription, TopologyType};
 
 /// From MongoDB 6.0 on, the election counts before the configuration.
 const ELECTION_FIRST_WIRE_VERSION: i32 = 17;
@@ -32,6 +32,15 @@ pub(super) fn weigh(
         configuration_first(newest, shown)
     };
     weighed.ok_or(StalePrimary { stale: shown, newest })
+}
+
+/// Whether a member says that it is the primary, but not yet that it takes writes: it was elected, and
+/// catches up with what the others have. That takes a few milliseconds or seconds; nobody else will
+/// be primary meanwhile, but for another election.
+pub(super) fn is_about_to_lead(topology: &TopologyDescription, member: &ServerDescription) -> bool {
+    topology.topology_type == TopologyType::ReplicaSetNoPrimary
+        && member.server_type == ServerType::RsSecondary
+        && member.primary.as_ref() == Some(&member.address)
 }
 
 /// Tuples of options compare just as the rule says: in order, and nothing before something.

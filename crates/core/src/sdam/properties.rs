@@ -173,6 +173,7 @@ impl Performer {
                 assert!(self.pools.remove(&address).is_some(), "removed twice");
             }
             Effect::ReadyPool(address)
+            | Effect::ExpectOperations(address)
             | Effect::CheckNow(address)
             | Effect::CancelCheck(address) => self.must_exist(&address),
             Effect::ClearPool { address, service_id, generation, .. } => {

@@ -124,6 +124,7 @@ fn names(effects: &[Effect]) -> Vec<String> {
                 let interrupt = if *interrupt_in_use { " interrupting" } else { "" };
                 format!("clear {}{service} to {generation}{interrupt}", address.host())
             }
+            Effect::ExpectOperations(server) => format!("expect {}", server.host()),
             Effect::CheckNow(server) => format!("check {}", server.host()),
             Effect::CancelCheck(server) => format!("cancel {}", server.host()),
             Effect::Publish(_) => "publish".to_owned(),
@@ -471,4 +472,24 @@ fn a_server_too_old_is_named_with_the_version_it_needs() {
              least 8 (MongoDB 4.2)."
         )
     );
+}
+
+#[test]
+fn operations_are_expected_at_a_member_that_was_elected_before_it_takes_writes() {
+    let mut scene = Scene::replica_set();
+    let hosts = ["a:27017", "b:27017"];
+    let elected = |primary: &str| {
+        doc! {"setName": "rs", "secondary": true, "hosts": hosts, "primary": primary}
+    };
+    let expects = |effects: &[Effect]| names(effects).contains(&"expect b".to_owned());
+    // While there is a primary, nobody waits for one.
+    assert!(!expects(&scene.hears("b", elected("b:27017"))));
+    scene.hears("a", doc! {"setName": "rs", "secondary": true, "hosts": hosts});
+    assert_eq!(scene.kind(), TopologyType::ReplicaSetNoPrimary);
+    assert!(!expects(&scene.hears("b", elected("a:27017"))), "it names another");
+    let effects = names(&scene.hears("b", elected("b:27017")));
+    assert_eq!(effects[1..4], ["ready b", "publish", "expect b"], "{effects:?}");
+    let writable =
+        doc! {"setName": "rs", "isWritablePrimary": true, "hosts": hosts, "primary": "b:27017"};
+    assert!(!expects(&scene.hears("b", writable)));
 }

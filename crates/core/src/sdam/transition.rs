@@ -19,6 +19,7 @@ use super::{Effect, Server, Topology, draft::Draft, load_balanced};
 #[derive(Default)]
 pub(super) struct FollowUp {
     pub(super) ready: Option<ServerAddress>,
+    pub(super) elected: Option<ServerAddress>,
     pub(super) clear: Option<ClearPool>,
     pub(super) cancel: Option<ServerAddress>,
     pub(super) check: Option<ServerAddress>,
@@ -77,6 +78,7 @@ impl Topology {
         effects.extend(self.add_servers(&before, &after));
         effects.extend(follow_up.ready.map(Effect::ReadyPool));
         effects.push(Effect::Publish(Arc::clone(&after)));
+        effects.extend(follow_up.elected.map(Effect::ExpectOperations));
         effects.extend(follow_up.clear.and_then(|clear| self.clear(clear)));
         effects.extend(self.remove_servers(&before, &after));
         if !before.is_equivalent_to(&after) {

@@ -64,7 +64,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[must_use = "an action does nothing until it is awaited"]
 pub struct BulkWrite<'a> {
     collection: &'a Handle,
-    statements: Result<Statements>,
+    statements: Result<Statements<'static>>,
     pub(crate) options: Option<BulkWriteOptions>,
     session: Option<&'a mut ClientSession>,
 }
@@ -83,8 +83,8 @@ impl BulkWrite<'_> {
             write::check_unheard_hint(client, operation, deadline).await?;
         }
         let (tally, broken) =
-            write::run_batches(self.collection, statements, &settings, session, deadline).await?;
-        write::judged(tally.conclude_bulk_write(broken), deadline)
+            write::run_batches(self.collection, &statements, &settings, session, deadline).await?;
+        write::judged(tally.conclude_bulk_write(&statements, broken), deadline)
     }
 }
 

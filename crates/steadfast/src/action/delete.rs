@@ -50,7 +50,7 @@ impl Delete<'_> {
             let operation = trace::Operation { name: "delete", id: client.begin_operation() };
             write::check_unheard_hint(client, operation, command.start_clock()).await?;
         }
-        write::run(client, command, delete::read).await
+        write::run(client, Box::new(command), delete::read).await
     }
 }
 

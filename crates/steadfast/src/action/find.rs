@@ -11,6 +11,7 @@ use crate::{
     collection::Handle,
     command::Command,
     cursor::{More, only_document},
+    decode,
     error::Result,
     operation::find,
     options::{FindOneOptions, FindOptions},
@@ -106,24 +107,27 @@ pub struct FindOne<'a, T: Send + Sync> {
     documents: PhantomData<fn() -> T>,
 }
 
-impl<T: DeserializeOwned + Send + Sync> FindOne<'_, T> {
-    async fn execute(self) -> Result<Option<T>> {
+impl<'a, T: DeserializeOwned + Send + Sync> FindOne<'a, T> {
+    fn execute(self) -> impl Future<Output = Result<Option<T>>> + Send + use<'a, T> {
         let client = &self.collection.client;
-        let (command, more) = self.into_command()?;
-        let reply = client.run(command).await?;
-        match only_document(&reply)? {
-            Some(Some(document)) => Ok(Some(bson::deserialize_from_slice(&document)?)),
-            Some(None) => Ok(None),
-            // Boxed, so that what hardly ever happens takes no room in what always does.
-            None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,
+        let prepared = self.into_command();
+        async move {
+            let (command, more) = prepared?;
+            let reply = client.run(command).await?;
+            match only_document(&reply)? {
+                Some(Some(document)) => Ok(Some(decode::document(&document)?)),
+                Some(None) => Ok(None),
+                // Boxed, so that what hardly ever happens takes no room in what always does.
+                None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,
+            }
         }
     }
 
-    fn into_command(self) -> Result<(Command, More)> {
-        let options = FindOptions::from(self.options.unwrap_or_default());
-        let (command, more) = find::find(self.collection, &self.filter, Some(&options))?;
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<(Box<Command>, More)> {
+        let (command, more) = find::one(self.collection, &self.filter, self.options)?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        Ok((command, more))
+        Ok((Box::new(command), more))
     }
 }
 

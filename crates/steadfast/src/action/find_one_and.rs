@@ -158,7 +158,7 @@ async fn run<T: DeserializeOwned>(
         let operation = trace::Operation { name: "findAndModify", id: client.begin_operation() };
         write::check_unheard_hint(client, operation, command.start_clock()).await?;
     }
-    write::run(client, command, find_and_modify::read).await
+    write::run(client, Box::new(command), find_and_modify::read).await
 }
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndUpdate<'a, T> => Option<T>);

@@ -9,7 +9,10 @@ use crate::{
     ClientSession, Collection,
     collection::Handle,
     error::Result,
-    operation::{bulk::Statements, insert},
+    operation::{
+        bulk::{InsertedIds, Statements},
+        insert,
+    },
     options::InsertManyOptions,
     results::InsertManyResult,
 };
@@ -23,6 +26,10 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// documents that were inserted from those that were not. If a later command cannot be carried
     /// out at all, the error is the same, and why is its
     /// [`source`](std::error::Error::source).
+    ///
+    /// Documents are serialized at once, but for raw ones
+    /// ([`RawDocumentBuf`](bson::RawDocumentBuf)): those are sent from where they are, and nothing
+    /// of them is copied.
     ///
     /// With a write concern of `w: 0` the ids are those that were sent. Of an ordered insert that
     /// takes several commands, all but the last are acknowledged even so, because each decides
@@ -42,13 +49,13 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn insert_many(
-        &self,
-        documents: impl IntoIterator<Item = impl Borrow<T>>,
-    ) -> InsertMany<'_> {
+    pub fn insert_many<'a>(
+        &'a self,
+        documents: impl IntoIterator<Item = impl Borrow<T> + Send + Sync + 'a>,
+    ) -> InsertMany<'a> {
         InsertMany {
             collection: &self.handle,
-            documents: Statements::of_documents::<T>(documents),
+            documents: Statements::of_documents::<T, _>(documents),
             options: None,
             session: None,
         }
@@ -60,7 +67,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertMany<'a> {
     collection: &'a Handle,
-    documents: Result<Statements>,
+    documents: Result<Statements<'a>>,
     pub(crate) options: Option<InsertManyOptions>,
     session: Option<&'a mut ClientSession>,
 }
@@ -73,9 +80,10 @@ impl InsertMany<'_> {
         let deadline =
             write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
-        let (tally, broken) =
-            write::run_batches(self.collection, documents, &settings, session, deadline).await?;
-        write::judged(tally.conclude_insert_many(broken), deadline)
+        let mut ids = InsertedIds::new(&documents);
+        let run = write::run_batches(self.collection, &documents, &settings, session, deadline);
+        let (tally, broken) = write::meanwhile(run, || ids.collect_some()).await?;
+        write::judged(tally.conclude_insert_many(ids, broken), deadline)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::borrow::Borrow;
 
+use bson::Bson;
 use serde::Serialize;
 
 use super::write;
 use crate::{
     ClientSession, Collection,
     collection::Handle,
+    command::Command,
     error::Result,
     operation::insert::{self, Encoded},
     options::InsertOneOptions,
@@ -45,13 +47,23 @@ pub struct InsertOne<'a> {
     session: Option<&'a mut ClientSession>,
 }
 
-impl InsertOne<'_> {
-    async fn execute(self) -> Result<InsertOneResult> {
+impl<'a> InsertOne<'a> {
+    fn execute(self) -> impl Future<Output = Result<InsertOneResult>> + Send + use<'a> {
+        let client = &self.collection.client;
+        let prepared = self.into_command();
+        async move {
+            let (command, inserted_id) = prepared?;
+            write::run(client, command, insert::read_one).await?;
+            Ok(InsertOneResult { inserted_id })
+        }
+    }
+
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<(Box<Command>, Bson)> {
         let Encoded { bytes, id } = self.document?;
         let command = insert::one(self.collection, bytes, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        write::run(&self.collection.client, command, insert::read_one).await?;
-        Ok(InsertOneResult { inserted_id: id })
+        Ok((Box::new(command), id))
     }
 }
 

@@ -51,7 +51,7 @@ impl ReplaceOne<'_> {
         let command =
             update::update(self.collection, &self.query, change, false, options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        write::run(&self.collection.client, command, update::read).await
+        write::run(&self.collection.client, Box::new(command), update::read).await
     }
 }
 

@@ -5,6 +5,7 @@ use bson::{Document, RawDocumentBuf};
 use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
     ClientSession, Cursor, Database, SessionCursor,
+    command::Command,
     error::Result,
     operation::{parse, reading, run_command},
     options::{RunCommandOptions, RunCursorCommandOptions},
@@ -76,12 +77,20 @@ pub struct RunCommand<'a> {
     session: Option<&'a mut ClientSession>,
 }
 
-impl RunCommand<'_> {
-    async fn execute(self) -> Result<Document> {
+impl<'a> RunCommand<'a> {
+    fn execute(self) -> impl Future<Output = Result<Document>> + Send + use<'a> {
+        let client = &self.database.client;
+        let command = self.into_command();
+        async move {
+            let reply = client.run(command?).await?;
+            reading(&reply, |body| parse(body))
+        }
+    }
+
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<Box<Command>> {
         let command = run_command::run(self.database, self.command?, self.options)?;
-        let command = command.in_session(self.session, &self.database.client)?;
-        let reply = self.database.client.run(command).await?;
-        reading(&reply, |body| parse(body))
+        command.in_session(self.session, &self.database.client).map(Box::new)
     }
 }
 

@@ -60,7 +60,10 @@ pub(super) trait Opens: Sized {
         command: Command,
         mut more: More,
     ) -> Result<Cursor<T>> {
-        let command = command.in_shared(self.share(client)?)?;
+        let shared = self.share(client)?;
+        // A session of the application's is its own between two documents.
+        more.ahead &= shared.is_none();
+        let command = command.in_shared(shared)?;
         // The time limit of a transaction is one for all steps.
         more.renewed &= command.deadline.is_none();
         Cursor::open(client, command, more).await

@@ -6,6 +6,7 @@ use super::write;
 use crate::{
     ClientSession, Collection,
     collection::Handle,
+    command::Command,
     error::Result,
     operation::{update, write::Change},
     options::{UpdateModifications, UpdateOptions},
@@ -76,13 +77,19 @@ pub struct Update<'a> {
     session: Option<&'a mut ClientSession>,
 }
 
-impl Update<'_> {
-    async fn execute(self) -> Result<UpdateResult> {
+impl<'a> Update<'a> {
+    fn execute(self) -> impl Future<Output = Result<UpdateResult>> + Send + use<'a> {
+        let client = &self.collection.client;
+        let command = self.into_command();
+        async move { write::run(client, command?, update::read).await }
+    }
+
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<Box<Command>> {
         let change = (Change::Update, &self.update);
         let options = self.options.as_ref();
         let command = update::update(self.collection, &self.query, change, self.multi, options)?;
-        let command = command.in_session(self.session, &self.collection.client)?;
-        write::run(&self.collection.client, command, update::read).await
+        command.in_session(self.session, &self.collection.client).map(Box::new)
     }
 }
 

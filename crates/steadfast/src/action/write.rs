@@ -1,6 +1,6 @@
 //! What several actions that write have in common.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use bson::RawDocument;
 use steadfast_core::selection::Target;
@@ -28,7 +28,7 @@ const HINTS_EVERYWHERE: i32 = 9;
 /// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
 pub(super) async fn run<T: Default>(
     client: &Client,
-    command: Command,
+    command: Box<Command>,
     read: impl FnOnce(&RawDocument) -> Result<T>,
 ) -> Result<T> {
     let acknowledged = command.acknowledged;
@@ -120,6 +120,24 @@ pub(super) fn judged<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Res
     }
 }
 
+/// Waits for `run`, and works meanwhile for as long as there is `work`, a little at a time.
+pub(super) async fn meanwhile<T>(
+    run: impl Future<Output = T>,
+    mut work: impl FnMut() -> bool,
+) -> T {
+    let mut run = pin!(run);
+    let mut is_done = false;
+    poll_fn(|cx| {
+        let polled = run.as_mut().poll(cx);
+        if polled.is_pending() && !is_done {
+            is_done = !work();
+            cx.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await
+}
+
 /// How an operation of several batches ended: what was answered, and the error that kept the next
 /// batch from being.
 pub(super) type Ended = (Tally, Option<Error>);
@@ -128,7 +146,7 @@ pub(super) type Ended = (Tally, Option<Error>);
 /// the one that the first batch began.
 pub(super) async fn run_batches(
     collection: &Handle,
-    mut statements: Statements,
+    statements: &Statements<'_>,
     settings: &Settings<'_>,
     mut session: Option<Arc<Session>>,
     deadline: Option<Deadline>,
@@ -140,26 +158,27 @@ pub(super) async fn run_batches(
     let selected = select(client, operation, deadline).await;
     let (selected, mut spent) =
         selected.map_err(|error| session::without_server(session.as_deref(), error))?;
-    let batches = bulk::plan(&statements, collection, settings, &WriteLimits::of(&selected))?;
+    let batches = bulk::plan(statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
     let mut tally = Tally::default();
     for (done, batch) in (1..).zip(&batches) {
         let followed = done < batches.len();
-        let mut command = bulk::command(collection, settings, &mut statements, batch, followed)?;
+        let mut command = bulk::command(collection, settings, batch, followed)?;
         let acknowledged = command.acknowledged;
         // pitfall 19
         command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
-        let mut reply = match client.run_as_part_of(operation_id, command).await {
+        let lent = statements.lend(batch);
+        let mut reply = match client.run_as_part_of(operation_id, command, Some(&lent)).await {
             Ok(reply) => reply,
             Err(error) => return Ok((tally, Some(error))),
         };
         session = reply.session.take();
         spent = reply.clock.map_or(spent, |clock| clock.spent);
         if !acknowledged {
-            tally.count_unanswered(&mut statements, batch);
-        } else if let Err(error) = tally.count(&mut statements, batch, settings.ordered, &reply) {
+            tally.count_unanswered(batch);
+        } else if let Err(error) = tally.count(statements, batch, settings.ordered, &reply) {
             return Ok((tally, Some(error)));
         }
         if settings.ordered && tally.has_write_errors() {
@@ -167,4 +186,28 @@ pub(super) async fn run_batches(
         }
     }
     Ok((tally, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn there_is_work_only_while_one_waits() {
+        let mut done = 0;
+        let mut work = || {
+            done += 1;
+            done < 3
+        };
+        assert_eq!(meanwhile(async { 5 }, &mut work).await, 5);
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            sender.send(7).unwrap();
+        });
+        assert_eq!(meanwhile(answer, &mut work).await, Ok(7));
+        assert_eq!(done, 3);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use bson::{RawArrayBuf, raw::cstr};
+use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
 use steadfast_core::read_preference::ReadPreference;
 
 use super::Client;
@@ -61,12 +61,12 @@ async fn end_sessions(client: &Client) {
     for ids in ids.chunks(SESSIONS_IN_A_COMMAND) {
         let mut array = RawArrayBuf::new();
         for id in ids {
-            array.push(id.clone());
+            array.push(RawDocumentBuf::clone(id));
         }
         let target = Target::Read(ReadPreference::primary_preferred(None).into());
         let admin = Arc::from("admin");
         let command = Command::new(cstr!("endSessions"), array, &admin, target, Kind::Generic);
-        if client.carry_out(client.begin_operation(), command).await.is_err() {
+        if client.carry_out(client.begin_operation(), Box::new(command)).await.is_err() {
             return;
         }
     }

@@ -223,10 +223,11 @@ impl Connection {
         } else {
             let request_id = next_request_id();
             self.outbox.clear();
+            self.to_follow = 0;
             write_legacy_hello(&mut self.outbox, request_id, hello)?;
             request_id
         };
-        let reply = self.exchange(request_id, true).await?;
+        let reply = self.exchange(request_id, true, None).await?;
         self.hello = Arc::new(read_hello(&reply)?);
         Ok(reply)
     }
@@ -256,7 +257,7 @@ impl Exchange for Login<'_> {
         let mut outgoing = Outgoing::new(&name, db, &command);
         outgoing.server_api = self.api;
         let request_id = self.connection.prepare(&outgoing)?;
-        let reply = self.connection.exchange(request_id, true).await?;
+        let reply = self.connection.exchange(request_id, true, None).await?;
         let reply = bson::RawDocument::from_bytes(&reply)?;
         match refusal(reply) {
             None => Ok(reply.to_owned()),

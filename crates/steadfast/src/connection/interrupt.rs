@@ -32,13 +32,25 @@ impl Interrupt {
     /// What `work` comes to, or the error as soon as this trips.
     ///
     /// Only work that must wait looks for a trip: most of it is done at once.
-    pub(super) async fn or<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    pub(super) async fn or<T, E: From<io::Error>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let mut work = pin!(work);
-        poll_fn(|cx| match work.as_mut().poll(cx) {
+        let mut waited = false;
+        let done = poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => self.poll(cx).map(Err),
+            Poll::Pending => {
+                waited = true;
+                self.poll(cx).map(|error| Err(error.into()))
+            }
         })
-        .await
+        .await;
+        if waited {
+            // A waker keeps its whole task in memory, for as long as the connection lies idle.
+            drop(lock(&self.reader).take());
+        }
+        done
     }
 
     /// Ready with the error once tripped; until then the caller will be woken.
@@ -60,7 +72,7 @@ impl Interrupt {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::pending, sync::Arc};
+    use std::{future::pending, sync::Arc, task::Wake};
 
     use super::*;
 
@@ -75,5 +87,28 @@ mod tests {
         interrupt.trip();
         let error = reader.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    #[test]
+    fn a_task_that_waited_is_not_kept_in_memory_when_it_is_done() {
+        struct Task;
+        impl Wake for Task {
+            fn wake(self: Arc<Self>) {}
+        }
+        let task = Arc::new(Task);
+        let waker = Waker::from(Arc::clone(&task));
+        let mut context = Context::from_waker(&waker);
+        let interrupt = Interrupt::default();
+        let mut polls = 0;
+        let second_time = poll_fn(|_| {
+            polls += 1;
+            if polls == 2 { Poll::Ready(io::Result::Ok(())) } else { Poll::Pending }
+        });
+        let mut reading = pin!(interrupt.or(second_time));
+        let before = Arc::strong_count(&task);
+        assert!(reading.as_mut().poll(&mut context).is_pending());
+        assert!(Arc::strong_count(&task) > before, "it is to be woken by a trip");
+        assert!(reading.as_mut().poll(&mut context).is_ready());
+        assert_eq!(Arc::strong_count(&task), before);
     }
 }

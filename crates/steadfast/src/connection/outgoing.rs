@@ -4,7 +4,13 @@ use bson::RawDocument;
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
 use steadfast_wire::{Compressor, MessageWriter, MsgFlags, WireError, compress, may_compress};
 
-use crate::command::Sequence;
+use crate::{
+    command::{Beside, Documents},
+    error::{Error, Result},
+};
+
+/// Documents of more bytes are not copied into the message, but follow it.
+const MOST_COPIED: usize = 8 * 1024;
 
 /// A request about to be written. What it borrows outlives all its attempts.
 #[derive(Debug)]
@@ -16,7 +22,7 @@ pub(crate) struct Outgoing<'a> {
     /// Its fields.
     pub(crate) body: &'a RawDocument,
     /// The documents beside the body.
-    pub(crate) sequence: Option<&'a Sequence>,
+    pub(crate) beside: Option<Beside<'a>>,
     /// What to tell the server of the read preference.
     pub(crate) read_preference: Option<&'a ReadPreference>,
     /// The session it runs in.
@@ -46,7 +52,7 @@ impl<'a> Outgoing<'a> {
             name,
             database,
             body,
-            sequence: None,
+            beside: None,
             read_preference: None,
             lsid: None,
             txn_number: None,
@@ -60,13 +66,13 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Appends the message to `out`, and returns how long it is before compression.
+    /// Appends the message to `out`, but for documents that are better sent from where they are.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
         request_id: i32,
         compressor: Option<Compressor>,
-    ) -> Result<usize, WireError> {
+    ) -> Result<Written> {
         let flags = if !self.acknowledged {
             MsgFlags::MORE_TO_COME
         } else if self.exhaust_allowed {
@@ -76,10 +82,11 @@ impl<'a> Outgoing<'a> {
         };
         if let Some(compressor) = compressor.filter(|_| may_compress(self.name)) {
             let mut plain = Vec::new();
-            let length = self.write_plain(&mut plain, request_id, flags)?;
-            return compress(&plain, compressor, out).map(|_| length);
+            let written = self.write_plain(&mut plain, request_id, flags, usize::MAX)?;
+            compress(&plain, compressor, out).map_err(cannot_be_sent)?;
+            return Ok(written);
         }
-        self.write_plain(out, request_id, flags)
+        self.write_plain(out, request_id, flags, MOST_COPIED)
     }
 
     fn write_plain(
@@ -87,23 +94,38 @@ impl<'a> Outgoing<'a> {
         out: &mut Vec<u8>,
         request_id: i32,
         flags: MsgFlags,
-    ) -> Result<usize, WireError> {
+        most_copied: usize,
+    ) -> Result<Written> {
         let mut message = MessageWriter::request(out, request_id, flags);
         let mut body = message.body();
         body.append_elements_of(self.body);
-        self.append_extras(&mut body)?;
-        match self.sequence {
-            None => message.finish(),
-            Some(sequence) => {
-                let mut documents = message.start_sequence(sequence.identifier.as_str())?;
-                documents.push_encoded(&sequence.documents)?;
-                documents.finish()
+        self.append_extras(&mut body).map_err(cannot_be_sent)?;
+        let Some(beside) = &self.beside else {
+            let length = message.finish().map_err(cannot_be_sent)?;
+            return Ok(Written { length, to_follow: 0 });
+        };
+        let sequence = message.start_sequence(beside.identifier.as_str());
+        let mut sequence = sequence.map_err(cannot_be_sent)?;
+        let bytes = beside.documents.bytes();
+        let to_follow = if bytes > most_copied { bytes } else { 0 };
+        match &beside.documents {
+            _ if to_follow > 0 => {}
+            Documents::Whole(documents) => {
+                sequence.push_encoded(documents).map_err(cannot_be_sent)?;
+            }
+            scattered @ Documents::Scattered { .. } => {
+                scattered.for_each(|document| sequence.push(document))?;
             }
         }
+        let length = sequence.finish_before(to_follow).map_err(cannot_be_sent)?;
+        Ok(Written { length, to_follow })
     }
 
     /// Appends what is not the command's own.
-    fn append_extras(&self, body: &mut steadfast_wire::Elements<'_>) -> Result<(), WireError> {
+    fn append_extras(
+        &self,
+        body: &mut steadfast_wire::Elements<'_>,
+    ) -> std::result::Result<(), WireError> {
         body.append_str("$db", self.database)?;
         if let Some(lsid) = self.lsid {
             body.append_document("lsid", lsid)?;
@@ -139,4 +161,17 @@ impl<'a> Outgoing<'a> {
         }
         Ok(())
     }
+}
+
+/// What was written of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// How long the message is, before compression and with what is to follow.
+    pub(crate) length: usize,
+    /// How many bytes of documents are to follow.
+    pub(crate) to_follow: usize,
+}
+
+fn cannot_be_sent(error: WireError) -> Error {
+    Error::invalid_argument(format!("cannot be sent: {error}"))
 }

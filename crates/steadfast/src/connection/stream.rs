@@ -139,6 +139,24 @@ impl AsyncWrite for Stream {
         on_each!(self, stream => Pin::new(stream).poll_write(cx, bytes))
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_each!(self, stream => Pin::new(stream).poll_write_vectored(cx, pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         on_each!(self, stream => Pin::new(stream).poll_flush(cx))
     }

@@ -1,5 +1,7 @@
 //! A batch of documents as it came: one piece of memory, read as it is asked for.
 
+use std::ops::Range;
+
 use bson::{RawBsonRef, RawDocument};
 use bytes::Bytes;
 use steadfast_wire::{field, fields};
@@ -14,11 +16,15 @@ const DOCUMENT: u8 = 0x03;
 /// The type of an element that is an array.
 const ARRAY: u8 = 0x04;
 
-/// The documents of a batch that have not been asked for yet.
-#[derive(Clone, Debug, Default)]
+/// The documents of a batch: the one that it is at, and those that have not been asked for yet.
+#[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// What is left of the array's elements, without the byte that ends it.
+    /// The array's elements, without the byte that ends it.
     elements: Bytes,
+    /// Where the document is that it is at; empty if it is at none.
+    current: Range<usize>,
+    /// Where the next element begins.
+    next: usize,
 }
 
 /// What a reply says of a cursor.
@@ -100,32 +106,59 @@ impl Batch {
     /// `array` is all of a BSON array: its length, its elements, and the byte that ends it.
     fn new(array: Bytes) -> Self {
         let end = array.len().saturating_sub(1);
-        Self { elements: array.slice(array.len().min(4)..end.max(array.len().min(4))) }
+        let begin = end.min(4);
+        Self { elements: array.slice(begin..end), ..Self::default() }
     }
 
+    /// Whether no document is left to be asked for.
     pub(super) fn is_empty(&self) -> bool {
-        self.elements.is_empty()
+        self.next == self.elements.len()
     }
 
-    /// The next document: a part of the memory that the whole batch is in.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>> {
-        let Some((kind, rest)) = self.elements.split_first() else { return Ok(None) };
+    /// How many bytes the documents take.
+    pub(super) fn size(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// How many of them have been given out.
+    pub(super) fn bytes_read(&self) -> usize {
+        self.next
+    }
+
+    /// Goes on to the next document, and says whether there is one.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        self.current = 0..0;
+        let Some((kind, rest)) = self.elements[self.next..].split_first() else { return Ok(false) };
         if *kind != DOCUMENT {
             return Err(unexpected("its batch has something in it that is not a document"));
         }
         let key = rest.iter().position(|byte| *byte == 0);
-        let begin = 1 + key.ok_or_else(|| unexpected("its batch ends within a key"))? + 1;
-        let document = self.elements.get(begin..).unwrap_or_default();
-        let length = document.first_chunk::<4>().copied().map(i32::from_le_bytes);
+        let key = key.ok_or_else(|| unexpected("its batch ends within a key"))?;
+        let begin = self.next + 1 + key + 1;
+        let length = rest.get(key + 1..).and_then(|document| document.first_chunk());
         let end = length
-            .and_then(|length| usize::try_from(length).ok())
+            .and_then(|length| usize::try_from(i32::from_le_bytes(*length)).ok())
             .and_then(|length| begin.checked_add(length))
             .filter(|end| *end <= self.elements.len())
             .ok_or_else(|| unexpected("its batch ends within a document"))?;
-        let document = self.elements.slice(begin..end);
-        RawDocument::from_bytes(&document).map_err(malformed)?;
-        self.elements = self.elements.slice(end..);
-        Ok(Some(document))
+        RawDocument::from_bytes(&self.elements[begin..end]).map_err(malformed)?;
+        (self.current, self.next) = (begin..end, end);
+        Ok(true)
+    }
+
+    /// The document that it is at.
+    pub(super) fn current(&self) -> Option<&RawDocument> {
+        RawDocument::from_bytes(&self.elements[self.current.clone()]).ok()
+    }
+
+    /// The same, as a part of the memory that the whole batch is in.
+    pub(super) fn into_current(self) -> Option<Bytes> {
+        (!self.current.is_empty()).then(|| self.elements.slice(self.current))
+    }
+
+    /// Is at no document any more.
+    pub(super) fn leave_current(&mut self) {
+        self.current = 0..0;
     }
 }
 
@@ -158,8 +191,9 @@ mod tests {
             let cursor = doc! { "firstBatch": [{ "x": 1 }], "id": id, "ns": "db.a" };
             Batch::complete(&bytes(&doc! { "cursor": cursor, "ok": 1 }))
         };
-        let found = of(0).unwrap().next().unwrap().unwrap();
-        assert_eq!(*found, *rawdoc! { "x": 1 }.as_bytes());
+        let mut found = of(0).unwrap();
+        assert!(found.advance().unwrap());
+        assert_eq!(*found.into_current().unwrap(), *rawdoc! { "x": 1 }.as_bytes());
         assert!(of(7).is_none());
         assert!(Batch::complete(&bytes(&doc! { "cursor": 1, "ok": 1 })).is_none());
         assert!(Batch::complete(&bytes(&doc! { "ok": 1 })).is_none());
@@ -174,19 +208,21 @@ mod tests {
         assert_eq!((id, namespace), (7, Namespace::new("db", "a.b")));
         let within = all.as_ptr() as usize..all.as_ptr() as usize + all.len();
         let mut found = Vec::new();
-        while let Some(document) = batch.next().unwrap() {
-            assert!(within.contains(&(document.as_ptr() as usize)));
-            found.push(Document::try_from(RawDocument::from_bytes(&document).unwrap()).unwrap());
+        assert!(batch.current().is_none());
+        while batch.advance().unwrap() {
+            let document = batch.current().unwrap();
+            assert!(within.contains(&(document.as_bytes().as_ptr() as usize)));
+            found.push(Document::try_from(document).unwrap());
         }
         assert_eq!(found, [doc! { "x": 1 }, doc! {}, doc! { "x": [1, 2, { "y": "z" }] }]);
-        assert!(batch.is_empty() && batch.next().unwrap().is_none());
+        assert!(batch.is_empty() && batch.current().is_none() && !batch.advance().unwrap());
     }
 
     #[test]
     fn an_empty_batch_is_empty() {
         let mut batch = CursorReply::read(&reply(vec![])).unwrap().batch;
         assert!(batch.is_empty());
-        assert!(batch.next().unwrap().is_none());
+        assert!(!batch.advance().unwrap() && batch.into_current().is_none());
     }
 
     #[test]
@@ -213,7 +249,7 @@ mod tests {
     fn a_batch_of_something_else_is_invalid() {
         let all = bytes(&doc! { "cursor": { "firstBatch": [1], "id": 0_i64, "ns": "a.b" } });
         let mut batch = CursorReply::read(&all).unwrap().batch;
-        assert!(matches!(&*batch.next().unwrap_err().kind, ErrorKind::InvalidResponse { .. }));
+        assert!(matches!(&*batch.advance().unwrap_err().kind, ErrorKind::InvalidResponse { .. }));
     }
 
     #[test]
@@ -224,11 +260,12 @@ mod tests {
             let mut elements = vec![3, b'0', 0];
             elements.extend_from_slice(document.as_bytes());
             elements[3..7].copy_from_slice(&length.to_le_bytes());
-            let mut batch = Batch { elements: Bytes::from(elements) };
-            assert!(batch.next().is_err(), "{length}");
+            let mut batch = Batch { elements: Bytes::from(elements), ..Batch::default() };
+            assert!(batch.advance().is_err() && batch.current().is_none(), "{length}");
         }
         for cut in [vec![3], vec![3, b'0'], vec![3, b'0', 0], vec![3, b'0', 0, 5, 0]] {
-            assert!(Batch { elements: Bytes::from(cut) }.next().is_err());
+            let mut batch = Batch { elements: Bytes::from(cut), ..Batch::default() };
+            assert!(batch.advance().is_err());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bson::Bson;
+use bson::{Bson, RawDocument};
 use bytes::Bytes;
 
 use super::batch::{Batch, CursorReply};
@@ -25,7 +25,12 @@ pub(crate) struct More {
     /// Whether the time limit of the call that made the cursor is that of each step, too, and not
     /// of all steps together.
     pub(crate) renewed: bool,
+    /// Whether the next batch may be asked for before the one at hand is read to its end.
+    pub(crate) ahead: bool,
 }
+
+/// How large a batch must be, in bytes, for the next to be asked for before it is read to its end.
+const WORTH_READING_AHEAD: usize = 1024 * 1024;
 
 /// What has come, what may still come, and how to ask for it.
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub(super) struct Progress {
     token_after: Option<Bytes>,
     /// How many documents may still be given out.
     remaining: Option<u64>,
+    /// After how many bytes of the batch the next is asked for ahead of time, if at all.
+    ahead_after: Option<usize>,
     more: More,
 }
 
@@ -45,16 +52,43 @@ impl Progress {
     /// Begins with the reply of the command that made the cursor.
     pub(super) fn new(reply: &Bytes, more: More) -> Result<Self> {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
-        Ok(Self { id, namespace, batch, token_after, remaining: more.limit, more })
+        Ok(Self {
+            id,
+            namespace,
+            batch,
+            token_after,
+            remaining: more.limit,
+            ahead_after: None,
+            more,
+        })
     }
 
-    /// The next document of those that have come.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>> {
-        let document = self.batch.next()?;
-        if document.is_some() {
+    /// Goes on to the next document of those that have come, and says whether there is one.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        let found = self.batch.advance()?;
+        if found {
             self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(1));
         }
-        Ok(document)
+        Ok(found)
+    }
+
+    /// Whether the next batch should be asked for now, though there are documents left; true once for
+    /// a batch.
+    ///
+    /// So it is when a sixteenth of a large batch has been read, which is not the first one: then the
+    /// application reads all there is, and the server can work meanwhile.
+    pub(super) fn should_read_ahead(&mut self) -> bool {
+        self.ahead_after.take_if(|after| self.batch.bytes_read() >= *after).is_some()
+    }
+
+    /// The document that it is at.
+    pub(super) fn current(&self) -> Option<&RawDocument> {
+        self.batch.current()
+    }
+
+    /// Is at no document any more.
+    pub(super) fn leave_current(&mut self) {
+        self.batch.leave_current();
     }
 
     /// Whether each step has as much time as the call that made the cursor.
@@ -92,6 +126,9 @@ impl Progress {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
         self.token_after = token_after;
+        let size = self.batch.size();
+        let worth_it = self.more.ahead && self.wants_more() && size >= WORTH_READING_AHEAD;
+        self.ahead_after = worth_it.then_some(size / 16);
         Ok(())
     }
 
@@ -117,7 +154,7 @@ mod tests {
     }
 
     fn drain(progress: &mut Progress) -> usize {
-        std::iter::from_fn(|| progress.next().unwrap()).count()
+        std::iter::from_fn(|| progress.advance().unwrap().then_some(())).count()
     }
 
     fn asked(progress: &Progress) -> Document {

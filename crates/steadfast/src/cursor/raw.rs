@@ -2,7 +2,8 @@
 //!
 //! Each `getMore` runs in a task of its own, which ends whether or not anybody waits: so the future
 //! of `advance` can be dropped at any time without a batch being lost, and a cursor that is not
-//! polled keeps neither a connection nor a shutdown waiting.
+//! polled keeps neither a connection nor a shutdown waiting. While large batches are read one after
+//! another, the next is asked for ahead of time ([`Progress::should_read_ahead`]): one, not more.
 
 use std::{
     pin::pin,
@@ -12,7 +13,6 @@ use std::{
 };
 
 use bson::RawDocument;
-use bytes::Bytes;
 use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
@@ -45,7 +45,6 @@ pub(crate) struct RawCursor {
     /// The transaction it was made in.
     transaction: Option<i64>,
     progress: Progress,
-    current: Option<Bytes>,
     answer: Option<Answer>,
     /// By when all must be done; or, if the time is that of each step, how long a step has.
     deadline: Option<Deadline>,
@@ -84,7 +83,6 @@ impl RawCursor {
             session: reply.session,
             transaction: reply.transaction,
             progress,
-            current: None,
             answer: None,
             deadline: reply.clock.map(|clock| clock.deadline),
             step: None,
@@ -105,9 +103,7 @@ impl RawCursor {
 
     /// The document that the cursor is at.
     pub(crate) fn current(&self) -> Option<&RawDocument> {
-        self.current
-            .as_ref()
-            .map(|bytes| RawDocument::from_bytes(bytes).expect("checked when it was taken out"))
+        self.progress.current()
     }
 
     /// Whether there may be another document.
@@ -179,6 +175,11 @@ impl RawCursor {
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+        if self.progress.should_read_ahead() && self.read_ahead() {
+            // The task that asks begins when this one lets it: nothing else here would for a while.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if self.take_next()? {
             return Poll::Ready(Ok(Advance::Document));
         }
@@ -193,38 +194,50 @@ impl RawCursor {
     }
 
     fn take_next(&mut self) -> Result<bool> {
-        let next = self.progress.next();
-        self.current = next.map_err(|error| error.with_server(&self.home.server.address))?;
-        Ok(self.current.is_some())
+        self.progress.advance().map_err(|error| error.with_server(&self.home.server.address))
     }
 
     /// Waits for the next batch, having asked for it if nobody did.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-        let answer = match &mut self.answer {
+        let mut answer = match self.answer.take() {
             Some(answer) => answer,
-            none => {
-                if self.home.connection.is_broken() {
-                    return Poll::Ready(Err(lost_connection()));
-                }
-                if self.replaceable && !is_reachable(&self.client, &self.home) {
-                    return Poll::Ready(Err(unreachable(&self.home)));
-                }
-                let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
-                command.session.clone_from(&self.session);
-                command.deadline = match self.progress.has_time_for_each_step() {
-                    false => self.deadline,
-                    true => {
-                        self.step = self.step.or_else(|| self.deadline.map(Deadline::renewed));
-                        self.step
-                    }
-                };
-                command.belongs = Belongs::Cursor(self.transaction);
-                none.insert(ask(&self.client, command))
+            None => self.ask_for_more()?,
+        };
+        let answered = poll_answer(&mut answer, cx);
+        if answered.is_pending() {
+            self.answer = Some(answer);
+        }
+        answered
+    }
+
+    /// Asks for the batch after the one that is being read. What comes of it, be it an error, is found
+    /// where that one ends. False if it is not asked for.
+    fn read_ahead(&mut self) -> bool {
+        let is_free = self.deadline.is_none() && !self.home.connection.is_pinned();
+        if is_free && self.answer.is_none() {
+            self.answer = self.ask_for_more().ok();
+        }
+        self.answer.is_some()
+    }
+
+    fn ask_for_more(&mut self) -> Result<Answer> {
+        if self.home.connection.is_broken() {
+            return Err(lost_connection());
+        }
+        if self.replaceable && !is_reachable(&self.client, &self.home) {
+            return Err(unreachable(&self.home));
+        }
+        let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
+        command.session.clone_from(&self.session);
+        command.deadline = match self.progress.has_time_for_each_step() {
+            false => self.deadline,
+            true => {
+                self.step = self.step.or_else(|| self.deadline.map(Deadline::renewed));
+                self.step
             }
         };
-        let answered = ready!(poll_answer(answer, cx));
-        self.answer = None;
-        Poll::Ready(answered)
+        command.belongs = Belongs::Cursor(self.transaction);
+        Ok(ask(&self.client, command))
     }
 
     fn accept(&mut self, reply: Reply) -> Result<()> {
@@ -259,7 +272,7 @@ impl RawCursor {
         } else {
             self.close();
         }
-        self.current = None;
+        self.progress.leave_current();
         self.failure = Some(error);
     }
 

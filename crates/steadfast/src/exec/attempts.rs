@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +10,6 @@ use steadfast_core::{
     address::ServerAddress,
     retry::{Cause, Failure, GiveUp, Labels, Phase, Raise},
 };
-use steadfast_wire::fields;
 
 use crate::{
     command::Reply,
@@ -41,25 +39,24 @@ enum Ending {
 }
 
 /// An attempt under way.
-pub(super) struct Current {
+pub(super) struct Current<'a> {
     pub(super) began: Instant,
     /// How long was waited before it.
     pub(super) backoff: Duration,
-    pub(super) server: Arc<Server>,
+    pub(super) server: &'a Server,
     /// What binds it to that server.
     pub(super) home: Option<Home>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
 }
 
-impl Current {
+impl<'a> Current<'a> {
     pub(super) fn new(
         began: Instant,
         backoff: Duration,
-        server: &Arc<Server>,
+        server: &'a Server,
         home: Option<Home>,
     ) -> Self {
-        let server = Arc::clone(server);
         Self { began, backoff, server, home, connection: None, request_id: None }
     }
 
@@ -72,12 +69,12 @@ impl Current {
 }
 
 impl Attempts {
-    pub(super) fn add_error(&mut self, current: Current, error: Error) {
+    pub(super) fn add_error(&mut self, current: Current<'_>, error: Error) {
         self.records.push(record(current, error.labels().iter().cloned().collect()));
         self.endings.push(Ending::Error(error));
     }
 
-    pub(super) fn add_reply(&mut self, current: Current, reply: Reply) {
+    pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply) {
         self.records.push(record(current, refusal::labels(reply.body())));
         self.endings.push(Ending::Reply(Box::new(reply)));
     }
@@ -127,9 +124,9 @@ impl Attempts {
     }
 }
 
-fn record(current: Current, labels: Vec<String>) -> Attempt {
+fn record(current: Current<'_>, labels: Vec<String>) -> Attempt {
     Attempt {
-        server: current.server.address.clone(),
+        server: ServerAddress::clone(&current.server.address),
         connection: current.connection,
         request_id: current.request_id,
         labels,
@@ -198,8 +195,6 @@ pub(super) struct Blemish {
 impl Blemish {
     /// None if the reply tells of no failure.
     pub(super) fn of(reply: &RawDocument) -> Option<Self> {
-        // Nearly every reply tells of none, and is not decoded for that.
-        fields(reply).find(|field| matches!(field.key, b"writeErrors" | b"writeConcernError"))?;
         let mut codes = Vec::new();
         let (mut any_applied, mut write_concern) = (false, None);
         for (key, value) in reply.iter().flatten() {

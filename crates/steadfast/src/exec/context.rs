@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bson::{RawDocument, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
-use steadfast_wire::fields;
+use steadfast_wire::{field, fields};
 
 use crate::{
     Client,
     command::{Command, Kind, Target},
     error::{Error, ErrorKind, Result},
     pool::PooledConnection,
+    refusal::is_ok,
     session::{self, ReadPoint, Session, Sessions},
 };
 
@@ -21,7 +22,7 @@ const SNAPSHOT_READS: i32 = 13;
 /// What an attempt adds to its command on behalf of the session.
 #[derive(Default)]
 pub(super) struct Context {
-    pub(super) lsid: Option<RawDocumentBuf>,
+    pub(super) lsid: Option<Arc<RawDocumentBuf>>,
     pub(super) cluster_time: Option<Arc<ClusterTime>>,
     /// The command's fields, if the session has a say in them.
     pub(super) body: Option<RawDocumentBuf>,
@@ -136,29 +137,41 @@ fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocument
     fields
 }
 
-/// Takes in what a reply, also one that refuses, says of times; or that none came.
-pub(super) fn hear(received: &Result<Bytes>, sessions: &Sessions, session: Option<&Session>) {
-    let body = match received {
-        Ok(body) => RawDocument::from_bytes(body).ok(),
-        Err(_) => None,
-    };
-    let Some(body) = body else {
+/// What a reply says that decides how the command goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Whether the command as a whole succeeded.
+    pub(super) succeeded: bool,
+    /// Whether writes of it failed nevertheless, or may not be durable.
+    pub(super) blemished: bool,
+}
+
+/// Takes in what a reply, also one that refuses, says of times, and notes what is of interest later;
+/// or that none came. All in one walk: nearly every reply has nothing more to tell.
+pub(super) fn hear(
+    received: &Result<Bytes>,
+    sessions: &Sessions,
+    session: Option<&Session>,
+) -> Heard {
+    let mut heard = Heard::default();
+    let Some(body) = received.as_deref().ok().and_then(|body| RawDocument::from_bytes(body).ok())
+    else {
         if let Some(session) = session {
             session.lost_touch();
         }
-        return;
+        return heard;
     };
     if let Some(session) = session {
         session.answered();
     }
+    let mut ok = None;
     for field in fields(body) {
         match field.key {
+            b"ok" => heard.succeeded = *ok.get_or_insert_with(|| is_ok(&field)),
+            b"writeErrors" | b"writeConcernError" => heard.blemished = true,
             b"$clusterTime" => {
-                if let Some(time) = field.as_document().and_then(ClusterTime::parse) {
-                    if let Some(session) = session {
-                        session.see_cluster_time(&time);
-                    }
-                    sessions.see_cluster_time(time);
+                if let Some(signed) = field.as_document() {
+                    hear_cluster_time(signed, sessions, session);
                 }
             }
             b"operationTime" => {
@@ -187,4 +200,16 @@ pub(super) fn hear(received: &Result<Bytes>, sessions: &Sessions, session: Optio
             _ => {}
         }
     }
+    heard
+}
+
+fn hear_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Option<&Session>) {
+    let Some(time) = field(signed, "clusterTime").and_then(|time| time.as_timestamp()) else {
+        return;
+    };
+    // An implicit session does not live to need it.
+    if let Some(session) = session.filter(|it| it.kind != session::Kind::Implicit) {
+        session.see_cluster_time(&ClusterTime::new(time, signed));
+    }
+    sessions.see_cluster_time(time, signed);
 }

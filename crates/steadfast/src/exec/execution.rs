@@ -8,46 +8,44 @@ use std::{
 
 use bytes::Bytes;
 use steadfast_core::{
+    description::ServerDescription,
     retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId},
     selection,
     transaction::Part,
 };
 
 use super::{
-    attempts::{Attempts, Blemish, Current, failure},
-    context::{self, Context},
+    attempts::{Attempts, Current, failure},
+    context::Context,
     membership::Membership,
-    raw,
     watch::Watch,
 };
 use crate::{
     Client,
-    command::{Command, Reply},
+    command::{Beside, Command, Reply, Sequence},
     connection::{Connection, Outgoing},
     cursor::Home,
     deadline::{Deadline, TimeSpent, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
-    pool::PooledConnection,
-    refusal::{refusal, write_concern_failure},
+    pool::{Pool, PooledConnection},
     session::{self, Session},
     topology::Selected,
     trace,
 };
 
-/// The reply that stands for the one that an unacknowledged write does not get.
-static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
-
 /// A command on its way.
 pub(super) struct Execution<'c> {
     pub(super) client: &'c Client,
     pub(super) operation_id: i64,
-    pub(super) command: Command,
+    pub(super) command: Box<Command>,
+    /// The documents beside it, if they are not its own.
+    lent: Option<&'c Beside<'c>>,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
     /// What it is to the transaction of its session.
-    membership: Membership,
+    pub(super) membership: Membership,
     /// The session it runs in, once there is one; the same for all attempts.
-    session: Option<Arc<Session>>,
+    pub(super) session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
     /// By when it must be done.
@@ -79,12 +77,18 @@ impl From<Error> for Unsent {
 }
 
 impl<'c> Execution<'c> {
-    pub(super) fn new(client: &'c Client, operation_id: i64, mut command: Command) -> Self {
+    /// Boxed, so that the futures on the way hold a pointer and are not large for it.
+    pub(super) fn new(
+        client: &'c Client,
+        operation_id: i64,
+        mut command: Box<Command>,
+        lent: Option<&'c Beside<'c>>,
+    ) -> Box<Self> {
         let deadline = command.start_clock();
         let membership = Membership::of(&command);
-        let operation = for_retrying(&command, &membership);
+        let operation = for_retrying(&command, lent, &membership);
         let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
-        Self {
+        Box::new(Self {
             client,
             operation_id,
             deadline,
@@ -97,18 +101,20 @@ impl<'c> Execution<'c> {
             txn_number: membership.number(),
             membership,
             command,
-        }
+            lent,
+        })
     }
 
-    pub(super) async fn run(mut self) -> Result<Reply> {
+    pub(super) async fn run(mut self: Box<Self>) -> Result<Reply> {
         loop {
-            match self.attempt().await {
+            let wait = match self.attempt().await {
+                Ended::Continue(wait) => wait,
                 Ended::Break(outcome) => {
                     self.membership.end(&self.retry, outcome.is_ok());
                     return self.judged(outcome);
                 }
-                Ended::Continue(wait) => self.back_off(wait).await,
-            }
+            };
+            self.back_off(wait).await;
         }
     }
 
@@ -117,9 +123,9 @@ impl<'c> Execution<'c> {
         let began = now();
         let until = self.client.topology().patience(self.deadline, began);
         let home = self.membership.begin_attempt(&self.command.target);
-        let pinned = home.as_ref().and_then(|home| Some((&home.server, home.connection.take()?)));
-        let selected = match &pinned {
-            Some((server, _)) => {
+        let pinned = home.as_ref().and_then(|home| home.connection.take());
+        let selected = match home.as_ref().filter(|_| pinned.is_some()) {
+            Some(Home { server, .. }) => {
                 Selected { server: Arc::clone(server), view: self.client.topology().view() }
             }
             None => match self.select(home.as_ref(), until).await {
@@ -130,25 +136,33 @@ impl<'c> Execution<'c> {
                 }
             },
         };
-        let pinned = pinned.map(|(_, connection)| connection);
-        if let Some(server) = selected.description()
-            && let Err(give_up) = self.retry.server_selected(ServerFacts::from(server))
+        let Selected { server, .. } = &selected;
+        let description = selected.description();
+        if let Some(description) = description
+            && let Err(give_up) =
+                self.retry.server_selected(ServerFacts::new(&server.address, description))
         {
             return self.give_up(give_up, None);
         }
-        let mut current = Current::new(began, self.backoff, &selected.server, home);
-        let _counted = Arc::clone(&selected.server).begin_operation();
-        let connection = match pinned {
-            Some(connection) => connection,
-            None => self.check_out(&selected, until).await,
+        let mut current = Current::new(began, self.backoff, server, home);
+        let _counted = server.begin_operation();
+        let had = match pinned {
+            Some(pinned) => pinned,
+            None => self.check_out(&server.pool, until).await,
         };
-        let connection = match connection {
+        let mut connection = match had {
             Ok(connection) => connection,
             Err(error) => return self.failed(current, error, Phase::BeforeSending),
         };
         current.connection = Some(connection.id);
-        self.membership.pin(&mut current.home, &selected, self.client.is_load_balanced());
-        self.exchange(current, &selected, connection).await
+        self.membership.pin(&mut current.home, server, description, self.client.is_load_balanced());
+        let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
+            Ok(prepared) => prepared,
+            Err(unsent) => return self.unsent(current, unsent, connection),
+        };
+        current.request_id = Some(request_id);
+        let received = self.exchange(&mut connection, request_id).await;
+        self.received(current, received, server, connection, watch)
     }
 
     /// A server that will do; if the command is bound to one, that one.
@@ -170,10 +184,9 @@ impl<'c> Execution<'c> {
 
     async fn check_out(
         &mut self,
-        selected: &Selected,
+        pool: &Arc<Pool>,
         until: Option<Instant>,
     ) -> Result<PooledConnection> {
-        let pool = &selected.server.pool;
         let watch = self.stop_watch();
         let connection = pool.check_out(until).await;
         let opening = match &connection {
@@ -191,46 +204,37 @@ impl<'c> Execution<'c> {
         self.deadline.map(|_| now())
     }
 
-    /// Sends the command through a connection, and takes in what comes back.
+    /// Sends what was prepared through a connection, and waits for the reply.
     async fn exchange(
         &mut self,
-        mut current: Current,
-        selected: &Selected,
-        mut connection: PooledConnection,
-    ) -> Ended {
-        let (request_id, watch) = match self.prepare(selected, &mut connection) {
-            Ok(prepared) => prepared,
-            Err(unsent) => {
-                current.put_back(connection);
-                return match unsent {
-                    Unsent::TooLate(give_up) => self.give_up(give_up, None),
-                    Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
-                };
+        connection: &mut PooledConnection,
+        request_id: i32,
+    ) -> Result<Bytes> {
+        self.membership.sending();
+        let watch = self.stop_watch();
+        let acknowledged = self.command.acknowledged;
+        let beside = beside(&self.command, self.lent);
+        let received = match self.deadline {
+            None => connection.exchange(request_id, acknowledged, beside.as_ref()).await,
+            Some(deadline) => {
+                connection.exchange_by(deadline, request_id, acknowledged, beside.as_ref()).await
             }
         };
-        current.request_id = Some(request_id);
-        let acknowledged = self.command.acknowledged;
-        if let Some(session) = &self.session {
-            session.sending();
-        }
-        self.membership.sending();
-        let watch_of_reply = self.stop_watch();
-        let received = match self.deadline {
-            None => connection.exchange(request_id, acknowledged).await,
-            Some(deadline) => connection.exchange_by(deadline, request_id, acknowledged).await,
-        };
-        self.spent.waiting += elapsed(watch_of_reply);
-        context::hear(&received, self.client.sessions(), self.session.as_deref());
-        let outcome = received.and_then(|body| accept(body, acknowledged));
-        let outcome = outcome.map_err(|error| {
-            error
-                .with_server(&connection.address)
-                .with_wire_version(connection.hello.max_wire_version)
-        });
-        watch.finish(outcome.as_ref().map(|body| raw(body)));
-        match outcome {
-            Ok(body) => self.answered(current, body, selected, connection),
-            Err(error) => self.refused(current, error, connection),
+        self.spent.waiting += elapsed(watch);
+        received
+    }
+
+    /// The request could not be made, or it is too late for it: nothing was sent.
+    fn unsent(
+        &mut self,
+        current: Current<'_>,
+        unsent: Unsent,
+        connection: PooledConnection,
+    ) -> Ended {
+        current.put_back(connection);
+        match unsent {
+            Unsent::TooLate(give_up) => self.give_up(give_up, None),
+            Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
         }
     }
 
@@ -238,18 +242,20 @@ impl<'c> Execution<'c> {
     fn prepare(
         &mut self,
         selected: &Selected,
+        description: Option<&ServerDescription>,
         connection: &mut PooledConnection,
     ) -> std::result::Result<(i32, Watch), Unsent> {
-        self.begin_session(connection)?;
-        match self.retry.begin_sending(now()).map_err(Unsent::TooLate)? {
+        let now = now();
+        self.begin_session(connection, now)?;
+        match self.retry.begin_sending(now).map_err(Unsent::TooLate)? {
             TransactionId::None | TransactionId::Same => {}
             TransactionId::New => {
                 let session = self.session.as_ref();
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, membership, .. } = self;
-        let round_trip = selected.description().and_then(|server| server.min_round_trip_time);
+        let Self { client, command, lent, membership, .. } = self;
+        let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
         let context = Context::of(client, command, session, membership.part(), connection)?;
@@ -257,13 +263,13 @@ impl<'c> Execution<'c> {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
-            sequence: command.sequence.as_ref(),
+            beside: beside(command, *lent),
             // In a transaction it is the primary, which nobody needs to be told.
             read_preference: match membership.part().is_inside() {
                 true => None,
-                false => command.target.read_preference(selected),
+                false => command.target.read_preference(&selected.view.description, description),
             },
-            lsid: context.lsid.as_deref(),
+            lsid: context.lsid.as_ref().map(|lsid| &***lsid),
             txn_number: self.txn_number,
             max_time,
             in_transaction: membership.number().is_some(),
@@ -274,15 +280,18 @@ impl<'c> Execution<'c> {
             exhaust_allowed: false,
         };
         let request_id = connection.prepare(&outgoing)?;
-        check_sizes(connection, command)?;
+        check_sizes(connection, &outgoing)?;
         let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
+        if let Some(session) = session {
+            session.sending(now);
+        }
         Ok((request_id, watch))
     }
 
     /// The session that the command runs in: the one it was given, else one of its own if the
     /// server has sessions. Chosen only now that a connection is there, so that operations that
     /// wait for one do not each hold a session.
-    fn begin_session(&mut self, connection: &PooledConnection) -> Result<()> {
+    fn begin_session(&mut self, connection: &PooledConnection, now: Instant) -> Result<()> {
         let lifetime = connection.hello.logical_session_timeout;
         let supported = lifetime.is_some() || self.client.is_load_balanced();
         match &self.session {
@@ -292,60 +301,14 @@ impl<'c> Execution<'c> {
             // pitfall 19
             None if !self.command.acknowledged || !supported => Ok(()),
             None => {
-                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit);
+                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit, now);
                 self.session = Some(Arc::new(session));
                 Ok(())
             }
         }
     }
 
-    /// The server answered, and did not refuse the command as a whole.
-    fn answered(
-        &mut self,
-        current: Current,
-        body: Bytes,
-        selected: &Selected,
-        connection: PooledConnection,
-    ) -> Ended {
-        if let Some(failure) = write_concern_failure(raw(&body)) {
-            let topology = connection.pool().topology();
-            topology.write_concern_failed(&connection, connection.generation(), failure);
-        }
-        let blemish = Blemish::of(raw(&body));
-        let mut reply = Reply::new(body, Arc::clone(&selected.server));
-        reply.session.clone_from(&self.session);
-        reply.transaction = self.membership.number();
-        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
-        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
-        reply.pinned = home.keep(connection, keeps);
-        let Some(blemish) = blemish else {
-            self.retry.succeeded();
-            return Ended::Break(Ok(reply));
-        };
-        let failure = blemish.failure();
-        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
-        let labels = failure.labels;
-        reply.labelled_retryable = verdict.add_retryable_write_label;
-        reply.transaction_label = self.membership.fail(&failure, reply.labelled_retryable);
-        self.attempts.add_reply(current, reply);
-        self.conclude(verdict, labels)
-    }
-
-    /// The server refused the command, or the connection broke.
-    fn refused(&mut self, current: Current, error: Error, connection: PooledConnection) -> Ended {
-        // The topology hears of it before the connection goes back (pitfall 25).
-        let topology = connection.pool().topology();
-        if !error.is_out_of_time() {
-            topology.operation_failed(&connection, connection.generation(), &error);
-        }
-        // A server that only refused can still be told to forget the cursor, or be sent more.
-        if !error.is_network_error() {
-            current.put_back(connection);
-        }
-        self.failed(current, error, Phase::Sending)
-    }
-
-    fn failed(&mut self, current: Current, mut error: Error, phase: Phase) -> Ended {
+    pub(super) fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
@@ -362,15 +325,24 @@ impl<'c> Execution<'c> {
     }
 }
 
+/// The documents beside the command: lent, or its own.
+fn beside<'a>(command: &'a Command, lent: Option<&Beside<'a>>) -> Option<Beside<'a>> {
+    lent.cloned().or_else(|| command.sequence.as_ref().map(Sequence::beside))
+}
+
 /// What the retry machine goes by.
-fn for_retrying(command: &Command, membership: &Membership) -> Operation {
+fn for_retrying(
+    command: &Command,
+    lent: Option<&Beside<'_>>,
+    membership: &Membership,
+) -> Operation {
     let mut operation = Operation::new(command.kind);
     operation.in_transaction = membership.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
     operation.one_document = command.kind == Kind::RecognisableWrite
-        && command.sequence.as_ref().is_none_or(|sequence| sequence.is_single());
+        && beside(command, lent).is_none_or(|beside| beside.documents.is_single());
     operation
 }
 
@@ -384,24 +356,9 @@ fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::ZERO, |since| now().saturating_duration_since(since))
 }
 
-fn accept(body: Bytes, acknowledged: bool) -> Result<Bytes> {
-    if !acknowledged {
-        return Ok(Bytes::from_static(UNANSWERED));
-    }
-    match refusal(raw(&body)) {
-        None => Ok(body),
-        Some(error) => Err(error),
-    }
-}
-
-fn has_open_cursor(reply: &bson::RawDocument) -> bool {
-    let cursor = reply.get_document("cursor");
-    cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
-}
-
 /// Refuses a message that the server would refuse by closing the connection; and, where nobody
 /// would hear the server refuse it, a document that is too large.
-fn check_sizes(connection: &Connection, command: &Command) -> Result<()> {
+fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
     let limit = |limit: Option<i32>| limit.and_then(|limit| usize::try_from(limit).ok());
     let size = connection.prepared_size();
     if let Some(limit) = limit(connection.hello.max_message_size_bytes)
@@ -411,14 +368,15 @@ fn check_sizes(connection: &Connection, command: &Command) -> Result<()> {
             "the message is {size} bytes long, but the server takes {limit} at most"
         )));
     }
-    let unheard = command.sequence.as_ref().filter(|_| !command.acknowledged);
-    if let (Some(documents), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size))
-        && let Some(large) = documents.iter().find(|document| document.as_bytes().len() > limit)
-    {
-        return Err(Error::invalid_argument(format!(
-            "a document is {} bytes long, but the server takes {limit} at most",
-            large.as_bytes().len()
-        )));
+    let unheard = outgoing.beside.as_ref().filter(|_| !outgoing.acknowledged);
+    if let (Some(beside), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
+        let mut largest = 0;
+        beside.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
+        if largest > limit {
+            return Err(Error::invalid_argument(format!(
+                "a document is {largest} bytes long, but the server takes {limit} at most"
+            )));
+        }
     }
     Ok(())
 }

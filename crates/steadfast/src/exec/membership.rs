@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use steadfast_core::{
-    description::ServerType,
+    description::{ServerDescription, ServerType},
     retry::{Failure, Retry},
     transaction::{Part, unpins},
 };
@@ -17,7 +17,7 @@ use crate::{
     cursor::{Home, Pinned},
     error::Error,
     session::{self, Session},
-    topology::Selected,
+    topology::Server,
 };
 
 /// A command's part in a transaction, if it has one.
@@ -88,18 +88,23 @@ impl Membership {
     }
 
     /// A connection is there. If it is a router's, the transaction that begins stays with it.
-    pub(super) fn pin(&self, home: &mut Option<Home>, selected: &Selected, load_balanced: bool) {
+    pub(super) fn pin(
+        &self,
+        home: &mut Option<Home>,
+        server: &Arc<Server>,
+        description: Option<&ServerDescription>,
+        load_balanced: bool,
+    ) {
         let Some(session) = self.session.as_ref().filter(|_| self.part == Part::First) else {
             return;
         };
-        let server_type = selected.description().map(|server| server.server_type);
-        let connection = match server_type {
+        let connection = match description.map(|server| server.server_type) {
             _ if home.is_some() => return,
             _ if load_balanced => Pinned::of_transaction(),
             Some(ServerType::Mongos) => Pinned::default(),
             _ => return,
         };
-        let bound = Home { server: Arc::clone(&selected.server), connection };
+        let bound = Home { server: Arc::clone(server), connection };
         session.set_pin(bound.clone());
         *home = Some(bound);
     }

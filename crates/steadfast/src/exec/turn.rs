@@ -37,7 +37,7 @@ impl Client {
         &self,
         session: Arc<Session>,
         operation_id: i64,
-        mut command: Command,
+        mut command: Box<Command>,
     ) -> Result<Reply> {
         // Waiting takes of the command's own time. If that is over then, it finds so by itself.
         let left = command.start_clock().and_then(Deadline::remaining);
@@ -60,7 +60,7 @@ async fn operate(
     client: Client,
     turn: Option<OwnedMutexGuard<()>>,
     operation_id: i64,
-    command: Command,
+    command: Box<Command>,
     mut sender: oneshot::Sender<Result<Reply>>,
 ) {
     let mut run = pin!(client.carry_out(operation_id, command));

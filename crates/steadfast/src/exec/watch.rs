@@ -4,6 +4,7 @@ use std::{io, time::Instant};
 
 use bson::{Bson, Document, RawDocument, oid::ObjectId};
 
+use super::raw;
 use crate::{
     Client,
     connection::{Connection, Outgoing},
@@ -67,10 +68,10 @@ impl Watch {
     }
 
     /// Tells how it ended.
-    pub(super) fn finish(mut self, outcome: Result<&RawDocument, &Error>) {
+    pub(super) fn finish(mut self, outcome: Result<&[u8], &Error>) {
         let Some(watched) = self.0.take() else { return };
         match outcome {
-            Ok(reply) => watched.succeeded(reply),
+            Ok(reply) => watched.succeeded(raw(reply)),
             Err(error) => watched.failed(error),
         }
     }
@@ -125,11 +126,13 @@ impl Outgoing<'_> {
     /// the documents beside it in the field whose array they are.
     fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
-        if let Some(sequence) = self.sequence {
-            let documents = sequence
-                .iter()
-                .map(|document| Bson::Document(Document::try_from(document).unwrap_or_default()));
-            document.insert(sequence.identifier.as_str(), documents.collect::<Vec<_>>());
+        if let Some(beside) = &self.beside {
+            let mut documents = Vec::new();
+            let shown = beside.documents.for_each(|document| {
+                documents.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
+            });
+            debug_assert!(shown.is_ok(), "{shown:?}");
+            document.insert(beside.identifier.as_str(), documents);
         }
         document.insert("$db", self.database);
         for (key, value) in [("lsid", self.lsid), ("$clusterTime", self.cluster_time)] {

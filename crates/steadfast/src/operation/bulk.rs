@@ -1,18 +1,22 @@
 //! Many writes in few commands: `insert_many` and `bulk_write`.
 //!
-//! The writes are encoded as they come ([`Statements`]), cut into batches once the server's limits
-//! are known ([`plan`]), sent batch by batch, and counted together again ([`Tally`]).
+//! The writes are encoded as they come, or held if they are bytes already ([`Statements`]). They are
+//! cut into batches once the server's limits are known ([`plan`]), sent batch by batch, and counted
+//! together again ([`Tally`]).
 
+mod held;
+mod ids;
 mod plan;
 mod statements;
 mod tally;
 
 pub(crate) use self::{
+    ids::InsertedIds,
     plan::{Batch, plan},
     statements::Statements,
     tally::Tally,
 };
-use super::write::{Settings, head, with_statements};
+use super::write::{Settings, head};
 use crate::{
     collection::Handle,
     command::{Command, Kind},
@@ -33,11 +37,11 @@ pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
     }
 }
 
-/// The command that carries out a batch, which is `followed` by others or is the last.
+/// The command that carries out a batch, which is `followed` by others or is the last, but for its
+/// statements.
 pub(crate) fn command(
     collection: &Handle,
     settings: &Settings<'_>,
-    statements: &mut Statements,
     batch: &Batch,
     followed: bool,
 ) -> Result<Command> {
@@ -49,8 +53,7 @@ pub(crate) fn command(
         settings.write_concern = Some(&answered);
     }
     let kind = if batch.has_multi { Kind::Write } else { Kind::RecognisableWrite };
-    let head = head(collection, batch.verb, &settings, kind)?;
-    Ok(with_statements(head, batch.verb, statements.take(batch)))
+    head(collection, batch.verb, &settings, kind)
 }
 
 /// Whether the server is to answer.

@@ -8,7 +8,7 @@ use crate::{
     command::{Command, Kind},
     cursor::More,
     error::{Error, Result},
-    options::{CursorType, FindOptions},
+    options::{CursorType, FindOneOptions, FindOptions},
 };
 
 /// The command, and how its cursor is to go on.
@@ -35,6 +35,26 @@ pub(crate) fn find(
     let mode = options.and_then(|options| options.timeout_mode);
     let cursor_type = options.and_then(|options| options.cursor_type).unwrap_or_default();
     more.share_time(&mut command, mode, cursor_type)?;
+    // Who says how much is to come at once does not expect another batch beside it.
+    more.ahead =
+        cursor_type == CursorType::NonTailable && more.batch_size.is_none() && more.limit.is_none();
+    Ok((command, more))
+}
+
+/// The same for one document, in one batch: nothing is left open on the server.
+pub(crate) fn one(
+    collection: &Handle,
+    filter: &Document,
+    options: Option<FindOneOptions>,
+) -> Result<(Command, More)> {
+    if let Some(options) = options {
+        return find(collection, filter, Some(&options.into()));
+    }
+    // Most have none, and need not be asked for each of them.
+    let (mut command, mut more) = find(collection, filter, None)?;
+    command.field(cstr!("limit"), 1_i64);
+    command.field(cstr!("singleBatch"), true);
+    more.limit = Some(1);
     Ok((command, more))
 }
 
@@ -92,6 +112,7 @@ fn more(options: &FindOptions) -> More {
         comment: options.comment.clone(),
         limit: options.limit.map(i64::unsigned_abs).filter(|limit| *limit != 0),
         renewed: false,
+        ahead: false,
     }
 }
 
@@ -105,7 +126,7 @@ mod tests {
     use super::*;
     use crate::{
         operation::fixture::{body, collection, collection_named},
-        options::{Collation, FindOneOptions, Hint},
+        options::{Collation, Hint},
     };
 
     fn sent(options: &FindOptions) -> Document {
@@ -155,6 +176,14 @@ mod tests {
                 "limit": 10_i64, "batchSize": 2, "readConcern": { "level": "majority" },
             }
         );
+    }
+
+    #[tokio::test]
+    async fn finding_one_without_options_is_as_with_options_that_say_nothing() {
+        let found = |options| one(&collection(), &doc! { "x": 1 }, options).unwrap();
+        let ((plain, more), (asked, more_asked)) = (found(None), found(Some(<_>::default())));
+        assert_eq!(body(&plain), body(&asked));
+        assert_eq!(more.limit, more_asked.limit);
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     collection::Handle,
     command::{Command, Kind, Target},
+    decode,
     error::{Error, ErrorKind, Result, WriteFailure},
     options::{
         Collation, FindOneAndDeleteOptions, FindOneAndReplaceOptions, FindOneAndUpdateOptions,
@@ -187,7 +188,7 @@ pub(crate) fn read<T: DeserializeOwned>(body: &RawDocument) -> Result<Option<T>>
     };
     match body.get("value") {
         Ok(Some(RawBsonRef::Document(document))) => {
-            Ok(Some(bson::deserialize_from_slice(document.as_bytes())?))
+            Ok(Some(decode::document(document.as_bytes())?))
         }
         Ok(Some(RawBsonRef::Null)) => Ok(None),
         Ok(Some(other)) => Err(malformed(&format_args!("a {:?} as value", other.element_type()))),

@@ -85,6 +85,7 @@ mod tests {
             comment: Some(Bson::from("note")),
             limit: Some(4),
             renewed: false,
+            ahead: false,
         };
         let full = get_more(Target::Write, &namespace, 7, &more, Some(1)).unwrap();
         assert_eq!(

@@ -1,5 +1,7 @@
 //! `insert`.
 
+pub(crate) mod raw;
+
 use bson::{Bson, RawDocument, oid::ObjectId};
 use serde::Serialize;
 use steadfast_wire::fields;
@@ -25,18 +27,50 @@ const GENERATED_ID_BYTES: usize = 1 + 4 + 12;
 /// The room that a document's bytes begin with; growing into it in small steps would take longer.
 const USUAL_BYTES: usize = 512;
 
-/// Whether a document brought its own `_id`.
+/// The `_id` of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Id {
+    /// The document has it.
+    Given(Bson),
+    /// It is ours, and goes in front of the document.
+    Generated(ObjectId),
+}
+
+/// How a document comes by its `_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IdOrigin {
-    #[default]
     Given,
+    #[default]
     Generated,
+}
+
+impl Id {
+    /// The `_id` that a document has, or else is to get.
+    pub(crate) fn of(document: &RawDocument) -> Result<Self> {
+        Ok(id_of(document)?.map_or_else(|| Self::Generated(ObjectId::new()), Self::Given))
+    }
+
+    pub(crate) fn origin(&self) -> IdOrigin {
+        match self {
+            Self::Given(_) => IdOrigin::Given,
+            Self::Generated(_) => IdOrigin::Generated,
+        }
+    }
+}
+
+impl From<Id> for Bson {
+    fn from(id: Id) -> Self {
+        match id {
+            Id::Given(id) => id,
+            Id::Generated(id) => id.into(),
+        }
+    }
 }
 
 /// Encodes a single document, with an `_id` if it has none.
 pub(crate) fn encode<T: Serialize>(document: &T) -> Result<Encoded> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    let (id, _) = append(document, &mut bytes, IdOrigin::Given)?;
+    let id = append(document, &mut bytes, IdOrigin::default())?.into();
     Ok(Encoded { bytes, id })
 }
 
@@ -48,7 +82,7 @@ pub(crate) fn append<T: Serialize>(
     document: &T,
     out: &mut Vec<u8>,
     expected: IdOrigin,
-) -> Result<(Bson, IdOrigin)> {
+) -> Result<Id> {
     append_whole(out, |out| {
         let start = out.len();
         let room = match expected {
@@ -57,24 +91,48 @@ pub(crate) fn append<T: Serialize>(
         };
         out.resize(start + room, 0);
         bson::serialize_to_buffer(document, out)?;
-        match id_of(RawDocument::from_bytes(&out[start + room..])?)? {
-            Some(id) => {
-                out.drain(start..start + room);
-                Ok((id, IdOrigin::Given))
-            }
-            None => {
+        let id = Id::of(RawDocument::from_bytes(&out[start + room..])?)?;
+        match &id {
+            Id::Given(_) => drop(out.drain(start..start + room)),
+            Id::Generated(generated) => {
                 let missing = GENERATED_ID_BYTES - room;
                 out.splice(start..start, std::iter::repeat_n(0, missing));
-                let id = ObjectId::new();
-                prepend_id(&mut out[start..], id)?;
-                Ok((id.into(), IdOrigin::Generated))
+                let front = front(out.len() - start, *generated)?;
+                out[start..start + front.len()].copy_from_slice(&front);
             }
         }
+        Ok(id)
     })
 }
 
+/// How long a document that is bytes already is when it is sent.
+pub(crate) fn length_of(document: &RawDocument, origin: IdOrigin) -> usize {
+    let length = document.as_bytes().len();
+    match origin {
+        IdOrigin::Given => length,
+        IdOrigin::Generated => length + GENERATED_ID_BYTES,
+    }
+}
+
+/// Appends a document that is bytes already, with this `_id` in front if there is one.
+pub(crate) fn append_raw(
+    document: &RawDocument,
+    generated: Option<ObjectId>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let bytes = document.as_bytes();
+    match generated {
+        None => out.extend_from_slice(bytes),
+        Some(id) => {
+            out.extend_from_slice(&front(length_of(document, IdOrigin::Generated), id)?);
+            out.extend_from_slice(&bytes[4..]);
+        }
+    }
+    Ok(())
+}
+
 /// The `_id` of a document, if it has one.
-fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
+pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
     // Going over the keys is quicker than `get`, which decodes the values on its way. If there is
     // one, or something is wrong with the document, `get` has the word.
     let mut walk = fields(document);
@@ -84,15 +142,14 @@ fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
     Ok(document.get("_id")?.map(Bson::try_from).transpose()?)
 }
 
-/// Writes the length and an `_id` over the beginning of `document`, whose first bytes are free and
-/// followed by a document's length and elements.
-fn prepend_id(document: &mut [u8], id: ObjectId) -> Result<()> {
-    let length = i32::try_from(document.len())
+/// What a document of this length begins with if it has an `_id` of ours: the length, and the `_id`.
+fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
+    let length = i32::try_from(length)
         .map_err(|_| Error::invalid_argument("a document is longer than BSON can tell"))?;
-    document[..4].copy_from_slice(&length.to_le_bytes());
-    document[4..9].copy_from_slice(b"\x07_id\0");
-    document[9..9 + 12].copy_from_slice(&id.bytes());
-    Ok(())
+    let mut front = *b"\0\0\0\0\x07_id\0............";
+    front[..4].copy_from_slice(&length.to_le_bytes());
+    front[9..].copy_from_slice(&id.bytes());
+    Ok(front)
 }
 
 /// Inserts one document.

@@ -23,12 +23,12 @@ const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
 /// task reads the reply that is still to come and then gives it back; and if that cannot be, the
 /// connection is closed. It never goes back with half a message in it (pitfalls 21 and 22).
 pub(crate) struct PooledConnection {
-    conn: Option<Conn<Connection>>,
+    conn: Option<Conn<Box<Connection>>>,
     pool: Arc<Pool>,
 }
 
 impl PooledConnection {
-    pub(super) fn new(conn: Conn<Connection>, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(conn: Conn<Box<Connection>>, pool: Arc<Pool>) -> Self {
         Self { conn: Some(conn), pool }
     }
 
@@ -42,7 +42,7 @@ impl PooledConnection {
         &self.pool
     }
 
-    fn conn(&self) -> &Conn<Connection> {
+    fn conn(&self) -> &Conn<Box<Connection>> {
         self.conn.as_ref().expect("present until it is dropped")
     }
 
@@ -56,7 +56,7 @@ impl PooledConnection {
 
 fn discard(
     pool: &Pool,
-    conn: Conn<Connection>,
+    conn: Conn<Box<Connection>>,
     reason: ConnectionClosedReason,
     error: Option<&Error>,
 ) {
@@ -68,12 +68,12 @@ fn discard(
     });
 }
 
-fn check_in(pool: &Pool, conn: Conn<Connection>) {
+fn check_in(pool: &Pool, conn: Conn<Box<Connection>>) {
     pool.change(|state, effects| state.pool.check_in(conn, Instant::now(), effects));
 }
 
 /// Reads the reply that nobody waits for, and gives the connection back.
-async fn drain(pool: Arc<Pool>, mut conn: Conn<Connection>) {
+async fn drain(pool: Arc<Pool>, mut conn: Conn<Box<Connection>>) {
     let drained = tokio::time::timeout(FORGOTTEN_REPLY_LIMIT, conn.payload.drain()).await;
     match drained {
         Ok(Ok(())) => check_in(&pool, conn),

@@ -44,17 +44,19 @@ impl<'a> Wait<'a> {
         };
         let answer = match until {
             None => (&mut self.receiver).await,
-            Some((until, limit)) => match timeout_at(until.into(), &mut self.receiver).await {
-                Ok(answer) => answer,
-                Err(_elapsed) => {
-                    self.leave(Abandonment::TimedOut);
-                    // An answer may have come at the very last moment.
-                    match self.receiver.try_recv() {
-                        Ok(answer) => Ok(answer),
-                        Err(_) => return Err(self.too_late(&limit)),
+            Some((until, limit)) => {
+                match Box::pin(timeout_at(until.into(), &mut self.receiver)).await {
+                    Ok(answer) => answer,
+                    Err(_elapsed) => {
+                        self.leave(Abandonment::TimedOut);
+                        // An answer may have come at the very last moment.
+                        match self.receiver.try_recv() {
+                            Ok(answer) => Ok(answer),
+                            Err(_) => return Err(self.too_late(&limit)),
+                        }
                     }
                 }
-            },
+            }
         };
         self.over = true;
         match answer {

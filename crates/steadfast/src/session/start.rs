@@ -8,6 +8,7 @@ use super::{ClientSession, Kind, SessionOptions};
 use crate::{
     Client,
     action::ActionFuture,
+    deadline::now,
     error::{Error, Result},
 };
 
@@ -46,7 +47,7 @@ impl StartSession<'_> {
         };
         // Whether there are sessions is known, and said, when a command has a connection.
         let lifetime = self.client.session_lifetime();
-        let session = Arc::new(self.client.sessions().begin(lifetime, kind));
+        let session = Arc::new(self.client.sessions().begin(lifetime, kind, now()));
         if let Some(time) = options.snapshot_time {
             session.see_snapshot_time(time);
         }

@@ -113,7 +113,7 @@ impl Session {
 
     /// Waits until no other operation of its transaction is under way.
     pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
+        Arc::clone(self.turn.get_or_init(Arc::default)).lock_owned().await
     }
 
     /// Where the transaction is bound to.

@@ -44,8 +44,9 @@ impl Topology {
         deadline: Option<Deadline>,
         now: std::time::Instant,
     ) -> Option<std::time::Instant> {
+        let deadline = deadline?;
         let until = now + self.selection_timeout.min(LONGEST_WAIT);
-        Some(deadline?.at().map_or(until, |at| at.min(until)))
+        Some(deadline.at().map_or(until, |at| at.min(until)))
     }
 
     /// A server for the target, as soon as there is one. `until` is how long to wait for one, instead
@@ -60,7 +61,8 @@ impl Topology {
         trace::selection_started(self.id, operation, target, || self.known());
         let selected = match self.select_now(target, deprioritised) {
             Ok(Some(selected)) => Ok(selected),
-            Ok(None) => self.wait_for(target, deprioritised, operation, until).await,
+            // Boxed, so that what hardly ever happens takes no room in what always does.
+            Ok(None) => Box::pin(self.wait_for(target, deprioritised, operation, until)).await,
             Err(error) => Err(error),
         };
         match &selected {

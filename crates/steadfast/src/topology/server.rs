@@ -15,7 +15,7 @@ use crate::pool::Pool;
 
 /// A server that is, or was, part of the deployment.
 pub(crate) struct Server {
-    pub(crate) address: ServerAddress,
+    pub(crate) address: Arc<ServerAddress>,
     pub(crate) pool: Arc<Pool>,
     monitor: Option<Monitor>,
     operations: AtomicUsize,
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(super) fn new(address: ServerAddress, pool: Arc<Pool>, monitor: Option<Monitor>) -> Self {
-        Self { address, pool, monitor, operations: AtomicUsize::new(0) }
+        Self { address: Arc::new(address), pool, monitor, operations: AtomicUsize::new(0) }
     }
 
     /// How many operations of this client are under way on it.
@@ -32,7 +32,7 @@ impl Server {
     }
 
     /// Counts an operation, until what is returned is dropped.
-    pub(crate) fn begin_operation(self: Arc<Self>) -> OperationCount {
+    pub(crate) fn begin_operation(&self) -> OperationCount<'_> {
         self.operations.fetch_add(1, Ordering::Relaxed);
         OperationCount(self)
     }
@@ -64,9 +64,9 @@ impl fmt::Debug for Server {
 
 /// An operation under way on a server.
 #[derive(Debug)]
-pub(crate) struct OperationCount(Arc<Server>);
+pub(crate) struct OperationCount<'a>(&'a Server);
 
-impl Drop for OperationCount {
+impl Drop for OperationCount<'_> {
     fn drop(&mut self) {
         self.0.operations.fetch_sub(1, Ordering::Relaxed);
     }

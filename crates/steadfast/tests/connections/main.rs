@@ -14,8 +14,10 @@ mod deadlines;
 mod endings;
 mod events;
 mod kinds_of_deployments;
+mod large_messages;
 mod limits;
 mod monitoring;
+mod reading_ahead;
 mod time_outs;
 
 use std::{

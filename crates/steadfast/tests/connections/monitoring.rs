@@ -46,6 +46,68 @@ async fn a_server_reports_its_election_without_being_asked_again() {
     assert!(bounded(ping).await.unwrap().is_ok());
 }
 
+/// A member that is elected when the first gate opens, and takes writes when the second does.
+async fn candidate(elected: &Gate, writable: &Gate) -> Server {
+    let (elected, writable) = (elected.clone(), writable.clone());
+    Server::start(Role::Primary, move |request| {
+        let known = request.body.get_document("topologyVersion").ok();
+        let known = known.and_then(|version| version.get_i64("counter").ok());
+        match (request.is_hello(), known) {
+            (false, _) => None,
+            (true, None) => Some(vec![Step::Reply(member(request, 1, false))]),
+            (true, Some(1)) => {
+                let mut hello = member(request, 2, false);
+                hello.insert("primary", request.server.to_string());
+                Some(vec![Step::Wait(elected.clone()), Step::Reply(hello)])
+            }
+            (true, Some(2)) => {
+                let hello = member(request, 3, true);
+                Some(vec![Step::Wait(writable.clone()), Step::Reply(hello)])
+            }
+            (true, Some(_)) => Some(vec![Step::Wait(Gate::closed())]),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn who_waits_for_a_primary_finds_a_connection_when_it_takes_writes() {
+    let (elected, writable) = (Gate::closed(), Gate::closed());
+    let server = candidate(&elected, &writable).await;
+    let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
+    let (client, events) = client_with_cmap(&uri).await;
+    server.wait_for(|log| log.requests.iter().any(is_awaited)).await;
+    let ping = start(&client, "ping");
+    // There is one thread: when this goes on, the other waits for a server.
+    tokio::task::yield_now().await;
+    elected.open();
+    events.wait_for(1, |event| matches!(event, CmapEvent::ConnectionReady(_))).await;
+    assert!(!events.seen().iter().any(is_checkout_started), "nobody could ask for one yet");
+    writable.open();
+    assert!(bounded(ping).await.unwrap().is_ok());
+    let created = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
+    assert_eq!(events.seen().iter().filter(created).count(), 1, "it was enough");
+}
+
+#[tokio::test]
+async fn a_member_that_nobody_waits_for_is_elected_without_a_connection() {
+    let (elected, writable) = (Gate::closed(), Gate::closed());
+    let server = candidate(&elected, &writable).await;
+    let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
+    let (client, events) = client_with_cmap(&uri).await;
+    elected.open();
+    // It asks again only after it has taken in that the member was elected.
+    let knows = |request: &Request| {
+        let version = request.body.get_document("topologyVersion");
+        version.is_ok_and(|it| it.get_i64("counter").is_ok_and(|counter| counter == 2))
+    };
+    server.wait_for(|log| log.requests.iter().any(knows)).await;
+    let created = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
+    assert!(!events.seen().iter().any(created));
+    writable.open();
+    run(&client, "ping").await.expect("it is primary now");
+}
+
 #[tokio::test]
 async fn a_server_that_no_longer_reports_is_found_dead() {
     let server = Server::with_handler(Role::Primary, |request| {

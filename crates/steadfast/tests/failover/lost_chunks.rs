@@ -23,7 +23,7 @@ const PARTS: usize = 12;
 const CHUNK_BYTES: u32 = 5;
 /// How many bytes are written at a time: two chunks, and some that are left over.
 const PART_BYTES: usize = 11;
-const LOSE_EVERY: usize = 7;
+const LOSE_EVERY: u64 = 7;
 /// How often an upload is to be aborted at most, of which each may be lost, too.
 const ABORTS: usize = 50;
 

@@ -27,7 +27,7 @@ const BOUND: Duration = Duration::from_secs(120);
 /// be refused one before they are sent, and little would be lost.
 const TASKS: i64 = 32;
 /// Odd and small, so that a retry is lost every now and then too.
-const LOSE_EVERY: usize = 7;
+const LOSE_EVERY: u64 = 7;
 const DATABASE: &str = "lost";
 /// How many marks an operation has to itself.
 const MARKS: i64 = 3;
@@ -208,6 +208,7 @@ async fn lost_replies_are_not_applied_twice() {
              {audit}; {books}"
         ));
         audit.assert_clean();
+        proxy.assert_none_twice();
         assert!(requests > 100 && replies > 100, "too few were lost to show anything");
         let acknowledged = books.count(Answer::Acknowledged);
         assert!(acknowledged > 9 * books.failed(), "nearly all survive a loss");

@@ -2,7 +2,10 @@
 
 use std::error::Error as _;
 
-use steadfast::options::{InsertOneModel, UpdateOneModel, WriteModel};
+use steadfast::{
+    bson::{RawDocumentBuf, rawdoc},
+    options::{InsertOneModel, UpdateOneModel, WriteModel},
+};
 
 use super::*;
 
@@ -141,4 +144,29 @@ async fn the_attempts_at_all_batches_that_failed_are_told() {
     let sent: Vec<_> = watched.started("insert").iter().map(|it| Some(it.request_id)).collect();
     assert_eq!(told, sent);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
+}
+
+#[tokio::test]
+async fn a_large_batch_that_was_cut_is_sent_again_with_the_same_ids() {
+    let deployment = Deployment::primary().await;
+    let watched = Watched::new(&deployment, "").await;
+    watched.ping().await;
+    deployment.suffer(&[Fault::PartOfRequest]);
+    let books = watched.books.clone_with_type::<RawDocumentBuf>();
+    let documents: Vec<_> =
+        (0..2_000).map(|n| rawdoc! { "n": n, "text": "x".repeat(500) }).collect();
+    let result = bounded(books.insert_many(&documents)).await.unwrap();
+    assert_eq!((watched.numbers("insert"), deployment.faults_left()), (vec![Some(1); 2], 0));
+    let sent = watched.started("insert");
+    let came = deployment.requests("insert");
+    assert_eq!((sent.len(), came.len()), (2, 1), "what was cut never came in whole");
+    let came = came[0].body.get_array("documents").unwrap();
+    for sent in &sent {
+        assert!(sent.command.get_array("documents").unwrap() == came);
+    }
+    let ids = came.iter().map(|document| document.as_document().unwrap().get("_id").unwrap());
+    assert!(ids.enumerate().all(|(index, id)| result.inserted_ids[&index] == *id));
+    assert_eq!(result.inserted_ids.len(), 2_000);
+    let applied = deployment.applied();
+    assert!(applied.len() == 2_000 && applied.values().all(|&times| times == 1));
 }

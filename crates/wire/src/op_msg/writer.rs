@@ -8,7 +8,7 @@ use bson::RawDocument;
 use super::{BODY, MsgFlags, SEQUENCE, sections::has_sequence};
 use crate::{
     document::{DocumentRun, split_document},
-    draft::{Draft, patch_length, write_cstring},
+    draft::{Draft, patch_length, patch_length_before, write_cstring},
     elements::Elements,
     error::WireError,
     header::OpCode,
@@ -148,6 +148,18 @@ impl<'b> SequenceWriter<'b> {
     pub fn finish(self) -> Result<usize, WireError> {
         let flags = self.flags;
         finish(self.close_sequence()?, flags)
+    }
+
+    /// Closes the message but for documents of this sequence that are not in the buffer: whoever sends the message
+    /// sends so many bytes of them right after it. Returns how long the message is with them.
+    ///
+    /// Such a message cannot have a checksum, which would be of bytes that nobody has seen yet.
+    pub fn finish_before(self, to_follow: usize) -> Result<usize, WireError> {
+        if self.flags.contains(MsgFlags::CHECKSUM_PRESENT) {
+            return Err(WireError::ChecksumOfUnseen);
+        }
+        patch_length_before(to_follow, self.draft.out, self.sequence_start, "a document sequence")?;
+        self.draft.finish_before(to_follow)
     }
 
     fn close_sequence(self) -> Result<Draft<'b>, WireError> {

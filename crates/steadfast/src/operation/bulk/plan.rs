@@ -49,14 +49,14 @@ const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
 /// Cuts the writes into batches, or says which of them no server would take. In order, a batch is
 /// a stretch of writes with the same verb; otherwise all writes with the same verb go together.
 pub(crate) fn plan(
-    statements: &Statements,
+    statements: &Statements<'_>,
     collection: &Handle,
     settings: &Settings<'_>,
     limits: &WriteLimits,
 ) -> Result<Vec<Batch>> {
     let room = Room::new(collection, settings, limits)?;
     if settings.ordered {
-        cut(statements, &room, statements.verbs.iter().copied())
+        cut(statements, &room, statements.writes.iter().map(|write| write.verb))
     } else {
         let verbs = Verb::ALL.into_iter();
         let grouped =
@@ -121,7 +121,7 @@ impl Room {
 
 /// Goes through the writes by their verbs in the order that they are to be sent in.
 fn cut(
-    statements: &Statements,
+    statements: &Statements<'_>,
     room: &Room,
     verbs: impl Iterator<Item = Verb>,
 ) -> Result<Vec<Batch>> {
@@ -131,19 +131,20 @@ fn cut(
         let run = statements.run(verb);
         let position = next_position[verb as usize];
         next_position[verb as usize] += 1;
-        let (entry, length) = (run.entries[position], run.length(position));
-        room.check(verb, entry.index, length)?;
+        let (index, length) = (run.entries[position].index, run.range(position).len());
+        let multi = statements.writes[index].multi;
+        room.check(verb, index, length)?;
         match batches.last_mut() {
             Some(batch) if room.admits(batch, verb, length) => {
                 batch.positions.end += 1;
                 batch.bytes += length;
-                batch.has_multi |= entry.multi;
+                batch.has_multi |= multi;
             }
             _ => batches.push(Batch {
                 verb,
                 positions: position..position + 1,
                 bytes: length,
-                has_multi: entry.multi,
+                has_multi: multi,
             }),
         }
     }

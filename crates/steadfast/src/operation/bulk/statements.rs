@@ -1,14 +1,20 @@
 //! Writes, encoded and waiting to be sent.
 
-use bson::Bson;
+use std::{borrow::Borrow, ops::Range};
+
+use bson::{Bson, RawDocument, oid::ObjectId};
 use serde::Serialize;
 
-use super::Batch;
+use super::{
+    Batch,
+    held::{self, Held},
+};
 use crate::{
+    command::{Beside, Documents, Source},
     error::{Error, Result},
     operation::{
         delete,
-        insert::{self, IdOrigin},
+        insert::{self, Id, IdOrigin, raw},
         update,
         write::{Change, Verb},
     },
@@ -18,19 +24,29 @@ use crate::{
 /// Any number of writes, as they will be sent.
 ///
 /// The statements of each verb lie one after the other in one run of bytes, from which batches are
-/// cut.
+/// cut. Documents that are bytes already are [held](Held) where they are; their run is without
+/// bytes, and counts them all the same.
 #[derive(Debug, Default)]
-pub(crate) struct Statements {
-    /// The verb of each write, by its index.
-    pub(super) verbs: Vec<Verb>,
+pub(crate) struct Statements<'a> {
+    /// What each write is, by its index.
+    pub(super) writes: Vec<Write>,
     inserts: Run,
     updates: Run,
     deletes: Run,
-    /// The `_id`s of the inserts, in their order.
-    ids: Vec<Bson>,
-    /// How the last insert came by its `_id`; the next one is likely to be like it.
-    last_id: IdOrigin,
+    /// The inserts, if all of them are bytes already.
+    held: Option<Box<dyn Held + 'a>>,
+    /// The `_id`s of the inserts, in their order, that go in front of them. Of the others it is in
+    /// the document.
+    generated_ids: Vec<Option<ObjectId>>,
     has_delete_hint: bool,
+}
+
+/// What a write is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) verb: Verb,
+    /// Whether it may write several documents.
+    pub(super) multi: bool,
 }
 
 /// The statements of one verb.
@@ -40,39 +56,57 @@ pub(super) struct Run {
     pub(super) entries: Vec<Entry>,
 }
 
-/// Where a statement ends in the run, and what is known of it.
+/// Which write a statement is, as the caller counts them, and where it ends in the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Which write it is, as the caller counts them.
     pub(super) index: usize,
     end: usize,
-    pub(super) multi: bool,
 }
 
 impl Run {
-    fn close_statement(&mut self, index: usize, multi: bool) {
-        self.entries.push(Entry { index, end: self.bytes.len(), multi });
+    fn close_statement(&mut self, index: usize) {
+        self.entries.push(Entry { index, end: self.bytes.len() });
     }
 
-    fn start(&self, position: usize) -> usize {
+    pub(super) fn start(&self, position: usize) -> usize {
         position.checked_sub(1).map_or(0, |before| self.entries[before].end)
     }
 
-    /// How long the statement at `position` is.
-    pub(super) fn length(&self, position: usize) -> usize {
-        self.entries[position].end - self.start(position)
+    /// Where the statement at `position` is.
+    pub(super) fn range(&self, position: usize) -> Range<usize> {
+        self.start(position)..self.entries[position].end
     }
 }
 
-impl Statements {
+/// The most room that is made on an iterator's word alone.
+const MOST_RESERVED: usize = 100_000;
+
+impl<'a> Statements<'a> {
     /// The documents of an `insert_many`.
-    pub(crate) fn of_documents<T: Serialize>(
-        documents: impl IntoIterator<Item = impl std::borrow::Borrow<T>>,
-    ) -> Result<Self> {
-        let mut statements = Self::default();
-        for document in documents {
-            statements.push_insert(document.borrow())?;
+    pub(crate) fn of_documents<T, D>(documents: impl IntoIterator<Item = D>) -> Result<Self>
+    where
+        T: Serialize + 'a,
+        D: Borrow<T> + Send + Sync + 'a,
+    {
+        let mut documents = documents.into_iter();
+        let count = documents.size_hint().0.min(MOST_RESERVED);
+        let mut statements = Self::with_room(count);
+        let mut held = held::Documents::<T, D>::with_capacity(count);
+        while let Some(document) = documents.next() {
+            match raw::read(document.borrow(), |raw| statements.note_insert(raw)) {
+                Some(noted) => noted?,
+                None => {
+                    let mut statements = Self::with_room(count);
+                    for document in held.iter().chain([document.borrow()]) {
+                        statements.push_insert(document)?;
+                    }
+                    documents.try_for_each(|it| statements.push_insert(it.borrow()))?;
+                    return Ok(statements);
+                }
+            }
+            held.push(document);
         }
+        statements.held = Some(Box::new(held));
         statements.not_empty("insert_many needs at least one document")
     }
 
@@ -87,13 +121,22 @@ impl Statements {
         statements.not_empty("bulk_write needs at least one model")
     }
 
+    /// None yet, and room for so many inserts.
+    fn with_room(count: usize) -> Self {
+        let mut none = Self::default();
+        none.writes.reserve(count);
+        none.inserts.entries.reserve(count);
+        none.generated_ids.reserve(count);
+        none
+    }
+
     fn not_empty(self, complaint: &str) -> Result<Self> {
-        if self.verbs.is_empty() { Err(Error::invalid_argument(complaint)) } else { Ok(self) }
+        if self.writes.is_empty() { Err(Error::invalid_argument(complaint)) } else { Ok(self) }
     }
 
     /// The name of the command that the first of them goes with.
     pub(crate) fn first_command(&self) -> &'static str {
-        self.verbs.first().map_or("bulkWrite", |verb| verb.name().as_str())
+        self.writes.first().map_or("bulkWrite", |write| write.verb.name().as_str())
     }
 
     /// Whether a delete names an index, which servers before 4.4 refuse.
@@ -163,12 +206,30 @@ impl Statements {
     }
 
     fn push_insert<T: Serialize>(&mut self, document: &T) -> Result<()> {
-        let (id, origin) = insert::append(document, &mut self.inserts.bytes, self.last_id)?;
-        self.ids.push(id);
-        self.last_id = origin;
-        self.inserts.close_statement(self.verbs.len(), false);
-        self.verbs.push(Verb::Insert);
+        let expected = match self.generated_ids.last() {
+            Some(None) => IdOrigin::Given,
+            Some(Some(_)) | None => IdOrigin::Generated,
+        };
+        let id = insert::append(document, &mut self.inserts.bytes, expected)?;
+        self.close_insert(id, self.inserts.bytes.len());
         Ok(())
+    }
+
+    /// Counts a document in that is held.
+    fn note_insert(&mut self, document: &RawDocument) -> Result<()> {
+        let id = Id::of(document)?;
+        let length = insert::length_of(document, id.origin());
+        self.close_insert(id, self.inserts.start(self.inserts.entries.len()) + length);
+        Ok(())
+    }
+
+    fn close_insert(&mut self, id: Id, end: usize) {
+        self.generated_ids.push(match id {
+            Id::Given(_) => None,
+            Id::Generated(id) => Some(id),
+        });
+        self.inserts.entries.push(Entry { index: self.writes.len(), end });
+        self.writes.push(Write { verb: Verb::Insert, multi: false });
     }
 
     fn push_update<U: Serialize>(
@@ -177,15 +238,15 @@ impl Statements {
         change: Change,
     ) -> Result<()> {
         update::append(statement, change, &mut self.updates.bytes)?;
-        self.updates.close_statement(self.verbs.len(), statement.multi);
-        self.verbs.push(Verb::Update);
+        self.updates.close_statement(self.writes.len());
+        self.writes.push(Write { verb: Verb::Update, multi: statement.multi });
         Ok(())
     }
 
     fn push_delete(&mut self, statement: &delete::Statement<'_>, multi: bool) -> Result<()> {
         statement.append(&mut self.deletes.bytes)?;
-        self.deletes.close_statement(self.verbs.len(), multi);
-        self.verbs.push(Verb::Delete);
+        self.deletes.close_statement(self.writes.len());
+        self.writes.push(Write { verb: Verb::Delete, multi });
         Ok(())
     }
 
@@ -197,18 +258,17 @@ impl Statements {
         }
     }
 
-    /// The bytes of a batch, to be sent. If the batch is all there is of its verb, they are moved
-    /// and not copied, and cannot be taken again.
-    pub(super) fn take(&mut self, batch: &Batch) -> Vec<u8> {
-        let run = match batch.verb {
-            Verb::Insert => &mut self.inserts,
-            Verb::Update => &mut self.updates,
-            Verb::Delete => &mut self.deletes,
+    /// The statements of a batch, to be sent as often as need be.
+    pub(crate) fn lend(&self, batch: &Batch) -> Beside<'_> {
+        let (run, positions) = (self.run(batch.verb), batch.positions.clone());
+        let range = run.start(positions.start)..run.start(positions.end);
+        let documents = match (batch.verb, &self.held) {
+            (Verb::Insert, Some(_)) => {
+                Documents::Scattered { source: self, positions, bytes: range.len() }
+            }
+            (Verb::Insert | Verb::Update | Verb::Delete, _) => Documents::Whole(&run.bytes[range]),
         };
-        if batch.positions == (0..run.entries.len()) {
-            return std::mem::take(&mut run.bytes);
-        }
-        run.bytes[run.start(batch.positions.start)..run.start(batch.positions.end)].to_vec()
+        Beside { identifier: batch.verb.identifier(), documents }
     }
 
     /// Which write the `nth` statement of a batch is, as the caller counts them.
@@ -216,8 +276,57 @@ impl Statements {
         self.run(batch.verb).entries[batch.positions.start + nth].index
     }
 
-    /// The `_id` that the `nth` document of a batch of inserts has. It is given away.
-    pub(super) fn take_id(&mut self, batch: &Batch, nth: usize) -> Bson {
-        std::mem::replace(&mut self.ids[batch.positions.start + nth], Bson::Null)
+    /// How many inserts there are.
+    pub(super) fn inserts(&self) -> usize {
+        self.inserts.entries.len()
+    }
+
+    /// The inserts at `positions`: which writes they are, as the caller counts them, and their
+    /// `_id`s.
+    pub(super) fn inserted_ids(
+        &self,
+        positions: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Bson)> {
+        positions.map(|position| (self.inserts.entries[position].index, self.id(position)))
+    }
+
+    fn id(&self, position: usize) -> Bson {
+        if let Some(generated) = self.generated_ids[position] {
+            return generated.into();
+        }
+        // It was found when the document was encoded, or noted.
+        let mut id = None;
+        let mut look = |document: &RawDocument| id = insert::id_of(document).ok().flatten();
+        match &self.held {
+            Some(held) => held.read(position, &mut look),
+            None => {
+                let bytes = &self.inserts.bytes[self.inserts.range(position)];
+                if let Ok(document) = RawDocument::from_bytes(bytes) {
+                    look(document);
+                }
+            }
+        }
+        id.unwrap_or(Bson::Null)
+    }
+}
+
+impl Source for Statements<'_> {
+    fn append(&self, positions: &mut Range<usize>, out: &mut Vec<u8>, enough: usize) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
+        while out.len() < enough
+            && let Some(position) = positions.next()
+        {
+            let end = out.len() + self.inserts.range(position).len();
+            let generated = self.generated_ids[position];
+            let mut appended = Ok(());
+            held.read(position, &mut |raw| appended = insert::append_raw(raw, generated, out));
+            appended?;
+            // The length of the message was told to the server before.
+            if out.len() != end {
+                let changed = format!("document {position} changed while it was being sent");
+                return Err(Error::invalid_argument(changed));
+            }
+        }
+        Ok(())
     }
 }

@@ -1,11 +1,14 @@
 //! Counting together what the batches of one operation did.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use bson::{RawDocument, RawDocumentBuf};
 use steadfast_core::address::ServerAddress;
 
-use super::{Batch, Statements};
+use super::{Batch, InsertedIds, Statements};
 use crate::{
     command::Reply,
     error::{
@@ -20,7 +23,10 @@ use crate::{
 /// What is known of the batches that were answered so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Without the `_id`s of what was inserted.
     result: BulkWriteResult,
+    /// Which inserts were carried out, by their positions among the inserts, in stretches.
+    inserted: Vec<Range<usize>>,
     write_errors: BTreeMap<usize, WriteError>,
     write_concern_errors: Vec<WriteConcernError>,
     labels: Vec<String>,
@@ -36,7 +42,7 @@ impl Tally {
     /// Counts in the reply to a batch.
     pub(crate) fn count(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         reply: &Reply,
@@ -55,7 +61,7 @@ impl Tally {
 
     pub(super) fn count_body(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         body: &RawDocument,
@@ -78,7 +84,7 @@ impl Tally {
 
     fn count_documents(
         &mut self,
-        statements: &mut Statements,
+        statements: &Statements<'_>,
         batch: &Batch,
         ordered: bool,
         reply: &mut WriteReply,
@@ -86,9 +92,7 @@ impl Tally {
         match batch.verb {
             Verb::Insert => {
                 self.result.inserted_count += reply.count();
-                for nth in inserted(reply, batch, ordered) {
-                    self.note_inserted(statements, batch, nth);
-                }
+                self.note_inserted(reply, batch, ordered);
             }
             Verb::Update => {
                 self.result.matched_count += reply.matched_count();
@@ -103,17 +107,29 @@ impl Tally {
         }
     }
 
-    fn note_inserted(&mut self, statements: &mut Statements, batch: &Batch, nth: usize) {
-        let index = statements.index(batch, nth);
-        self.result.inserted_ids.insert(index, statements.take_id(batch, nth));
+    /// Notes which documents of a batch were inserted: in order those before the first that was
+    /// refused, otherwise all that were not refused.
+    fn note_inserted(&mut self, reply: &WriteReply, batch: &Batch, ordered: bool) {
+        let refused: BTreeSet<_> = reply.write_errors.iter().map(|error| error.index).collect();
+        let Range { mut start, end } = batch.positions;
+        for refused in refused.into_iter().map(|nth| batch.positions.start + nth) {
+            self.note_stretch(start..refused);
+            start = if ordered { end } else { refused + 1 };
+        }
+        self.note_stretch(start..end);
+    }
+
+    fn note_stretch(&mut self, inserted: Range<usize>) {
+        match self.inserted.last_mut() {
+            Some(before) if before.end == inserted.start => before.end = inserted.end,
+            _ => self.inserted.push(inserted),
+        }
     }
 
     /// Counts in a batch that no reply is awaited of: what was sent is known, and no more.
-    pub(crate) fn count_unanswered(&mut self, statements: &mut Statements, batch: &Batch) {
+    pub(crate) fn count_unanswered(&mut self, batch: &Batch) {
         if batch.verb == Verb::Insert {
-            for nth in 0..batch.len() {
-                self.note_inserted(statements, batch, nth);
-            }
+            self.note_stretch(batch.positions.clone());
         }
     }
 
@@ -123,8 +139,16 @@ impl Tally {
     }
 
     /// What a `bulk_write` answers; `broken` is the error that kept a batch from being answered.
-    pub(crate) fn conclude_bulk_write(mut self, broken: Option<Error>) -> Result<BulkWriteResult> {
-        let Some(evidence) = self.evidence(broken)? else { return Ok(self.result) };
+    pub(crate) fn conclude_bulk_write(
+        mut self,
+        statements: &Statements<'_>,
+        broken: Option<Error>,
+    ) -> Result<BulkWriteResult> {
+        let evidence = self.evidence(broken)?;
+        let inserted = self.inserted.iter().cloned();
+        self.result.inserted_ids =
+            inserted.flat_map(|positions| statements.inserted_ids(positions)).collect();
+        let Some(evidence) = evidence else { return Ok(self.result) };
         Err(evidence.of(ErrorKind::BulkWrite(BulkWriteError {
             write_concern_errors: self.write_concern_errors,
             write_errors: self.write_errors,
@@ -135,10 +159,11 @@ impl Tally {
     /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
     pub(crate) fn conclude_insert_many(
         mut self,
+        ids: InsertedIds<'_>,
         broken: Option<Error>,
     ) -> Result<InsertManyResult> {
         let evidence = self.evidence(broken)?;
-        let inserted_ids = self.result.inserted_ids.into_iter().collect();
+        let inserted_ids = ids.of(&self.inserted);
         let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };
         let write_errors: Vec<_> = self.write_errors.into_iter().map(indexed).collect();
         Err(evidence.of(ErrorKind::InsertMany(InsertManyError {
@@ -204,18 +229,6 @@ fn carried_out(reply: &WriteReply, batch: &Batch, ordered: bool) -> bool {
         Some(first) if ordered => first > 0,
         Some(_) => reply.write_errors.len() < batch.len(),
     }
-}
-
-/// Which documents of a batch of inserts were inserted: in order those before the first that was
-/// refused, otherwise all that were not refused.
-fn inserted(reply: &WriteReply, batch: &Batch, ordered: bool) -> Vec<usize> {
-    let refused: std::collections::BTreeSet<_> =
-        reply.write_errors.iter().map(|error| error.index).collect();
-    let tried = match refused.first() {
-        Some(first) if ordered => *first,
-        _ => batch.len(),
-    };
-    (0..tried).filter(|nth| !refused.contains(nth)).collect()
 }
 
 fn indexed((index, error): (usize, WriteError)) -> IndexedWriteError {

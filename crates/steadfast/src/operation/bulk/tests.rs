@@ -1,5 +1,6 @@
 //! Cutting writes into batches, and counting them together again.
 
+mod holding;
 mod properties;
 mod splitting;
 mod tallying;
@@ -42,22 +43,28 @@ fn settings_with(ordered: bool) -> Settings<'static> {
     Settings { ordered, ..Settings::default() }
 }
 
-fn planned(statements: &Statements, ordered: bool, limits: &WriteLimits) -> Result<Vec<Batch>> {
+fn planned(statements: &Statements<'_>, ordered: bool, limits: &WriteLimits) -> Result<Vec<Batch>> {
     plan(statements, &collection(), &settings_with(ordered), limits)
+}
+
+/// The statements of a batch, as they are sent.
+fn sent(statements: &Statements<'_>, batch: &Batch) -> Vec<Document> {
+    let mut sent = Vec::new();
+    let lent = statements.lend(batch).documents;
+    lent.for_each(|statement| sent.push(Document::try_from(statement).unwrap())).unwrap();
+    sent
 }
 
 fn commands(models: Vec<WriteModel>, ordered: bool) -> Vec<(Document, Vec<Document>, Kind)> {
     let collection: Arc<Handle> = collection();
-    let mut statements = Statements::of_models(models).unwrap();
+    let statements = Statements::of_models(models).unwrap();
     let settings = settings_with(ordered);
     let batches = plan(&statements, &collection, &settings, &limits()).unwrap();
     batches
         .iter()
         .map(|batch| {
-            let command = command(&collection, &settings, &mut statements, batch, false).unwrap();
-            let sent = command.sequence.as_ref().unwrap().iter();
-            let sent = sent.map(|sent| Document::try_from(sent).unwrap()).collect();
-            (body(&command), sent, command.kind)
+            let command = command(&collection, &settings, batch, false).unwrap();
+            (body(&command), sent(&statements, batch), command.kind)
         })
         .collect()
 }
@@ -109,7 +116,7 @@ async fn a_batch_can_be_recognised_unless_one_of_its_writes_is_of_many() {
 async fn without_models_there_is_nothing_to_send() {
     let error = Statements::of_models(Vec::<WriteModel>::new()).unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
-    let error = Statements::of_documents::<Document>(Vec::<Document>::new()).unwrap_err();
+    let error = Statements::of_documents::<Document, _>(Vec::<Document>::new()).unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
 }
 
@@ -130,10 +137,9 @@ async fn in_order_only_the_last_batch_goes_unacknowledged() {
     let collection = collection_with(options);
     let sent = |ordered, followed| {
         let settings = settings_with(ordered);
-        let mut statements = Statements::of_models([insert(1)]).unwrap();
+        let statements = Statements::of_models([insert(1)]).unwrap();
         let batches = plan(&statements, &collection, &settings, &limits()).unwrap();
-        let command =
-            command(&collection, &settings, &mut statements, &batches[0], followed).unwrap();
+        let command = command(&collection, &settings, &batches[0], followed).unwrap();
         let w = body(&command).get_document("writeConcern").unwrap().get_i32("w").unwrap();
         (w, command.acknowledged)
     };

@@ -48,8 +48,8 @@ async fn every_option_is_sent() {
 fn a_given_id_is_kept_where_it_is() {
     for expected in [IdOrigin::Given, IdOrigin::Generated] {
         let mut out = b"before".to_vec();
-        let (id, origin) = append(&doc! { "x": 1, "_id": "mine" }, &mut out, expected).unwrap();
-        assert_eq!((id, origin), (Bson::from("mine"), IdOrigin::Given));
+        let id = append(&doc! { "x": 1, "_id": "mine" }, &mut out, expected).unwrap();
+        assert_eq!(id, Id::Given("mine".into()));
         assert_eq!(out[6..], raw(doc! { "x": 1, "_id": "mine" }).into_bytes());
     }
 }
@@ -58,13 +58,12 @@ fn a_given_id_is_kept_where_it_is() {
 fn a_missing_id_is_generated_and_put_first() {
     for expected in [IdOrigin::Given, IdOrigin::Generated] {
         let mut out = b"before".to_vec();
-        let (id, origin) = append(&doc! { "x": 1 }, &mut out, expected).unwrap();
-        assert_eq!(origin, IdOrigin::Generated);
-        assert!(id.as_object_id().is_some());
+        let id = append(&doc! { "x": 1 }, &mut out, expected).unwrap();
+        assert_eq!(id.origin(), IdOrigin::Generated);
         assert_eq!(&out[..6], b"before");
         let document = decoded(&out[6..]);
         assert_eq!(keys(&document), ["_id", "x"]);
-        assert_eq!(document.get("_id"), Some(&id));
+        assert_eq!(document.get("_id"), Some(&id.into()));
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn perform(
             let mut outgoing = Outgoing::new("hello", "admin", &hello);
             outgoing.exhaust_allowed = true;
             let request_id = connection.prepare(&outgoing)?;
-            connection.send(request_id, true).await?;
+            connection.send(request_id, true, None).await?;
             next(connection).await
         }
         Check::ReadNext => next(open(connection)?).await,
@@ -66,7 +66,7 @@ pub(super) async fn perform(
 pub(super) async fn ask(connection: &mut Connection, hello: &RawDocument) -> Result<Answer> {
     let began = Instant::now();
     let request_id = connection.prepare(&Outgoing::new("hello", "admin", hello))?;
-    let reply = connection.exchange(request_id, true).await?;
+    let reply = connection.exchange(request_id, true, None).await?;
     answer(&reply, began.elapsed(), false)
 }
 

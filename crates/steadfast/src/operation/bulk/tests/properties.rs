@@ -23,7 +23,7 @@ fn model(verb: u8, index: usize, padding: usize) -> WriteModel {
     }
 }
 
-fn index_in(verb: Verb, statement: &bson::RawDocument) -> usize {
+fn index_in(verb: Verb, statement: &Document) -> usize {
     let id = match verb {
         Verb::Insert => statement.get_i64("_id"),
         Verb::Update | Verb::Delete => statement.get_document("q").unwrap().get_i64("_id"),
@@ -52,26 +52,28 @@ proptest! {
         let settings = settings_with(ordered);
         let limits = WriteLimits { message_bytes, batch_count, ..limits() };
         let models = writes.iter().enumerate().map(|(i, (verb, padding))| model(*verb, i, *padding));
-        let mut statements = Statements::of_models(models).unwrap();
+        let statements = Statements::of_models(models).unwrap();
         let batches = plan(&statements, &collection, &settings, &limits).unwrap();
 
         let mut sent = Vec::new();
         for batch in &batches {
-            let command = command(&collection, &settings, &mut statements, batch, false).unwrap();
-            let sequence = command.sequence.as_ref().unwrap();
-            prop_assert!(sequence.iter().count() <= batch_count);
-            prop_assert_eq!(sequence.iter().count(), batch.len());
-            prop_assert_eq!(sequence.documents.len(), batch.bytes);
+            let command = command(&collection, &settings, batch, false).unwrap();
+            let statements_sent = super::sent(&statements, batch);
+            prop_assert!(statements_sent.len() <= batch_count);
+            prop_assert_eq!(statements_sent.len(), batch.len());
+            let lent = statements.lend(batch);
+            prop_assert_eq!(lent.documents.bytes(), batch.bytes);
 
             let mut message = Vec::new();
             let outgoing = crate::connection::Outgoing {
-                sequence: Some(sequence),
+                beside: Some(lent),
                 ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
             };
-            outgoing.write(&mut message, 1, None).unwrap();
-            prop_assert!(message.len() <= message_bytes);
+            let written = outgoing.write(&mut message, 1, None).unwrap();
+            prop_assert_eq!(written.length, message.len() + written.to_follow);
+            prop_assert!(written.length <= message_bytes);
 
-            for (nth, statement) in sequence.iter().enumerate() {
+            for (nth, statement) in statements_sent.iter().enumerate() {
                 let index = index_in(batch.verb, statement);
                 prop_assert_eq!(index, statements.index(batch, nth));
                 sent.push(index);

@@ -62,14 +62,14 @@ async fn a_batch_has_as_many_bytes_as_the_server_takes() {
 async fn the_frame_of_a_message_is_counted_exactly() {
     let models = [insert(0), insert(1)];
     let collection = collection();
-    let mut statements = Statements::of_models(models.clone()).unwrap();
+    let statements = Statements::of_models(models.clone()).unwrap();
     let settings = settings_with(true);
     let batches = plan(&statements, &collection, &settings, &limits()).unwrap();
-    let command = command(&collection, &settings, &mut statements, &batches[0], false).unwrap();
+    let command = command(&collection, &settings, &batches[0], false).unwrap();
 
     let mut message = Vec::new();
     let outgoing = crate::connection::Outgoing {
-        sequence: command.sequence.as_ref(),
+        beside: Some(statements.lend(&batches[0])),
         ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
     };
     outgoing.write(&mut message, 1, None).unwrap();

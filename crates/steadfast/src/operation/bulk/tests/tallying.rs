@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     error::{BulkWriteError, Error, ErrorKind, InsertManyError},
     operation::fixture::raw,
+    results::{BulkWriteResult, InsertManyResult},
 };
 
 fn server() -> ServerAddress {
@@ -16,16 +17,32 @@ fn server() -> ServerAddress {
 }
 
 /// Counts `replies` in, one for each batch, as far as an operation would go.
-fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Document]) -> Tally {
-    let mut statements = Statements::of_models(models).unwrap();
+fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Document]) -> Tallied {
+    let statements = Statements::of_models(models).unwrap();
     let limits = WriteLimits { batch_count: count, ..limits() };
     let batches = planned(&statements, ordered, &limits).unwrap();
     let mut tally = Tally::default();
     for (batch, reply) in batches.iter().zip(replies) {
         let reply = raw(reply.clone());
-        tally.count_body(&mut statements, batch, ordered, &reply, &server()).unwrap();
+        tally.count_body(&statements, batch, ordered, &reply, &server()).unwrap();
     }
-    tally
+    Tallied { tally, statements }
+}
+
+/// Replies counted in, and the writes that they are to.
+struct Tallied {
+    tally: Tally,
+    statements: Statements<'static>,
+}
+
+impl Tallied {
+    fn conclude_bulk_write(self, broken: Option<Error>) -> Result<BulkWriteResult> {
+        self.tally.conclude_bulk_write(&self.statements, broken)
+    }
+
+    fn conclude_insert_many(self, broken: Option<Error>) -> Result<InsertManyResult> {
+        self.tally.conclude_insert_many(InsertedIds::new(&self.statements), broken)
+    }
 }
 
 fn inserts(count: i32) -> Vec<WriteModel> {
@@ -139,9 +156,12 @@ async fn no_partial_result_is_claimed_when_nothing_was_done() {
     let error = tallied(inserts(2), false, 9, &[both]).conclude_bulk_write(None).unwrap_err();
     assert_eq!(bulk_error(&error).partial_result, None);
 
-    let error = Tally::default().conclude_bulk_write(Some(broken())).unwrap_err();
+    let error =
+        Tally::default().conclude_bulk_write(&Statements::default(), Some(broken())).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
-    let error = Tally::default().conclude_insert_many(Some(broken())).unwrap_err();
+    let error = Tally::default()
+        .conclude_insert_many(InsertedIds::new(&Statements::default()), Some(broken()))
+        .unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
 }
 
@@ -174,25 +194,50 @@ async fn a_write_that_matched_nothing_was_carried_out_all_the_same() {
     ];
     let tally = tallied(vec![update(0), insert(1)], true, 9, &replies);
     let error = tally.conclude_bulk_write(None).unwrap_err();
-    assert_eq!(bulk_error(&error).partial_result, Some(crate::results::BulkWriteResult::default()));
+    assert_eq!(bulk_error(&error).partial_result, Some(BulkWriteResult::default()));
 }
 
 #[tokio::test]
 async fn of_an_unanswered_batch_the_ids_are_known_and_no_more() {
-    let mut statements = Statements::of_models(inserts(2)).unwrap();
+    let statements = Statements::of_models(inserts(2)).unwrap();
     let batches = planned(&statements, true, &limits()).unwrap();
     let mut tally = Tally::default();
-    tally.count_unanswered(&mut statements, &batches[0]);
-    let result = tally.conclude_bulk_write(None).unwrap();
+    tally.count_unanswered(&batches[0]);
+    let result = tally.conclude_bulk_write(&statements, None).unwrap();
     assert_eq!((result.inserted_count, result.inserted_ids.len()), (0, 2));
 }
 
 #[tokio::test]
 async fn a_malformed_reply_is_refused() {
-    let mut statements = Statements::of_models(inserts(2)).unwrap();
+    let statements = Statements::of_models(inserts(2)).unwrap();
     let batches = planned(&statements, true, &limits()).unwrap();
     let reply = raw(doc! { "ok": 1, "n": 2, "writeErrors": [{ "index": 2, "code": 1 }] });
     let mut tally = Tally::default();
-    let counted = tally.count_body(&mut statements, &batches[0], true, &reply, &server());
+    let counted = tally.count_body(&statements, &batches[0], true, &reply, &server());
     crate::operation::fixture::assert_invalid_response(counted);
+}
+
+#[tokio::test]
+async fn ids_collected_too_early_are_not_told() {
+    let statements = Statements::of_models(inserts(1200)).unwrap();
+    let batch = &planned(&statements, false, &limits()).unwrap()[0];
+    let refused = doc! { "index": 3, "code": 11000, "errmsg": "" };
+    let refused = doc! { "ok": 1, "n": 1199, "writeErrors": [refused] };
+    for (reply, expected) in [(doc! { "ok": 1, "n": 1200 }, 1200), (refused, 1199)] {
+        for rounds in 0..4 {
+            let mut ids = InsertedIds::new(&statements);
+            for _ in 0..rounds {
+                ids.collect_some();
+            }
+            let mut tally = Tally::default();
+            tally.count_body(&statements, batch, false, &raw(reply.clone()), &server()).unwrap();
+            let inserted = match tally.conclude_insert_many(ids, None) {
+                Ok(result) => result.inserted_ids,
+                Err(error) => insert_error(&error).inserted_ids.clone(),
+            };
+            assert_eq!(inserted.len(), expected);
+            assert_eq!(inserted.contains_key(&3), expected == 1200);
+            assert!(inserted.iter().all(|(index, id)| id.as_i32() == i32::try_from(*index).ok()));
+        }
+    }
 }

@@ -11,13 +11,17 @@ use std::{
 
 use bson::{oid::ObjectId, rawdoc};
 use testbed::{Options, ReplicaSet};
-use tokio::{net::TcpStream, runtime::Runtime, task::JoinHandle, time::sleep};
+use tokio::{
+    net::TcpStream,
+    runtime::Runtime,
+    sync::mpsc,
+    task::block_in_place,
+    time::{sleep, timeout},
+};
 
 use crate::{
     Result,
-    contender::{
-        Application, Contender, DATABASE, OfficialLibrary, SteadfastLibrary, floor::round_trip,
-    },
+    contender::{Application, Contender, DATABASE, floor::round_trip, with_library},
     op_msg,
     table::median,
 };
@@ -35,37 +39,46 @@ enum Event {
 }
 
 /// What was noticed of one event.
+#[derive(Clone)]
 struct Noticed {
     /// The longest time between two writes that succeeded.
     gap: Duration,
     errors: usize,
     /// From the new primary's word that it takes writes to the first write, in milliseconds; below
     /// zero if it came before the word was heard.
-    first_success_ms: f64,
+    first_ms: f64,
     /// The same of a direct connection to the new primary, which writes as soon as it hears it.
     direct_ms: f64,
 }
 
-/// Lets both drivers go through all events, in turn, and prints the table.
+/// Lets the drivers go through all events, in turn, and prints the table.
 pub(crate) fn run() -> Result<()> {
     eprintln!("starting three members ...");
     let set = ReplicaSet::start(3, Options::new())?;
     let runtime = Runtime::new()?;
     println!(
-        "{:<10} {:<10} {:>12} {:>8} {:>18} {:>18}",
-        "", "", "longest gap", "errors", "first write after", "direct write after"
+        "{:<10} {:<10} {:>12} {:>7} {:>18} {:>19} {:>14} {:>8}",
+        "",
+        "",
+        "longest gap",
+        "errors",
+        "first write after",
+        "direct write after",
+        "behind direct",
+        "worst"
     );
     for (name, event) in [("step-down", Event::StepDown), ("kill -9", Event::Kill)] {
-        let mut ours = Vec::new();
-        let mut official = Vec::new();
+        let mut noticed = vec![Vec::new(); Contender::drivers().len()];
         for round in 1..=ROUNDS {
-            eprintln!("{name}, round {round} of {ROUNDS}");
-            ours.push(runtime.block_on(notice::<SteadfastLibrary>(&set, event))?);
-            official.push(runtime.block_on(notice::<OfficialLibrary>(&set, event))?);
+            for (noticed, &contender) in noticed.iter_mut().zip(Contender::drivers()) {
+                eprintln!("{name}, round {round} of {ROUNDS}: {}", contender.name());
+                let outcome =
+                    runtime.block_on(async { with_library!(contender, notice(&set, event)) })?;
+                noticed.push(outcome);
+            }
         }
-        for (contender, noticed) in [(Contender::Steadfast, ours), (Contender::Official, official)]
-        {
-            print(name, contender, &noticed);
+        for (noticed, contender) in noticed.iter().zip(Contender::drivers()) {
+            print(name, *contender, noticed);
         }
     }
     println!(
@@ -77,52 +90,59 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn print(event: &str, contender: Contender, noticed: &[Noticed]) {
-    let median_of = |figure: fn(&Noticed) -> f64| median(noticed.iter().map(figure).collect());
+    let all = |figure: fn(&Noticed) -> f64| noticed.iter().map(figure).collect::<Vec<_>>();
+    let behind = all(|it| it.first_ms - it.direct_ms);
     println!(
-        "{:<10} {:<10} {:>9.0} ms {:>8} {:>15.1} ms {:>15.1} ms",
+        "{:<10} {:<10} {:>9.0} ms {:>7} {:>15.1} ms {:>16.1} ms {:>11.1} ms {:>5.1} ms",
         event,
         contender.name(),
-        median_of(|it| it.gap.as_secs_f64() * 1e3),
+        median(all(|it| it.gap.as_secs_f64() * 1e3)),
         noticed.iter().map(|it| it.errors).sum::<usize>(),
-        median_of(|it| it.first_success_ms),
-        median_of(|it| it.direct_ms),
+        median(all(|it| it.first_ms)),
+        median(all(|it| it.direct_ms)),
+        median(behind.clone()),
+        behind.into_iter().fold(f64::MIN, f64::max),
     );
 }
 
 async fn notice<A: Application>(set: &ReplicaSet, event: Event) -> Result<Noticed> {
-    tokio::task::block_in_place(|| set.wait_until_complete())?;
+    block_in_place(|| set.wait_until_complete())?;
     let application = A::connect(&format!("{}&w=1", set.uri())).await?;
     application.insert().await?;
     let stop = Arc::new(AtomicBool::new(false));
     let writing = tokio::spawn(write_until(application, Arc::clone(&stop)));
     sleep(BESIDE).await;
 
-    let primary = tokio::task::block_in_place(|| set.wait_for_primary())?;
+    let primary = block_in_place(|| set.wait_for_primary())?;
+    let (sender, mut elected) = mpsc::channel(1);
     let others = set.addresses().into_iter().enumerate().filter(|(index, _)| *index != primary);
-    let watching: Vec<JoinHandle<Result<_>>> =
-        others.map(|(_, address)| tokio::spawn(watch(address, Arc::clone(&stop)))).collect();
-    tokio::task::block_in_place(|| match event {
+    let watching: Vec<_> =
+        others.map(|(_, address)| tokio::spawn(watch(address, sender.clone()))).collect();
+    block_in_place(|| match event {
         Event::StepDown => set.step_down().map(drop),
         Event::Kill => set.kill(primary),
     })?;
-    let elected = first_of(watching).await?;
+    let elected = timeout(PATIENCE, elected.recv()).await;
+    watching.iter().for_each(tokio::task::JoinHandle::abort);
+    let elected = elected.ok().flatten().ok_or("no member became primary")?;
     sleep(BESIDE).await;
     stop.store(true, Ordering::Relaxed);
-    let written = writing.await??;
+    let written = writing.await?;
     if event == Event::Kill {
-        tokio::task::block_in_place(|| set.restart(primary))?;
+        block_in_place(|| set.restart(primary))?;
     }
     Ok(judge(&written, &elected))
 }
 
 /// What the loop wrote: when each success came, and how many errors.
+#[derive(Default)]
 struct Written {
     successes: Vec<Instant>,
     errors: usize,
 }
 
-async fn write_until<A: Application>(application: A, stop: Arc<AtomicBool>) -> Result<Written> {
-    let mut written = Written { successes: Vec::new(), errors: 0 };
+async fn write_until<A: Application>(application: A, stop: Arc<AtomicBool>) -> Written {
+    let mut written = Written::default();
     while !stop.load(Ordering::Relaxed) {
         match application.insert().await {
             Ok(()) => written.successes.push(Instant::now()),
@@ -132,7 +152,7 @@ async fn write_until<A: Application>(application: A, stop: Arc<AtomicBool>) -> R
             }
         }
     }
-    Ok(written)
+    written
 }
 
 /// When a member said that it takes writes, and when it had taken one.
@@ -141,16 +161,23 @@ struct Elected {
     written: Instant,
 }
 
+/// Tells when a member is elected. A member may hang up while it changes its state.
+async fn watch(address: SocketAddr, elected: mpsc::Sender<Elected>) {
+    loop {
+        match write_when_elected(address).await {
+            Ok(moments) => return drop(elected.send(moments).await),
+            Err(_) => sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
 /// Asks a member each millisecond whether it takes writes; then writes.
-async fn watch(address: SocketAddr, stop: Arc<AtomicBool>) -> Result<Option<Elected>> {
+async fn write_when_elected(address: SocketAddr) -> Result<Elected> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let hello = op_msg::message(&rawdoc! { "hello": 1, "$db": "admin" }, None);
     let mut inbox = Vec::new();
     loop {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
         round_trip(&mut stream, &hello, &mut inbox).await?;
         if op_msg::place_after(&inbox, b"\x08isWritablePrimary\0\x01").is_some() {
             break;
@@ -165,27 +192,8 @@ async fn watch(address: SocketAddr, stop: Arc<AtomicBool>) -> Result<Option<Elec
         };
         round_trip(&mut stream, &op_msg::message(&insert, None), &mut inbox).await?;
         if op_msg::place_after(&inbox, b"\x10n\0\x01").is_some() {
-            return Ok(Some(Elected { said, written: Instant::now() }));
+            return Ok(Elected { said, written: Instant::now() });
         }
-        if said.elapsed() > PATIENCE {
-            return Err("the new primary takes no writes".into());
-        }
-    }
-}
-
-async fn first_of(watching: Vec<JoinHandle<Result<Option<Elected>>>>) -> Result<Elected> {
-    let began = Instant::now();
-    let mut watching = watching;
-    loop {
-        if let Some(index) = watching.iter().position(JoinHandle::is_finished)
-            && let Some(elected) = watching.swap_remove(index).await??
-        {
-            return Ok(elected);
-        }
-        if began.elapsed() > PATIENCE || watching.is_empty() {
-            return Err("no member became primary".into());
-        }
-        sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -199,7 +207,7 @@ fn judge(written: &Written, elected: &Elected) -> Noticed {
     Noticed {
         gap,
         errors: written.errors,
-        first_success_ms: since_said(first),
+        first_ms: since_said(first),
         direct_ms: since_said(elected.written),
     }
 }

@@ -1,0 +1,126 @@
+//! Replies of the proxy's own making, in the form in which the client asked.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use bytes::Bytes;
+use steadfast_wire::{
+    DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, Message, OpMsg, OpReply, WireError, compress, decode,
+};
+
+use super::{
+    codes,
+    reaction::{ErrorReply, WriteConcernError},
+    sight::Form,
+};
+
+/// What labels depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Nature {
+    /// A write that a server would keep in its record, or the end of a transaction.
+    pub(crate) retryable_write: bool,
+    /// A statement of a transaction.
+    pub(crate) in_transaction: bool,
+}
+
+/// A reply to a request.
+pub(crate) fn compose(
+    reply: &Document,
+    form: Form,
+    request_id: i32,
+    response_to: i32,
+) -> Result<Vec<u8>, WireError> {
+    let message = match form.legacy {
+        true => Message::Reply(OpReply::to_command(&document_bytes(reply)?)?),
+        false => Message::Msg(OpMsg::new(document_bytes(reply)?)),
+    };
+    encode(&message, form, request_id, response_to)
+}
+
+/// The message with another document in it; all else stays.
+pub(crate) fn with_body(
+    message: &[u8],
+    change: impl FnOnce(&mut Document) -> bool,
+) -> Result<Option<Vec<u8>>, WireError> {
+    let incoming = decode(Bytes::copy_from_slice(message), DEFAULT_MAX_MESSAGE_SIZE)?;
+    let header = incoming.header;
+    let form = Form { legacy: false, compressor: incoming.compressor };
+    let raw = match &incoming.message {
+        Message::Msg(message) => message.body.clone(),
+        Message::Reply(reply) => reply.command_reply()?,
+        _ => return Ok(None),
+    };
+    let Ok(mut document) = Document::try_from(raw.as_raw()) else { return Ok(None) };
+    if !change(&mut document) {
+        return Ok(None);
+    }
+    let body = document_bytes(&document)?;
+    let message = match incoming.message {
+        Message::Msg(mut message) => {
+            message.body = body;
+            Message::Msg(message)
+        }
+        Message::Reply(mut reply) => {
+            reply.documents = OpReply::to_command(&body)?.documents;
+            Message::Reply(reply)
+        }
+        other => other,
+    };
+    encode(&message, form, header.request_id, header.response_to).map(Some)
+}
+
+fn encode(
+    message: &Message,
+    form: Form,
+    request_id: i32,
+    response_to: i32,
+) -> Result<Vec<u8>, WireError> {
+    let mut plain = Vec::new();
+    message.encode(request_id, response_to, &mut plain)?;
+    let Some(compressor) = form.compressor else { return Ok(plain) };
+    let mut compressed = Vec::new();
+    compress(&plain, compressor, &mut compressed)?;
+    Ok(compressed)
+}
+
+fn document_bytes(document: &Document) -> Result<DocumentBytes, WireError> {
+    let raw = RawDocumentBuf::try_from(document)
+        // A document that was read can be written, unless it has a NUL in a key.
+        .unwrap_or_else(|_| RawDocumentBuf::new());
+    raw.try_into().map_err(|fault| WireError::Document { what: "the reply", fault })
+}
+
+/// The reply that a rule puts in place of the server's.
+pub(crate) fn error_document(error: &ErrorReply, nature: Nature) -> Document {
+    let name = error.code_name.as_deref().or(codes::name_of(error.code));
+    let message = error.message.as_deref().unwrap_or("an error that a rule of the proxy asks for");
+    let mut reply = doc! { "ok": 0.0, "errmsg": message, "code": error.code };
+    if let Some(name) = name {
+        reply.insert("codeName", name);
+    }
+    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, nature));
+    if !labels.is_empty() {
+        reply.insert("errorLabels", labels);
+    }
+    reply.extend(error.fields.clone().unwrap_or_default());
+    reply
+}
+
+/// Adds a write concern error to a reply that has none of its own.
+pub(crate) fn add_write_concern_error(
+    reply: &mut Document,
+    error: &WriteConcernError,
+    nature: Nature,
+) {
+    let message = error.message.as_deref().unwrap_or("a rule of the proxy asks for it");
+    let mut added = doc! { "code": error.code, "errmsg": message };
+    let name = error.code_name.as_deref().or(codes::name_of(error.code));
+    if let Some(name) = name {
+        added.insert("codeName", name);
+    }
+    added.extend(error.fields.clone().unwrap_or_default());
+    reply.insert("writeConcernError", added);
+    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, nature));
+    if !labels.is_empty() {
+        let labels: Vec<Bson> = labels.into_iter().map(Bson::from).collect();
+        reply.insert("errorLabels", labels);
+    }
+}

@@ -1,0 +1,323 @@
+//! The rules in force and their counts: what is to become of a request.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use super::{
+    dice::Dice,
+    reaction::{Direction, Reaction},
+    rule::{Rule, RuleError},
+};
+
+/// What conditions are held against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances<'a> {
+    /// The names of the server: as it is reached, as it calls itself, as clients reach it.
+    pub(crate) server: &'a [String],
+    pub(crate) connection: u64,
+    pub(crate) app_name: Option<&'a str>,
+    pub(crate) command: &'a str,
+    /// `database.collection`, or the database alone.
+    pub(crate) namespace: &'a str,
+    pub(crate) is_retry: bool,
+}
+
+/// What is to become of a request and its reply.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) request_delay: Duration,
+    pub(crate) reply_delay: Duration,
+    pub(crate) request_rate: Option<NonZeroU64>,
+    pub(crate) reply_rate: Option<NonZeroU64>,
+    /// What decides, and the id of its rule.
+    pub(crate) decided: Option<(Reaction, u64)>,
+    /// The rules that applied.
+    pub(crate) rules: Vec<String>,
+}
+
+/// A rule and its counts, as they are listed.
+#[derive(Clone, Debug)]
+pub struct RuleState {
+    rule: Rule,
+    met: u64,
+    applied: u64,
+    id: u64,
+    dice: Dice,
+}
+
+impl RuleState {
+    /// The rule.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// How many requests (or connections) met its conditions, its counting ones aside.
+    pub fn met(&self) -> u64 {
+        self.met
+    }
+
+    /// How often it was applied.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name.as_deref().unwrap_or_default()
+    }
+
+    fn concerns(&self, now: &Circumstances<'_>) -> bool {
+        let rule = &self.rule;
+        let one_of = |names: &[String], name: &str| names.iter().any(|known| known == name);
+        (rule.command.is_empty() || one_of(&rule.command, now.command))
+            && rule.namespace.as_deref().is_none_or(|wanted| covers(wanted, now.namespace))
+            && rule.app_name.as_deref().is_none_or(|wanted| now.app_name == Some(wanted))
+            && rule.server.as_deref().is_none_or(|wanted| one_of(now.server, wanted))
+            && rule.connection.is_none_or(|wanted| wanted.get() == now.connection)
+            && rule.retry.is_none_or(|wanted| wanted == now.is_retry)
+    }
+
+    /// Counts one more that met the conditions, and says whether it is chosen.
+    fn chooses(&mut self) -> bool {
+        self.met += 1;
+        let rule = &self.rule;
+        let seen = self.met.saturating_sub(rule.skip.unwrap_or(0));
+        let chosen = seen > 0
+            && rule.nth.is_none_or(|nth| nth.get() == seen)
+            && rule.every.is_none_or(|every| seen.is_multiple_of(every.get()))
+            && rule.times.is_none_or(|times| self.applied < times)
+            && rule.probability.is_none_or(|chance| self.dice.roll() < f64::from(chance));
+        self.applied += u64::from(chosen);
+        chosen
+    }
+}
+
+/// Whether `wanted`, a collection or a database, holds `namespace`.
+fn covers(wanted: &str, namespace: &str) -> bool {
+    match wanted.contains('.') {
+        true => wanted == namespace,
+        false => namespace.split('.').next() == Some(wanted),
+    }
+}
+
+/// The rules, in the order in which they are asked.
+#[derive(Debug, Default)]
+pub(crate) struct Rulebook {
+    rules: Vec<RuleState>,
+    last_id: u64,
+}
+
+impl Rulebook {
+    /// Adds a rule at the end, or in place of the one that has its name. Returns its name.
+    pub(crate) fn add(&mut self, mut rule: Rule) -> Result<String, RuleError> {
+        rule.check()?;
+        self.last_id += 1;
+        let id = self.last_id;
+        let name = rule.name.get_or_insert_with(|| format!("rule {id}")).clone();
+        let dice = Dice::new(rule.seed.unwrap_or(0));
+        let state = RuleState { rule, met: 0, applied: 0, id, dice };
+        match self.rules.iter_mut().find(|known| known.name() == name) {
+            Some(known) => *known = state,
+            None => self.rules.push(state),
+        }
+        Ok(name)
+    }
+
+    /// Removes the rule with this name, and returns how often it was applied.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<u64> {
+        let place = self.rules.iter().position(|known| known.name() == name)?;
+        Some(self.rules.remove(place).applied)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    pub(crate) fn list(&self) -> &[RuleState] {
+        &self.rules
+    }
+
+    /// How often the rule with this name was applied.
+    #[cfg(test)]
+    pub(crate) fn applied(&self, name: &str) -> u64 {
+        self.rules.iter().find(|known| known.name() == name).map_or(0, |known| known.applied)
+    }
+
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.rules.iter().any(|known| known.id == id)
+    }
+
+    /// Whether a connection is refused, and by which rule.
+    pub(crate) fn refuses(&mut self, now: &Circumstances<'_>) -> Option<String> {
+        let mut refusing = self.rules.iter_mut().filter(|state| state.refuses());
+        refusing.find_map(|state| {
+            (state.concerns(now) && state.chooses()).then(|| state.name().to_owned())
+        })
+    }
+
+    /// Asks the rules in their order. The first that decides is the last that is asked.
+    pub(crate) fn judge(&mut self, now: &Circumstances<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        for state in self.rules.iter_mut().filter(|state| !state.refuses()) {
+            if !state.concerns(now) || !state.chooses() {
+                continue;
+            }
+            verdict.rules.push(state.name().to_owned());
+            if verdict.take(&state.rule.then, state.id) {
+                break;
+            }
+        }
+        verdict
+    }
+}
+
+impl RuleState {
+    fn refuses(&self) -> bool {
+        matches!(self.rule.then, Reaction::Refuse)
+    }
+}
+
+impl Verdict {
+    /// Adds a reaction; returns whether it decides.
+    fn take(&mut self, reaction: &Reaction, id: u64) -> bool {
+        match reaction {
+            Reaction::Delay { ms, direction } => {
+                let delay = match direction {
+                    Direction::Request => &mut self.request_delay,
+                    Direction::Reply => &mut self.reply_delay,
+                };
+                *delay = delay.saturating_add(Duration::from_millis(*ms));
+                false
+            }
+            Reaction::Throttle { bytes_per_second, direction } => {
+                if *direction != Some(Direction::Reply) {
+                    self.request_rate = Some(*bytes_per_second);
+                }
+                if *direction != Some(Direction::Request) {
+                    self.reply_rate = Some(*bytes_per_second);
+                }
+                false
+            }
+            Reaction::CutRequest { .. }
+            | Reaction::LoseReply { .. }
+            | Reaction::CutReply { .. }
+            | Reaction::Stall { .. }
+            | Reaction::Error(_)
+            | Reaction::WriteConcernError(_)
+            | Reaction::Refuse => {
+                self.decided = Some((reaction.clone(), id));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<String> {
+        vec!["127.0.0.1:27017".to_owned(), "127.0.0.1:40001".to_owned()]
+    }
+
+    fn insert<'a>(server: &'a [String]) -> Circumstances<'a> {
+        Circumstances {
+            server,
+            connection: 3,
+            app_name: Some("till"),
+            command: "insert",
+            namespace: "shop.orders",
+            is_retry: false,
+        }
+    }
+
+    fn lost() -> Rule {
+        Rule::new(Reaction::lose_reply())
+    }
+
+    /// Of so many equal requests, the numbers of those that the rule chose.
+    fn chosen(rule: Rule, requests: usize) -> Vec<usize> {
+        let mut book = Rulebook::default();
+        book.add(rule).unwrap();
+        let names = names();
+        (1..=requests).filter(|_| book.judge(&insert(&names)).decided.is_some()).collect()
+    }
+
+    #[test]
+    fn each_condition_must_hold() {
+        let applies = |rule: Rule| chosen(rule, 1) == [1];
+        assert!(applies(lost()));
+        assert!(applies(lost().command("insert").command("update")));
+        assert!(!applies(lost().command("update")));
+        assert!(applies(lost().namespace("shop.orders")) && applies(lost().namespace("shop")));
+        assert!(!applies(lost().namespace("shop.order")) && !applies(lost().namespace("sho")));
+        assert!(applies(lost().app_name("till")) && !applies(lost().app_name("desk")));
+        assert!(applies(lost().connection(3)) && !applies(lost().connection(4)));
+        assert!(applies(lost().retry(false)) && !applies(lost().retry(true)));
+        assert!(names().iter().all(|name| applies(lost().server(name))));
+        assert!(!applies(lost().server("127.0.0.1:27018")));
+        assert!(!applies(lost().command("insert").connection(4)));
+    }
+
+    #[test]
+    fn counts_choose_among_those_that_meet_the_conditions() {
+        assert_eq!(chosen(lost().nth(2), 5), [2]);
+        assert_eq!(chosen(lost().every(2), 5), [2, 4]);
+        assert_eq!(chosen(lost().skip(3), 5), [4, 5]);
+        assert_eq!(chosen(lost().times(2), 5), [1, 2]);
+        assert_eq!(chosen(lost().skip(1).every(2).times(2), 9), [3, 5]);
+        assert_eq!(chosen(lost().skip(3).nth(1), 9), [4]);
+        assert_eq!(chosen(lost().probability(0.0), 100), [0; 0]);
+        assert_eq!(chosen(lost().probability(1.0), 3), [1, 2, 3]);
+        let tenth = chosen(lost().probability(0.1).seed(5), 1000);
+        assert!((60..140).contains(&tenth.len()));
+        assert_eq!(chosen(lost().probability(0.1).seed(5), 1000), tenth);
+        assert_ne!(chosen(lost().probability(0.1).seed(6), 1000), tenth);
+    }
+
+    #[test]
+    fn delays_add_up_and_the_first_decision_stands() {
+        let mut book = Rulebook::default();
+        let delay = Reaction::delay(Duration::from_millis(20));
+        book.add(Rule::new(delay.clone())).unwrap();
+        book.add(Rule::new(delay)).unwrap();
+        book.add(Rule::new(Reaction::throttle(10))).unwrap();
+        book.add(lost().command("insert").name("first")).unwrap();
+        book.add(Rule::new(Reaction::cut_request()).name("second")).unwrap();
+        let names = names();
+        let verdict = book.judge(&insert(&names));
+        assert_eq!(verdict.request_delay, Duration::from_millis(40));
+        assert_eq!(verdict.request_rate, verdict.reply_rate);
+        assert!(matches!(verdict.decided, Some((Reaction::LoseReply { .. }, _))));
+        assert_eq!(book.applied("first"), 1);
+        assert_eq!(book.applied("second"), 0);
+        let verdict = book.judge(&Circumstances { command: "find", ..insert(&names) });
+        assert!(matches!(verdict.decided, Some((Reaction::CutRequest { .. }, _))));
+    }
+
+    #[test]
+    fn a_rule_with_a_known_name_replaces_the_other_and_counts_anew() {
+        let mut book = Rulebook::default();
+        let names = names();
+        assert_eq!(book.add(lost().name("one")).unwrap(), "one");
+        book.judge(&insert(&names));
+        assert_eq!(book.applied("one"), 1);
+        book.add(lost().name("one").nth(1)).unwrap();
+        assert_eq!((book.len(), book.applied("one")), (1, 0));
+        assert!(book.judge(&insert(&names)).decided.is_some());
+        assert_eq!(book.remove("one"), Some(1));
+        assert_eq!(book.remove("one"), None);
+    }
+
+    #[test]
+    fn connections_are_refused_by_rules_of_their_own() {
+        let mut book = Rulebook::default();
+        book.add(Rule::new(Reaction::Refuse).times(1)).unwrap();
+        let names = names();
+        assert!(book.judge(&insert(&names)).decided.is_none());
+        assert_eq!(book.refuses(&insert(&names)).as_deref(), Some("rule 1"));
+        assert_eq!(book.refuses(&insert(&names)), None);
+    }
+}

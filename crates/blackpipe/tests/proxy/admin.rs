@@ -1,0 +1,191 @@
+//! Rules that a client switches with commands, and errors in place of replies.
+
+use blackpipe::proxy::{ErrorReply, Reaction, Rule, WriteConcernError};
+use bson::{Document, doc};
+use steadfast_wire::{DocumentBytes, OpQuery};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::{
+    client::{Client, black_pipe, insert, ping},
+    upstream::Upstream,
+};
+
+fn fail_command(mode: impl Into<bson::Bson>, data: Document) -> Document {
+    doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data, "$db": "admin" }
+}
+
+fn labels(reply: &Document) -> Vec<&str> {
+    let labels = reply.get_array("errorLabels").map(Vec::as_slice).unwrap_or_default();
+    labels.iter().filter_map(bson::Bson::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_rule_is_added_listed_and_removed_by_commands() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let rule = doc! { "name": "mine", "command": "insert", "nth": 2, "then": "loseReply" };
+    let added = client.run(black_pipe("add", rule)).await.unwrap();
+    assert_eq!(added, doc! { "added": ["mine"], "ok": 1.0 });
+    client.run(insert(1, 1)).await.unwrap();
+    let listed = client.run(black_pipe("list", 1)).await.unwrap();
+    let [rule] = &listed.get_array("rules").unwrap()[..] else { panic!("one rule: {listed}") };
+    let rule = rule.as_document().unwrap();
+    assert_eq!((rule.get_i64("met").unwrap(), rule.get_i64("applied").unwrap()), (1, 0));
+    assert_eq!(rule.get_document("then").unwrap(), &doc! { "loseReply": { "reset": false } });
+    client.run(insert(2, 1)).await.unwrap_err();
+
+    let mut client = Client::of(&proxy).await;
+    let removed = client.run(black_pipe("remove", "mine")).await.unwrap();
+    assert_eq!(removed, doc! { "applied": 1_i64, "ok": 1.0 });
+    let gone = client.run(black_pipe("remove", "mine")).await.unwrap();
+    assert!(gone.get_str("errmsg").unwrap().contains("mine"));
+}
+
+#[tokio::test]
+async fn the_ledger_is_asked_for_and_begun_anew_by_commands() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    client.run(insert(1, 1)).await.unwrap();
+    client.run(ping()).await.unwrap();
+    let filter = doc! { "command": "insert", "namespace": "shop.orders" };
+    let ledger = client.run(black_pipe("ledger", filter)).await.unwrap();
+    let of = |key: &str| ledger.get_array(key).unwrap().clone();
+    assert_eq!((of("counts").len(), of("writes").len(), of("entries").len()), (1, 1, 1));
+    let writes = of("writes");
+    let write = writes[0].as_document().unwrap();
+    assert_eq!(write.get_i32("deliveries").unwrap(), 1);
+    assert_eq!(write.get_i32("executions").unwrap(), 1);
+    assert_eq!(write.get_i64("txnNumber").unwrap(), 1);
+    client.run(black_pipe("clear", "ledger")).await.unwrap();
+    assert_eq!(proxy.ledger().entries().count(), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_answered_with_what_is() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let wrong = [
+        (black_pipe("insert", 1), "insert is unknown"),
+        (black_pipe("clear", 1), "'rules'"),
+        (black_pipe("add", doc! { "then": "loseRply" }), "`loseReply`"),
+        (black_pipe("add", doc! { "comand": "insert", "then": "refuse" }), "`command`"),
+        (black_pipe("add", 3), "a rule"),
+        (fail_command("on", doc! {}), "mode"),
+        (fail_command("alwaysOn", doc! { "failCommands": ["insert"] }), "errorCode"),
+    ];
+    for (command, expected) in wrong {
+        let reply = client.run(command.clone()).await.unwrap();
+        assert_eq!(reply.get_f64("ok").unwrap(), 0.0, "{command}");
+        assert!(reply.get_str("errmsg").unwrap().contains(expected), "{reply}");
+    }
+    let usage = client.run(doc! { "blackPipe": 1, "$db": "admin" }).await.unwrap();
+    assert!(usage.get_str("usage").unwrap().contains("ledger"));
+    assert!(proxy.rules().is_empty());
+}
+
+#[tokio::test]
+async fn the_fail_point_of_servers_is_answered_by_the_proxy() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let data = doc! { "failCommands": ["insert"], "errorCode": 10107 };
+    let on = client.run(fail_command(doc! { "times": 1 }, data.clone())).await.unwrap();
+    assert_eq!(on, doc! { "count": 0_i64, "ok": 1.0 });
+    let reply = client.run(insert(1, 1)).await.unwrap();
+    assert_eq!((reply.get_f64("ok").unwrap(), reply.get_i32("code").unwrap()), (0.0, 10107));
+    assert_eq!(labels(&reply), ["RetryableWriteError"]);
+    assert_eq!(reply.get_str("codeName").unwrap(), "NotWritablePrimary");
+    client.run(insert(1, 1)).await.unwrap().get_i32("n").unwrap();
+    assert_eq!(proxy.ledger().count("insert", "shop.orders").deliveries, 1);
+
+    client.run(fail_command("alwaysOn", data)).await.unwrap();
+    assert_eq!(client.run(insert(2, 1)).await.unwrap().get_f64("ok").unwrap(), 0.0);
+    let off = client.run(fail_command("off", doc! {})).await.unwrap();
+    assert_eq!(off, doc! { "count": 1_i64, "ok": 1.0 });
+    assert_eq!(client.run(insert(2, 1)).await.unwrap().get_f64("ok").unwrap(), 1.0);
+
+    let close = doc! { "failCommands": ["insert"], "closeConnection": true };
+    client.run(fail_command("alwaysOn", close)).await.unwrap();
+    client.run(insert(3, 1)).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn only_the_application_that_is_meant_is_failed() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let data = doc! { "failCommands": ["ping"], "errorCode": 1, "appName": "mine" };
+    Client::of(&proxy).await.run(fail_command("alwaysOn", data)).await.unwrap();
+    for (name, ok) in [("mine", 0.0), ("other", 1.0)] {
+        let mut client = Client::of(&proxy).await;
+        let hello = doc! {
+            "hello": 1, "client": { "application": { "name": name } }, "$db": "admin",
+        };
+        client.run(hello).await.unwrap();
+        assert_eq!(client.run(ping()).await.unwrap().get_f64("ok").unwrap(), ok, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_comes_with_or_without_the_request_being_executed() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let error = ErrorReply::new(462).with_labels(["RetryableError", "SystemOverloadedError"]);
+    for execute in [false, true] {
+        let error = if execute { error.clone().executed() } else { error.clone() };
+        proxy.forget();
+        proxy.add(Rule::new(Reaction::Error(error)).name("error").command("insert"));
+        let reply = client.run(insert(1, 1)).await.unwrap();
+        assert_eq!(labels(&reply), ["RetryableError", "SystemOverloadedError"]);
+        let count = proxy.ledger().count("insert", "shop.orders");
+        assert_eq!((count.attempts, count.executions), (1, u64::from(execute)));
+    }
+}
+
+#[tokio::test]
+async fn a_write_concern_error_is_added_to_what_the_server_says() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let error = WriteConcernError::new(91);
+    proxy.add(Rule::new(Reaction::WriteConcernError(error)).command("insert"));
+    let reply = Client::of(&proxy).await.run(insert(1, 1)).await.unwrap();
+    assert_eq!((reply.get_f64("ok").unwrap(), reply.get_i32("n").unwrap()), (1.0, 1));
+    let added = reply.get_document("writeConcernError").unwrap();
+    assert_eq!(added.get_i32("code").unwrap(), 91);
+    assert_eq!(labels(&reply), ["RetryableWriteError"]);
+}
+
+#[tokio::test]
+async fn compressed_requests_meet_rules_and_commands_and_are_answered_in_kind() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    for name in ["snappy", "zlib", "zstd"] {
+        let mut client = Client::of(&proxy).await;
+        client.compressor = Some(name.parse().unwrap());
+        let rule =
+            doc! { "name": "e", "command": "insert", "then": { "error": { "code": 11000 } } };
+        client.run(black_pipe("add", rule)).await.unwrap();
+        let reply = client.run(insert(1, 1000)).await.unwrap();
+        assert_eq!(reply.get_str("codeName").unwrap(), "DuplicateKey");
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_hello_is_answered_in_its_own_form() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    proxy.add(Rule::new(Reaction::error(91)).command("isMaster"));
+    let mut client = Client::of(&proxy).await;
+    let command: DocumentBytes = bson::rawdoc! { "isMaster": 1 }.try_into().unwrap();
+    let mut message = Vec::new();
+    OpQuery::hello(command).encode(7, &mut message).unwrap();
+    client.stream.write_all(&message).await.unwrap();
+    let mut header = [0; 16];
+    client.stream.read_exact(&mut header).await.unwrap();
+    // OP_REPLY, to message 7.
+    assert_eq!(header[12..], 1_i32.to_le_bytes());
+    assert_eq!(header[8..12], 7_i32.to_le_bytes());
+}

@@ -1,0 +1,122 @@
+//! Clients that send garbage, lie about lengths or leave at any point: the proxy and the other
+//! connections do not notice.
+
+use blackpipe::proxy::{Reaction, Rule};
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    client::{Client, insert, ping},
+    upstream::Upstream,
+};
+
+fn header(length: i32, op_code: i32) -> Vec<u8> {
+    [length, 1, 0, op_code].iter().flat_map(|field| field.to_le_bytes()).collect()
+}
+
+#[tokio::test]
+async fn a_length_that_no_message_has_ends_that_connection() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut bystander = Client::of(&proxy).await;
+    bystander.run(ping()).await.unwrap();
+    let liars = [
+        header(-1, 2013),
+        header(0, 2013),
+        header(15, 2013),
+        header(48_000_001, 2013),
+        header(i32::MAX, 2013),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        // TLS, whose first bytes could be a length.
+        [&[0x16, 3, 1, 2, 0][..], &[0; 600]].concat(),
+    ];
+    for liar in liars {
+        let mut client = Client::of(&proxy).await;
+        client.stream.write_all(&liar).await.unwrap();
+        let (answer, _) = client.rest().await;
+        assert_eq!(answer, b"");
+        bystander.run(ping()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn messages_that_make_no_sense_harm_nobody() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    proxy.add(Rule::new(Reaction::error(1)).command("insert").namespace("elsewhere"));
+    let mut bystander = Client::of(&proxy).await;
+    let valid = bystander.message(insert(1, 50));
+    let mut garbage: Vec<Vec<u8>> = [1, 2004, 2007, 2012, 2013, 77, -1]
+        .iter()
+        .flat_map(|&op_code| {
+            [&[][..], &[0xff; 60], &[0; 60], &[1; 60]].map(|payload| {
+                let length = i32::try_from(16 + payload.len()).unwrap();
+                [&header(length, op_code)[..], payload].concat()
+            })
+        })
+        .collect();
+    // A sound message with one byte wrong, anywhere behind its length.
+    for at in 4..valid.len() {
+        let mut wrong = valid.clone();
+        wrong[at] ^= 0x85;
+        garbage.push(wrong);
+    }
+    for message in garbage {
+        let mut client = Client::of(&proxy).await;
+        client.stream.write_all(&message).await.unwrap();
+        drop(client);
+    }
+    bystander.run(ping()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_may_leave_at_any_byte() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut bystander = Client::of(&proxy).await;
+    let message = bystander.message(insert(1, 50));
+    for sent in 0..=message.len() {
+        let mut client = Client::of(&proxy).await;
+        client.stream.write_all(&message[..sent]).await.unwrap();
+        if sent % 2 == 0 {
+            client.stream.set_zero_linger().unwrap();
+        }
+        drop(client);
+    }
+    bystander.run(insert(2, 50)).await.unwrap();
+    // Half a request is never executed.
+    let ledger = proxy.ledger();
+    assert!(ledger.count("insert", "shop.orders").attempts <= 2);
+}
+
+#[tokio::test]
+async fn many_requests_at_once_are_answered_in_their_order() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let messages: Vec<u8> = (0..500).flat_map(|nth| client.message(insert(nth, 300))).collect();
+    client.stream.write_all(&messages).await.unwrap();
+    for _ in 0..500 {
+        assert_eq!(client.reply().await.unwrap().get_i32("n").unwrap(), 1);
+    }
+    assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 500);
+}
+
+#[tokio::test]
+async fn a_large_message_passes_as_it_comes_and_counts_when_it_is_whole() {
+    let mut upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let mut client = Client::of(&proxy).await;
+    let message = client.message(insert(1, 1_000_000));
+    let (early, late) = message.split_at(400_000);
+    client.stream.write_all(early).await.unwrap();
+    upstream.until(1, early.len()).await;
+    assert_eq!(proxy.ledger().entries().count(), 0);
+    // A rule that comes too late for it holds for the next.
+    proxy.add(Rule::new(Reaction::cut_request()).command("insert"));
+    client.stream.write_all(late).await.unwrap();
+    assert_eq!(client.reply().await.unwrap().get_i32("n").unwrap(), 1);
+    assert_eq!(upstream.so_far(1).bytes, message);
+    assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 1);
+    client.run(insert(2, 1_000_000)).await.unwrap_err();
+    assert_eq!(upstream.ended(1).await.bytes.len(), message.len());
+}

@@ -1,0 +1,107 @@
+//! A client that sends bytes and sees exactly what comes back.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use blackpipe::proxy::Proxy;
+use bson::{Binary, Document, doc, spec::BinarySubtype};
+use bytes::Bytes;
+use steadfast_wire::{Compressor, DEFAULT_MAX_MESSAGE_SIZE, Message, OpMsg, compress, decode};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    next_id: i32,
+    pub(crate) compressor: Option<Compressor>,
+}
+
+impl Client {
+    pub(crate) async fn of(proxy: &Proxy) -> Self {
+        Self::at(proxy.members()[0].0).await
+    }
+
+    pub(crate) async fn at(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, next_id: 1, compressor: None }
+    }
+
+    /// The bytes of a command.
+    pub(crate) fn message(&mut self, command: Document) -> Vec<u8> {
+        let body = bson::RawDocumentBuf::try_from(&command).unwrap();
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut bytes = Vec::new();
+        OpMsg::new(body.try_into().unwrap()).encode(id, 0, &mut bytes).unwrap();
+        let Some(compressor) = self.compressor else { return bytes };
+        let mut compressed = Vec::new();
+        compress(&bytes, compressor, &mut compressed).unwrap();
+        compressed
+    }
+
+    pub(crate) async fn send(&mut self, command: Document) {
+        let bytes = self.message(command);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    /// Sends a command and reads the reply.
+    pub(crate) async fn run(&mut self, command: Document) -> io::Result<Document> {
+        let bytes = self.message(command);
+        timeout(PATIENCE, async {
+            self.stream.write_all(&bytes).await?;
+            self.reply().await
+        })
+        .await
+        .expect("an answer in time")
+    }
+
+    /// A whole reply, or why there is none.
+    pub(crate) async fn reply(&mut self) -> io::Result<Document> {
+        let mut message = vec![0; 16];
+        self.stream.read_exact(&mut message).await?;
+        let length = i32::from_le_bytes(*message.first_chunk().unwrap());
+        message.resize(usize::try_from(length).unwrap(), 0);
+        self.stream.read_exact(&mut message[16..]).await?;
+        let incoming = decode(Bytes::from(message), DEFAULT_MAX_MESSAGE_SIZE).unwrap();
+        assert_eq!(
+            incoming.compressor.map(Compressor::name),
+            self.compressor.map(Compressor::name)
+        );
+        let Message::Msg(message) = incoming.message else { panic!("not an OP_MSG") };
+        Ok(Document::try_from(message.body.as_raw()).unwrap())
+    }
+
+    /// All that comes until the connection ends, and how it ends.
+    pub(crate) async fn rest(&mut self) -> (Vec<u8>, io::Result<()>) {
+        let mut all = Vec::new();
+        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut all)).await;
+        (all, ended.expect("an end in time").map(drop))
+    }
+}
+
+/// A retryable insert of one document with this much in it.
+pub(crate) fn insert(txn_number: i64, bytes: usize) -> Document {
+    let id = Binary { subtype: BinarySubtype::Uuid, bytes: vec![9; 16] };
+    doc! {
+        "insert": "orders",
+        "$db": "shop",
+        "documents": [{ "_id": txn_number, "filling": "x".repeat(bytes) }],
+        "lsid": { "id": id },
+        "txnNumber": txn_number,
+    }
+}
+
+pub(crate) fn ping() -> Document {
+    doc! { "ping": 1, "$db": "admin" }
+}
+
+/// The proxy's own command.
+pub(crate) fn black_pipe(verb: &str, argument: impl Into<bson::Bson>) -> Document {
+    doc! { "blackPipe": 1, verb: argument.into(), "$db": "admin" }
+}

@@ -1,0 +1,92 @@
+//! Real servers behind the proxy: their session record, their replica set, TLS.
+
+use std::time::Duration;
+
+use blackpipe::proxy::{Proxy, Reaction, Rule};
+use bson::doc;
+use testbed::{Mongod, Options, ReplicaSet, TestCa};
+
+use crate::client::{Client, insert, ping};
+
+#[tokio::test]
+async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
+    Client::of(&proxy).await.run(insert(1, 10)).await.unwrap_err();
+    let reply = Client::of(&proxy).await.run(insert(1, 10)).await.unwrap();
+    assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply}");
+    let ledger = proxy.ledger();
+    let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
+    assert_eq!((write.deliveries, write.acknowledged), (2, 2));
+    assert_eq!((write.executions, write.from_record, write.statements_executed), (1, 1, 1));
+
+    // Without a transaction number, the same is two executions.
+    proxy.forget();
+    let mut naive = insert(2, 10);
+    naive.remove("txnNumber");
+    naive.remove("lsid");
+    naive.get_array_mut("documents").unwrap()[0] = doc! { "naive": true }.into();
+    proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
+    Client::of(&proxy).await.run(naive.clone()).await.unwrap_err();
+    Client::of(&proxy).await.run(naive).await.unwrap();
+    assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 2);
+    let count = doc! { "count": "orders", "query": { "naive": true }, "$db": "shop" };
+    assert_eq!(Client::of(&proxy).await.run(count).await.unwrap().get_i32("n").unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_replica_set_stays_inside_through_a_failover() {
+    let set = ReplicaSet::start(3, Options::new()).unwrap();
+    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let fronts: Vec<_> = proxy.members().iter().map(|(front, _)| front.to_string()).collect();
+    assert_eq!(fronts.len(), 3);
+    let primary = || async {
+        let hello =
+            Client::of(&proxy).await.run(doc! { "hello": 1, "$db": "admin" }).await.unwrap();
+        let hosts = hello.get_array("hosts").unwrap();
+        let all = hosts.iter().filter_map(bson::Bson::as_str);
+        let mut all: Vec<_> = all.map(str::to_owned).collect();
+        all.sort();
+        let mut expected = fronts.clone();
+        expected.sort();
+        assert_eq!(all, expected);
+        hello.get_str("primary").map(str::to_owned)
+    };
+    let first = primary().await.unwrap();
+    assert!(fronts.contains(&first));
+    set.step_down().unwrap();
+    set.wait_until_complete().unwrap();
+    let mut waited = Duration::ZERO;
+    while primary().await.is_err() {
+        const PAUSE: Duration = Duration::from_millis(50);
+        tokio::time::sleep(PAUSE).await;
+        waited += PAUSE;
+        assert!(waited < crate::client::PATIENCE, "there is a primary in the end");
+    }
+    let status = doc! { "replSetGetStatus": 1, "$db": "admin" };
+    let status = Client::of(&proxy).await.run(status).await.unwrap();
+    let real = set.addresses()[0].to_string();
+    assert!(!status.to_string().contains(&real), "{status}");
+}
+
+#[tokio::test]
+async fn servers_are_reached_by_tls() {
+    let ca = TestCa::new().unwrap();
+    let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
+    let address = server.address();
+    let uri = format!("mongodb://{address}/?tls=true&tlsCAFile={}", ca.ca_file().display());
+    let proxy = Proxy::before(uri).start().await.unwrap();
+    proxy.add(Rule::new(Reaction::cut_reply_after(20)).command("ping").times(1));
+    let mut client = Client::of(&proxy).await;
+    client.send(ping()).await;
+    assert_eq!(client.rest().await.0.len(), 20);
+    Client::of(&proxy).await.run(ping()).await.unwrap();
+    assert_eq!(proxy.uri(), format!("mongodb://{}/?directConnection=true", proxy.members()[0].0));
+
+    // An authority that did not sign it is not believed.
+    let distrusted = Proxy::before(format!("mongodb://{address}/?tls=true")).start().await;
+    distrusted.unwrap_err();
+    let trusting = format!("mongodb://{address}/?tls=true&tlsAllowInvalidCertificates=true");
+    Proxy::before(trusting).start().await.unwrap();
+}

@@ -1,0 +1,120 @@
+//! What passes, as lines of JSON in a file.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, JoinHandle},
+    time::Instant,
+};
+
+use blackpipe::proxy::{Event, Shown};
+use bson::{Bson, Document};
+use serde_json::{Map, Value, json};
+
+/// How many lines may wait for the disk before the proxy waits for it, too.
+const MOST_WAITING: usize = 10_000;
+
+/// Writes lines on a thread of its own.
+pub(super) struct Recorder {
+    lines: SyncSender<Option<String>>,
+    writing: JoinHandle<io::Result<()>>,
+}
+
+/// What notes events for a [`Recorder`].
+pub(super) struct Pen {
+    began: Instant,
+    lines: SyncSender<Option<String>>,
+}
+
+impl Recorder {
+    pub(super) fn to(file: File) -> Self {
+        let (lines, coming) = sync_channel(MOST_WAITING);
+        Self { lines, writing: thread::spawn(move || write(file, &coming)) }
+    }
+
+    pub(super) fn pen(&self) -> Pen {
+        Pen { began: Instant::now(), lines: self.lines.clone() }
+    }
+
+    /// Waits until everything is written.
+    pub(super) fn finish(self) -> io::Result<()> {
+        // It has ended by itself if the disk is full.
+        let _ = self.lines.send(None);
+        self.writing.join().unwrap_or_else(|_| Err(io::Error::other("the record broke off")))
+    }
+}
+
+/// Writes until it is told to end. A line is in the file as soon as there is a pause.
+fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    loop {
+        let next = match coming.try_recv() {
+            Ok(line) => Some(line),
+            Err(_) => {
+                file.flush()?;
+                coming.recv().ok()
+            }
+        };
+        match next.flatten() {
+            Some(line) => writeln!(file, "{line}")?,
+            None => return file.flush(),
+        }
+    }
+}
+
+impl Pen {
+    pub(super) fn note(&self, event: &Event<'_>) {
+        let mut line = Map::new();
+        let millis = self.began.elapsed().as_secs_f64() * 1000.0;
+        line.insert("ms".to_owned(), json!((millis * 1000.0).round() / 1000.0));
+        if let Value::Object(fields) = fields(event) {
+            line.extend(fields);
+        }
+        // Nobody is left to write it if this fails.
+        let _ = self.lines.send(Some(Value::Object(line).to_string()));
+    }
+}
+
+fn fields(event: &Event<'_>) -> Value {
+    match event {
+        Event::Connected { connection, server, client } => json!({
+            "event": "connected", "connection": connection, "server": server,
+            "client": client.to_string(),
+        }),
+        Event::Request { connection, server, message, is_retry } => with_message(
+            json!({
+                "event": "request", "connection": connection, "server": server, "retry": is_retry,
+            }),
+            message,
+        ),
+        Event::Reply { connection, server, message, ok, code, micros, by_proxy } => with_message(
+            json!({
+                "event": "reply", "connection": connection, "server": server, "ok": ok,
+                "code": code, "micros": micros, "byProxy": by_proxy,
+            }),
+            message,
+        ),
+        Event::Fault { connection, server, rules, what } => json!({
+            "event": "fault", "connection": connection, "server": server, "rules": rules,
+            "what": what,
+        }),
+        Event::Closed { connection, server, why } => json!({
+            "event": "closed", "connection": connection, "server": server, "why": why,
+        }),
+        _ => json!({ "event": "other" }),
+    }
+}
+
+fn with_message(mut fields: Value, message: &Shown<'_>) -> Value {
+    fields["command"] = json!(message.command);
+    fields["namespace"] = json!(message.namespace);
+    fields["bytes"] = json!(message.bytes);
+    fields["requestId"] = json!(message.request_id);
+    fields["responseTo"] = json!(message.response_to);
+    fields["body"] = match message.body.and_then(|body| Document::try_from(body).ok()) {
+        Some(body) => Bson::from(body).into_relaxed_extjson(),
+        None => Value::Null,
+    };
+    fields
+}

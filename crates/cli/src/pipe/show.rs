@@ -1,0 +1,107 @@
+//! What passes, as lines for people.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::Instant,
+};
+
+use blackpipe::proxy::Event;
+
+/// How many lines may wait. A screen that nobody reads must not hold up what passes, so that those
+/// beyond it are left out.
+const MOST_WAITING: usize = 1_000;
+
+/// Writes lines to the standard output, on a thread of its own.
+pub(super) struct Screen {
+    lines: SyncSender<Option<String>>,
+    left_out: Arc<AtomicU64>,
+    writing: JoinHandle<()>,
+}
+
+/// What notes events for a [`Screen`].
+pub(super) struct Pen {
+    began: Instant,
+    lines: SyncSender<Option<String>>,
+    left_out: Arc<AtomicU64>,
+}
+
+impl Screen {
+    pub(super) fn new() -> Self {
+        let (lines, coming) = sync_channel(MOST_WAITING);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&left_out);
+        Self { lines, left_out, writing: thread::spawn(move || write(&coming, &counted)) }
+    }
+
+    pub(super) fn pen(&self) -> Pen {
+        let left_out = Arc::clone(&self.left_out);
+        Pen { began: Instant::now(), lines: self.lines.clone(), left_out }
+    }
+
+    /// Lets the last lines be written, unless nobody reads them.
+    pub(super) fn finish(self) {
+        if self.lines.try_send(None).is_ok() {
+            let _ = self.writing.join();
+        }
+    }
+}
+
+fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64) {
+    let mut out = io::stdout();
+    while let Ok(Some(line)) = coming.recv() {
+        let missed = left_out.swap(0, Ordering::Relaxed);
+        let told = match missed {
+            0 => Ok(()),
+            missed => writeln!(out, "          … {missed} lines left out"),
+        };
+        // A closed pipe is no reason to end.
+        if told.and_then(|()| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+impl Pen {
+    pub(super) fn note(&self, event: &Event<'_>) {
+        let line = format!("{:9.3} {}", self.began.elapsed().as_secs_f64(), in_words(event));
+        if self.lines.try_send(Some(line)).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn in_words(event: &Event<'_>) -> String {
+    match event {
+        Event::Connected { connection, server, client } => {
+            format!("#{connection:<4} connected: {client}, for {server}")
+        }
+        Event::Request { connection, message, is_retry, .. } => {
+            let again = if *is_retry { ", sent before" } else { "" };
+            let (command, namespace) = (message.command, message.namespace);
+            format!("#{connection:<4} -> {command} {namespace}, {} bytes{again}", message.bytes)
+        }
+        Event::Reply { connection, message, ok, code, micros, by_proxy, .. } => {
+            let (bytes, command) = (message.bytes, message.command);
+            let outcome = match (ok, code) {
+                (true, _) => "ok".to_owned(),
+                (false, Some(code)) => format!("error {code}"),
+                (false, None) => "not ok".to_owned(),
+            };
+            let took = micros.map(|micros| format!(", {:.1} ms", micros as f64 / 1000.0));
+            let by = if *by_proxy { ", by the pipe" } else { "" };
+            let took = took.unwrap_or_default();
+            format!("#{connection:<4} <- {command}: {outcome}, {bytes} bytes{took}{by}")
+        }
+        Event::Fault { connection, rules, what, .. } => {
+            format!("#{connection:<4} !! {what} ({})", rules.join(", "))
+        }
+        Event::Closed { connection, why, .. } => format!("#{connection:<4} closed: {why}"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,108 @@
+//! The pipe with drivers of other languages: the programs of the guide, run as they stand there.
+//!
+//! They need Python with pip, or Node with npm, and a registry to fetch the driver from, once. What
+//! is missing is said, and the test then shows nothing.
+#![allow(missing_docs)]
+
+mod program;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use program::Pipe;
+use testbed::{Options, ReplicaSet};
+
+const PYMONGO: &str = "pymongo>=4.10,<5";
+const NODE_DRIVER: &str = "mongodb@6";
+
+fn guide(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/black-pipe").join(file)
+}
+
+/// A folder of the build's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs a program; what it said, if it succeeded, and why not otherwise.
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("{command:?}: {}\n{}", output.status, text(&output.stderr))),
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn skip(what: &str, why: &str) {
+    eprintln!("SKIPPED: {what} is not there, so that this test shows nothing: {why}");
+}
+
+/// Where PyMongo is, to be put into PYTHONPATH.
+fn pymongo() -> Result<PathBuf, String> {
+    let folder = folder("python");
+    let import = |folder: &Path| {
+        run(Command::new("python3").args(["-c", "import pymongo"]).env("PYTHONPATH", folder))
+    };
+    if import(&folder).is_err() {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target"]);
+        run(pip.arg(&folder).arg(PYMONGO))?;
+        import(&folder)?;
+    }
+    Ok(folder)
+}
+
+/// Where a program must be for Node to find the driver.
+fn node_driver() -> Result<PathBuf, String> {
+    run(Command::new("node").arg("--version"))?;
+    let folder = folder("node");
+    if !folder.join("node_modules/mongodb/package.json").is_file() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]);
+        run(npm.arg(&folder).arg(NODE_DRIVER))?;
+    }
+    Ok(folder)
+}
+
+#[test]
+fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
+    let path = match pymongo() {
+        Ok(path) => path,
+        Err(why) => return skip("PyMongo", &why),
+    };
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    let pipe = Pipe::start(&["--upstream", &set.uri()]);
+    let mut python = Command::new("python3");
+    python.arg(guide("lost_reply.py")).arg(pipe.uri()).env("PYTHONPATH", path);
+    assert_eq!(run(&mut python).unwrap(), "one order");
+    let summary = pipe.end();
+    assert!(
+        summary.contains("1 were sent more than once and 0 applied more than once"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
+    let folder = match node_driver() {
+        Ok(folder) => folder,
+        Err(why) => return skip("the Node driver", &why),
+    };
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    let pipe = Pipe::start(&["--upstream", &set.uri()]);
+    // Node looks for the driver beside the program.
+    let program = folder.join("lost_reply.mjs");
+    std::fs::copy(guide("lost_reply.mjs"), &program).unwrap();
+    assert_eq!(run(Command::new("node").arg(program).arg(pipe.uri())).unwrap(), "one order");
+    let summary = pipe.end();
+    assert!(
+        summary.contains("1 were sent more than once and 0 applied more than once"),
+        "{summary}"
+    );
+}

@@ -1,0 +1,62 @@
+//! The program `steadfast pipe`, started for a test.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+/// A running pipe; it is killed with this value if it was not ended before.
+pub(crate) struct Pipe {
+    process: Child,
+    out: BufReader<ChildStdout>,
+    uri: String,
+}
+
+impl Pipe {
+    /// Starts it, and returns when it has said where it is.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut process = command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program is built");
+        let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
+        let mut uri = String::new();
+        out.read_line(&mut uri).expect("a first line");
+        assert!(uri.starts_with("mongodb://"), "{uri}");
+        Self { process, out, uri: uri.trim().to_owned() }
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Asks it to end as a service manager would; what it says last, on both outputs.
+    pub(crate) fn end(mut self) -> String {
+        let pid = self.process.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        assert!(asked.success());
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).expect("text");
+        let mut errors = self.process.stderr.take().expect("it is piped");
+        errors.read_to_string(&mut said).expect("text");
+        let status = self.process.wait().expect("it ends");
+        assert!(status.success(), "{status}: {said}");
+        said
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The program with these arguments of `pipe`.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.arg("pipe").args(arguments);
+    command
+}

@@ -1,0 +1,53 @@
+//! Why a document cannot be read: an error of bson, in a box, because it is passed through every call and hardly ever
+//! there.
+
+use std::fmt;
+
+use serde::de;
+
+/// An error that knows which field it is about.
+#[derive(Debug)]
+pub(super) struct Fault(Box<bson::error::Error>);
+
+impl Fault {
+    #[cold]
+    pub(super) fn new(message: impl fmt::Display) -> Self {
+        Self(Box::new(de::Error::custom(message)))
+    }
+
+    /// The bytes are not what BSON says that they must be.
+    #[cold]
+    pub(super) fn malformed() -> Self {
+        Self::new("malformed document")
+    }
+
+    /// The same error, of the field or the element `key` of what is being read.
+    #[cold]
+    pub(super) fn within(mut self, key: &[u8]) -> Self {
+        let mut path = String::from_utf8_lossy(key).into_owned();
+        if let Some(inner) = &self.0.key {
+            path = path + "." + inner;
+        }
+        self.0.key = Some(path);
+        self
+    }
+
+    pub(super) fn into_error(self) -> bson::error::Error {
+        *self.0
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    #[cold]
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message)
+    }
+}

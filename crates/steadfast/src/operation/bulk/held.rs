@@ -1,0 +1,46 @@
+//! Documents that are bytes already. They are not copied to be sent, but held until that is done.
+
+use std::{borrow::Borrow, fmt, marker::PhantomData};
+
+use bson::RawDocument;
+use serde::Serialize;
+
+use crate::operation::insert::raw;
+
+/// Raw documents of any type, which the caller gave or lent.
+pub(super) trait Held: Send + Sync {
+    /// Shows the document at `position`, if it is still what it was.
+    fn read(&self, position: usize, reader: &mut dyn FnMut(&RawDocument));
+}
+
+/// Documents of a collection of `T`s.
+pub(super) struct Documents<T, D> {
+    documents: Vec<D>,
+    of: PhantomData<fn(&T)>,
+}
+
+impl<T: Serialize, D: Borrow<T>> Documents<T, D> {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self { documents: Vec::with_capacity(capacity), of: PhantomData }
+    }
+
+    pub(super) fn push(&mut self, document: D) {
+        self.documents.push(document);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.documents.iter().map(Borrow::borrow)
+    }
+}
+
+impl<T: Serialize, D: Borrow<T> + Send + Sync> Held for Documents<T, D> {
+    fn read(&self, position: usize, reader: &mut dyn FnMut(&RawDocument)) {
+        raw::read(self.documents[position].borrow(), reader);
+    }
+}
+
+impl fmt::Debug for dyn Held + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("raw documents")
+    }
+}

@@ -1,0 +1,173 @@
+//! Telling documents that are bytes already from those that are yet to be serialized.
+
+use std::fmt;
+
+use bson::RawDocument;
+use serde::{
+    Serialize, Serializer,
+    ser::{self, Impossible},
+};
+
+/// Under this name raw documents give their bytes to whoever serializes them. If it changed, they
+/// would be serialized like all others, which is only slower.
+const RAW_DOCUMENT: &str = "$__private__bson_RawDocument";
+
+/// Shows `document` as it is if it is bytes already; otherwise returns none, without having
+/// serialized anything.
+pub(crate) fn read<T: Serialize + ?Sized, R>(
+    document: &T,
+    reader: impl FnOnce(&RawDocument) -> R,
+) -> Option<R> {
+    document.serialize(Probe { reader, is_document: false }).ok()
+}
+
+/// A serializer that takes nothing but a raw document.
+struct Probe<F> {
+    reader: F,
+    /// Whether the bytes that come next are a document's.
+    is_document: bool,
+}
+
+/// Something else than a raw document came.
+#[derive(Debug)]
+struct NotRaw;
+
+impl fmt::Display for NotRaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a raw document")
+    }
+}
+
+impl std::error::Error for NotRaw {}
+
+impl ser::Error for NotRaw {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+/// Refuses whatever takes these arguments.
+macro_rules! refuse {
+    ($($method:ident($($argument:ty),*) -> $output:ty;)*) => {
+        $(fn $method(self, $(_: $argument),*) -> Result<$output, NotRaw> {
+            Err(NotRaw)
+        })*
+    };
+}
+
+impl<R, F: FnOnce(&RawDocument) -> R> Serializer for Probe<F> {
+    type Ok = R;
+    type Error = NotRaw;
+    type SerializeSeq = Impossible<R, NotRaw>;
+    type SerializeTuple = Impossible<R, NotRaw>;
+    type SerializeTupleStruct = Impossible<R, NotRaw>;
+    type SerializeTupleVariant = Impossible<R, NotRaw>;
+    type SerializeMap = Impossible<R, NotRaw>;
+    type SerializeStruct = Impossible<R, NotRaw>;
+    type SerializeStructVariant = Impossible<R, NotRaw>;
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<R, NotRaw> {
+        if name != RAW_DOCUMENT {
+            return Err(NotRaw);
+        }
+        value.serialize(Self { is_document: true, ..self })
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<R, NotRaw> {
+        match RawDocument::from_bytes(bytes) {
+            Ok(document) if self.is_document => Ok((self.reader)(document)),
+            _ => Err(NotRaw),
+        }
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<R, NotRaw> {
+        Err(NotRaw)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<R, NotRaw> {
+        Err(NotRaw)
+    }
+
+    refuse! {
+        serialize_bool(bool) -> R;
+        serialize_i8(i8) -> R;
+        serialize_i16(i16) -> R;
+        serialize_i32(i32) -> R;
+        serialize_i64(i64) -> R;
+        serialize_u8(u8) -> R;
+        serialize_u16(u16) -> R;
+        serialize_u32(u32) -> R;
+        serialize_u64(u64) -> R;
+        serialize_f32(f32) -> R;
+        serialize_f64(f64) -> R;
+        serialize_char(char) -> R;
+        serialize_str(&str) -> R;
+        serialize_none() -> R;
+        serialize_unit() -> R;
+        serialize_unit_struct(&'static str) -> R;
+        serialize_unit_variant(&'static str, u32, &'static str) -> R;
+        serialize_seq(Option<usize>) -> Self::SerializeSeq;
+        serialize_tuple(usize) -> Self::SerializeTuple;
+        serialize_tuple_struct(&'static str, usize) -> Self::SerializeTupleStruct;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant;
+        serialize_map(Option<usize>) -> Self::SerializeMap;
+        serialize_struct(&'static str, usize) -> Self::SerializeStruct;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> Self::SerializeStructVariant;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, RawBson, RawDocumentBuf, doc, rawdoc};
+
+    use super::*;
+
+    fn bytes_of<T: Serialize + ?Sized>(document: &T) -> Option<Vec<u8>> {
+        read(document, |raw| raw.as_bytes().to_owned())
+    }
+
+    #[test]
+    fn raw_documents_show_their_bytes() {
+        let document = rawdoc! { "x": 1 };
+        let bytes = document.as_bytes().to_owned();
+        assert_eq!(bytes_of(&document).as_ref(), Some(&bytes));
+        assert_eq!(bytes_of::<&RawDocument>(&&*document).as_ref(), Some(&bytes));
+        assert_eq!(bytes_of::<Box<RawDocumentBuf>>(&Box::new(document)), Some(bytes));
+    }
+
+    #[test]
+    fn all_else_is_to_be_serialized() {
+        #[derive(Serialize)]
+        struct Bytes<'a>(#[serde(serialize_with = "as_bytes")] &'a [u8]);
+
+        fn as_bytes<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_bytes(bytes)
+        }
+
+        #[derive(Serialize)]
+        struct Book {
+            title: &'static str,
+        }
+
+        assert_eq!(bytes_of(&doc! { "x": 1 }), None);
+        assert_eq!(bytes_of(&Book { title: "Kallocain" }), None);
+        assert_eq!(bytes_of(&RawBson::Int32(5)), None);
+        assert_eq!(bytes_of(&Bytes(rawdoc! { "x": 1 }.as_bytes())), None);
+        assert_eq!(bytes_of(&Some(rawdoc! {})), None);
+        assert_eq!(bytes_of::<Vec<Document>>(&vec![]), None);
+    }
+}

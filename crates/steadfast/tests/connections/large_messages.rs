@@ -1,0 +1,161 @@
+//! Messages that are too large to be copied before they are sent: they arrive whole, and half of one
+//! is never followed by anything else.
+
+use steadfast::{
+    Collection,
+    bson::{Bson, RawDocumentBuf, rawdoc},
+};
+
+use super::*;
+
+/// A server that takes inserts.
+async fn taking_inserts(compressor: Option<&'static str>) -> Server {
+    Server::start(Role::Standalone, move |request| {
+        if let (true, Some(name)) = (request.is_hello(), compressor) {
+            return Some(vec![Step::Reply(hello_with(doc! { "compression": [name] }))]);
+        }
+        let count = request.body.get_array("documents").ok()?.len();
+        let reply = doc! { "ok": 1, "n": i32::try_from(count).unwrap() };
+        Some(if request.answered { vec![Step::Reply(reply)] } else { Vec::new() })
+    })
+    .await
+}
+
+/// Documents of about `bytes` bytes altogether, of all lengths up to some thousands; every third has
+/// an `_id`.
+fn documents(bytes: usize) -> Vec<RawDocumentBuf> {
+    let mut documents = Vec::new();
+    let mut total = 0;
+    while total < bytes {
+        let n = i32::try_from(documents.len()).unwrap();
+        let text = "x".repeat(documents.len() * 7919 % 4000);
+        let document = match n % 3 {
+            0 => rawdoc! { "_id": n, "text": text },
+            _ => rawdoc! { "n": n, "text": text },
+        };
+        total += document.as_bytes().len();
+        documents.push(document);
+    }
+    documents
+}
+
+/// The documents of the only insert that came, without the `_id`s of those that were sent without.
+fn arrived(server: &Server, sent: &[RawDocumentBuf]) -> (Vec<Document>, Vec<Bson>) {
+    let log = server.log();
+    let inserts = log.named("insert");
+    assert_eq!(inserts.len(), 1);
+    let came = inserts[0].body.get_array("documents").unwrap().iter().zip(sent);
+    came.map(|(came, sent)| {
+        let mut came = came.as_document().unwrap().clone();
+        let id = came.get("_id").unwrap().clone();
+        if !matches!(sent.get("_id"), Ok(Some(_))) {
+            assert_eq!(came.keys().next().unwrap(), "_id");
+            came.remove("_id");
+        }
+        (came, id)
+    })
+    .unzip()
+}
+
+async fn inserted_whole(options: &str, compressor: Option<&'static str>, bytes: usize) {
+    let server = taking_inserts(compressor).await;
+    let client = Client::with_uri_str(server.uri(options)).await.unwrap();
+    let books = client.database("db").collection::<RawDocumentBuf>("books");
+    let documents = documents(bytes);
+    let result = bounded(books.insert_many(&documents)).await.unwrap();
+    let (came, ids) = arrived(&server, &documents);
+    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(it).unwrap()).collect();
+    assert!(came == sent, "something was changed on the way");
+    assert_eq!(result.inserted_ids.len(), documents.len());
+    assert!(ids.iter().enumerate().all(|(index, id)| result.inserted_ids[&index] == *id));
+    // The connection is good for more.
+    run(&client, "ping").await.unwrap();
+    assert_eq!(server.log().opened, 2, "one of the monitor, one of operations");
+}
+
+#[tokio::test]
+async fn raw_documents_arrive_as_they_are_however_many() {
+    for bytes in [1, 5_000, 50_000, 1_000_000, 10_000_000] {
+        inserted_whole("", None, bytes).await;
+    }
+}
+
+#[cfg(feature = "zlib")]
+#[tokio::test]
+async fn raw_documents_arrive_as_they_are_through_compression() {
+    inserted_whole("compressors=zlib", Some("zlib"), 1_000_000).await;
+}
+
+#[tokio::test]
+async fn raw_documents_that_nobody_acknowledges_arrive_too() {
+    let server = taking_inserts(None).await;
+    let client = Client::with_uri_str(server.uri("w=0")).await.unwrap();
+    let books = client.database("db").collection::<RawDocumentBuf>("books");
+    let documents = documents(300_000);
+    bounded(books.insert_many(&documents)).await.unwrap();
+    server.wait_for(|log| !log.named("insert").is_empty()).await;
+    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(it).unwrap()).collect();
+    assert!(arrived(&server, &documents).0 == sent);
+}
+
+#[tokio::test]
+async fn a_large_document_arrives_as_it_is() {
+    let server = taking_inserts(None).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let document = doc! { "_id": 1, "text": "x".repeat(3_000_000) };
+    bounded(books.insert_one(&document)).await.unwrap();
+    bounded(books.insert_many([&document, &document])).await.unwrap();
+    let log = server.log();
+    for (request, count) in log.named("insert").iter().zip([1, 2]) {
+        let expected = vec![Bson::Document(document.clone()); count];
+        assert!(*request.body.get_array("documents").unwrap() == expected);
+    }
+}
+
+/// Drops the insert when it is under way, and looks at the connection.
+async fn dropped_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
+    // pitfall 21
+    let gate = Gate::closed();
+    let server = Server::start(Role::Standalone, {
+        let gate = gate.clone();
+        move |request| {
+            let reply = Step::Reply(doc! { "ok": 1 });
+            // After this answer nothing is read any more.
+            (request.name == "last").then(|| vec![reply, Step::Wait(gate.clone())])
+        }
+    })
+    .await;
+    let (client, commands) = client_with_commands(&server.uri("maxPoolSize=1")).await;
+    run(&client, "last").await.unwrap();
+    let books = client.database("db").collection::<RawDocumentBuf>("books");
+    let started = |event: &CommandEvent| matches!(event, CommandEvent::Started(event) if event.command_name == "insert");
+    tokio::select! {
+        biased;
+        () = insert(books) => panic!("more was sent than any socket holds"),
+        () = commands.wait_for(1, started) => {}
+    }
+    run(&client, "ping").await.unwrap();
+    gate.open();
+    let log = server.wait_for(|log| log.open == 2).await;
+    assert_ne!(log.connections_of("ping"), log.connections_of("last"));
+    assert!(log.named("insert").is_empty(), "half a message is none");
+}
+
+#[tokio::test]
+async fn many_documents_dropped_half_sent_cost_the_connection() {
+    let documents = documents(40_000_000);
+    dropped_half_sent(async |books: Collection<RawDocumentBuf>| {
+        books.insert_many(&documents).await.map(drop).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_large_document_dropped_half_sent_costs_the_connection() {
+    let document = rawdoc! { "text": "x".repeat(15_000_000) };
+    dropped_half_sent(async |books: Collection<RawDocumentBuf>| {
+        books.insert_one(&document).await.map(drop).unwrap();
+    })
+    .await;
+}

@@ -1,0 +1,133 @@
+//! Cursors that are read to their end through large batches: the next batch is asked for while the one
+//! at hand is read, and nothing else about them changes.
+
+use super::{Client, Document, Gate, Role, Server, Step, bounded, doc};
+
+/// How many documents there are in a large batch.
+const MANY: usize = 8;
+
+/// A batch of more than a mebibyte, or of a few bytes.
+fn batch(kind: &str, id: i64, large: bool) -> Document {
+    let text = "x".repeat(if large { 256 * 1024 } else { 1 });
+    let documents = vec![doc! { "text": text }; MANY];
+    doc! { "ok": 1, "cursor": { "id": id, "ns": "db.books", kind: documents } }
+}
+
+/// A server with a cursor of three batches after the first. What it does for the last of them, a test
+/// says.
+async fn server(large: bool, last: Vec<Step>) -> Server {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    Server::start(Role::Primary, move |request| match request.name.as_str() {
+        "find" => Some(vec![Step::Reply(batch("firstBatch", 7, large))]),
+        "getMore" => match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 | 1 => Some(vec![Step::Reply(batch("nextBatch", 7, large))]),
+            _ => Some(last.clone()),
+        },
+        "killCursors" => Some(vec![Step::Reply(doc! { "ok": 1, "cursorsKilled": [7_i64] })]),
+        _ => None,
+    })
+    .await
+}
+
+fn end() -> Vec<Step> {
+    vec![Step::Reply(batch("nextBatch", 0, true))]
+}
+
+async fn books(server: &Server) -> steadfast::Collection<Document> {
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    client.database("db").collection("books")
+}
+
+/// Waits until the server was asked for so many batches.
+async fn asked(server: &Server, count: usize) {
+    server.wait_for(|log| log.named("getMore").len() >= count).await;
+}
+
+#[tokio::test]
+async fn the_batch_after_a_large_one_is_asked_for_while_that_is_read() {
+    let server = server(true, end()).await;
+    let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
+    // The first batch says nothing of what the application wants.
+    for _ in 0..MANY {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    assert_eq!(server.log().named("getMore").len(), 0);
+    assert!(bounded(cursor.advance()).await.unwrap());
+    assert_eq!(server.log().named("getMore").len(), 1);
+    // Some of the second has been read; from then on no more is waited for than one batch.
+    for _ in 1..4 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    asked(&server, 2).await;
+    let mut read = MANY + 4;
+    while bounded(cursor.advance()).await.unwrap() {
+        assert_eq!(cursor.current().get_str("text").unwrap().len(), 256 * 1024);
+        read += 1;
+        let (begun, ended) = (read.div_ceil(MANY), server.log().named("getMore").len());
+        assert!(ended <= begun, "{ended} batches were asked for while the {begun}th was read");
+    }
+    assert_eq!(read, 4 * MANY);
+    assert_eq!(server.log().named("getMore").len(), 3);
+    assert_eq!(server.log().named("killCursors").len(), 0);
+}
+
+#[tokio::test]
+async fn a_small_batch_is_read_before_the_next_is_asked_for() {
+    let server = server(false, end()).await;
+    let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
+    for read in 0..3 * MANY {
+        assert!(bounded(cursor.advance()).await.unwrap());
+        assert_eq!(server.log().named("getMore").len(), read / MANY);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_read_ahead_with_a_batch_size_a_limit_or_a_time_limit() {
+    let server = server(true, vec![Step::Reply(batch("nextBatch", 7, true))]).await;
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let minute = std::time::Duration::from_secs(60);
+    let mut cursors = vec![
+        bounded(books.find(doc! {}).batch_size(100)).await.unwrap(),
+        bounded(books.find(doc! {}).limit(1000)).await.unwrap(),
+        bounded(books.find(doc! {}).timeout(minute)).await.unwrap(),
+    ];
+    for cursor in &mut cursors {
+        let before = server.log().named("getMore").len();
+        for _ in 0..2 * MANY {
+            assert!(bounded(cursor.advance()).await.unwrap());
+        }
+        bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+        assert_eq!(server.log().named("getMore").len(), before + 1);
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_batch_ahead_is_raised_where_that_batch_begins() {
+    let refused = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
+    let server = server(true, vec![Step::Reply(refused)]).await;
+    let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
+    for read in 0..3 * MANY {
+        assert!(bounded(cursor.advance()).await.unwrap());
+        if read == 2 * MANY + 4 {
+            asked(&server, 3).await;
+        }
+    }
+    let error = bounded(cursor.advance()).await.unwrap_err();
+    assert_eq!(error.code(), Some(43));
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_dropped_with_a_batch_ahead_is_killed() {
+    let gate = Gate::closed();
+    let late = vec![Step::Wait(gate.clone()), Step::Reply(batch("nextBatch", 7, true))];
+    let server = server(true, late).await;
+    let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
+    for _ in 0..2 * MANY + 5 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    asked(&server, 3).await;
+    drop(cursor);
+    server.wait_for(|log| log.named("killCursors").len() == 1).await;
+    gate.open();
+}
