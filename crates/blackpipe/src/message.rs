@@ -393,3 +393,6 @@ pub fn reply_document(message: Bytes) -> Result<(Document, i32), MessageError> {
 fn repeats_a_field(raw: &RawDocument, read: &Document) -> bool {
     raw.iter().count() > read.len()
 }
+
+#[cfg(test)]
+mod tests;

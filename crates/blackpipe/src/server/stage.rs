@@ -83,6 +83,18 @@ impl Stage {
         }
     }
 
+    /// Panics if the script was not kept. A test that panics already, as it will if the application
+    /// fails on what was not expected, is told so beside that.
+    #[track_caller]
+    #[expect(clippy::print_stderr, reason = "a second panic would hide the first")]
+    pub(super) fn answer_for_script(&self) {
+        match self.check() {
+            Ok(()) => {}
+            Err(not_kept) if std::thread::panicking() => eprintln!("{not_kept}"),
+            Err(not_kept) => panic!("{not_kept}"),
+        }
+    }
+
     /// Panics because something did not come that was waited for.
     #[track_caller]
     pub(super) fn give_up(&self, waited_for: &str) -> ! {

@@ -9,16 +9,15 @@ use steadfast::{
 use super::*;
 
 /// A server that takes inserts.
-async fn taking_inserts(compressor: Option<&'static str>) -> Server {
-    Server::start(Role::Standalone, move |request| {
+fn taking_inserts(compressor: Option<&'static str>) -> Server {
+    Server::with_handler(Role::Standalone, move |request| {
         if let (true, Some(name)) = (request.is_hello(), compressor) {
-            return Some(vec![Step::Reply(hello_with(doc! { "compression": [name] }))]);
+            return Some(vec![Step::Hello(doc! { "compression": [name] })]);
         }
         let count = request.body.get_array("documents").ok()?.len();
         let reply = doc! { "ok": 1, "n": i32::try_from(count).unwrap() };
-        Some(if request.answered { vec![Step::Reply(reply)] } else { Vec::new() })
+        Some(vec![Step::Reply(reply)])
     })
-    .await
 }
 
 /// Documents of about `bytes` bytes altogether, of all lengths up to some thousands; every third has
@@ -58,7 +57,7 @@ fn arrived(server: &Server, sent: &[RawDocumentBuf]) -> (Vec<Document>, Vec<Bson
 }
 
 async fn inserted_whole(options: &str, compressor: Option<&'static str>, bytes: usize) {
-    let server = taking_inserts(compressor).await;
+    let server = taking_inserts(compressor);
     let client = Client::with_uri_str(server.uri(options)).await.unwrap();
     let books = client.database("db").collection::<RawDocumentBuf>("books");
     let documents = documents(bytes);
@@ -88,7 +87,7 @@ async fn raw_documents_arrive_as_they_are_through_compression() {
 
 #[tokio::test]
 async fn raw_documents_that_nobody_acknowledges_arrive_too() {
-    let server = taking_inserts(None).await;
+    let server = taking_inserts(None);
     let client = Client::with_uri_str(server.uri("w=0")).await.unwrap();
     let books = client.database("db").collection::<RawDocumentBuf>("books");
     let documents = documents(300_000);
@@ -100,7 +99,7 @@ async fn raw_documents_that_nobody_acknowledges_arrive_too() {
 
 #[tokio::test]
 async fn a_large_document_arrives_as_it_is() {
-    let server = taking_inserts(None).await;
+    let server = taking_inserts(None);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let document = doc! { "_id": 1, "text": "x".repeat(3_000_000) };
@@ -117,15 +116,14 @@ async fn a_large_document_arrives_as_it_is() {
 async fn dropped_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
     // pitfall 21
     let gate = Gate::closed();
-    let server = Server::start(Role::Standalone, {
+    let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1 });
             // After this answer nothing is read any more.
             (request.name == "last").then(|| vec![reply, Step::Wait(gate.clone())])
         }
-    })
-    .await;
+    });
     let (client, commands) = client_with_commands(&server.uri("maxPoolSize=1")).await;
     run(&client, "last").await.unwrap();
     let books = client.database("db").collection::<RawDocumentBuf>("books");

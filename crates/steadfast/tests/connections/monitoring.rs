@@ -6,6 +6,11 @@ use super::*;
 
 /// What a member of the replica set says of itself, for the `counter`th time.
 fn member(counter: i64, primary: bool) -> Step {
+    Step::Hello(fields(counter, primary))
+}
+
+/// The fields that are its own in that.
+fn fields(counter: i64, primary: bool) -> Document {
     let version = doc! { "processId": ObjectId::from_bytes([3; 12]), "counter": counter };
     let mut hello = doc! { "topologyVersion": version };
     if !primary {
@@ -14,7 +19,7 @@ fn member(counter: i64, primary: bool) -> Step {
             "primary": Bson::Null, "electionId": Bson::Null,
         });
     }
-    Step::Hello(hello)
+    hello
 }
 
 /// Whether the server is to answer when something changes.
@@ -47,33 +52,30 @@ async fn a_server_reports_its_election_without_being_asked_again() {
 }
 
 /// A member that is elected when the first gate opens, and takes writes when the second does.
-async fn candidate(elected: &Gate, writable: &Gate) -> Server {
+fn candidate(elected: &Gate, writable: &Gate) -> Server {
     let (elected, writable) = (elected.clone(), writable.clone());
-    Server::start(Role::Primary, move |request| {
+    Server::with_handler(Role::Primary, move |request| {
         let known = request.body.get_document("topologyVersion").ok();
         let known = known.and_then(|version| version.get_i64("counter").ok());
         match (request.is_hello(), known) {
             (false, _) => None,
-            (true, None) => Some(vec![Step::Reply(member(request, 1, false))]),
+            (true, None) => Some(vec![member(1, false)]),
             (true, Some(1)) => {
-                let mut hello = member(request, 2, false);
-                hello.insert("primary", request.server.to_string());
-                Some(vec![Step::Wait(elected.clone()), Step::Reply(hello)])
+                let mut hello = fields(2, false);
+                // As it is the only member, what it says by itself is that it is the one.
+                hello.remove("primary");
+                Some(vec![Step::Wait(elected.clone()), Step::Hello(hello)])
             }
-            (true, Some(2)) => {
-                let hello = member(request, 3, true);
-                Some(vec![Step::Wait(writable.clone()), Step::Reply(hello)])
-            }
+            (true, Some(2)) => Some(vec![Step::Wait(writable.clone()), member(3, true)]),
             (true, Some(_)) => Some(vec![Step::Wait(Gate::closed())]),
         }
     })
-    .await
 }
 
 #[tokio::test]
 async fn who_waits_for_a_primary_finds_a_connection_when_it_takes_writes() {
     let (elected, writable) = (Gate::closed(), Gate::closed());
-    let server = candidate(&elected, &writable).await;
+    let server = candidate(&elected, &writable);
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
     let (client, events) = client_with_cmap(&uri).await;
     server.wait_for(|log| log.requests.iter().any(is_awaited)).await;
@@ -92,7 +94,7 @@ async fn who_waits_for_a_primary_finds_a_connection_when_it_takes_writes() {
 #[tokio::test]
 async fn a_member_that_nobody_waits_for_is_elected_without_a_connection() {
     let (elected, writable) = (Gate::closed(), Gate::closed());
-    let server = candidate(&elected, &writable).await;
+    let server = candidate(&elected, &writable);
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
     let (client, events) = client_with_cmap(&uri).await;
     elected.open();

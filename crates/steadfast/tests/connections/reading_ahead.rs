@@ -15,9 +15,9 @@ fn batch(kind: &str, id: i64, large: bool) -> Document {
 
 /// A server with a cursor of three batches after the first. What it does for the last of them, a test
 /// says.
-async fn server(large: bool, last: Vec<Step>) -> Server {
+fn server(large: bool, last: Vec<Step>) -> Server {
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    Server::start(Role::Primary, move |request| match request.name.as_str() {
+    Server::with_handler(Role::Primary, move |request| match request.name.as_str() {
         "find" => Some(vec![Step::Reply(batch("firstBatch", 7, large))]),
         "getMore" => match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
             0 | 1 => Some(vec![Step::Reply(batch("nextBatch", 7, large))]),
@@ -26,7 +26,6 @@ async fn server(large: bool, last: Vec<Step>) -> Server {
         "killCursors" => Some(vec![Step::Reply(doc! { "ok": 1, "cursorsKilled": [7_i64] })]),
         _ => None,
     })
-    .await
 }
 
 fn end() -> Vec<Step> {
@@ -45,7 +44,7 @@ async fn asked(server: &Server, count: usize) {
 
 #[tokio::test]
 async fn the_batch_after_a_large_one_is_asked_for_while_that_is_read() {
-    let server = server(true, end()).await;
+    let server = server(true, end());
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     // The first batch says nothing of what the application wants.
     for _ in 0..MANY {
@@ -73,7 +72,7 @@ async fn the_batch_after_a_large_one_is_asked_for_while_that_is_read() {
 
 #[tokio::test]
 async fn a_small_batch_is_read_before_the_next_is_asked_for() {
-    let server = server(false, end()).await;
+    let server = server(false, end());
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for read in 0..3 * MANY {
         assert!(bounded(cursor.advance()).await.unwrap());
@@ -83,7 +82,7 @@ async fn a_small_batch_is_read_before_the_next_is_asked_for() {
 
 #[tokio::test]
 async fn nothing_is_read_ahead_with_a_batch_size_a_limit_or_a_time_limit() {
-    let server = server(true, vec![Step::Reply(batch("nextBatch", 7, true))]).await;
+    let server = server(true, vec![Step::Reply(batch("nextBatch", 7, true))]);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let minute = std::time::Duration::from_secs(60);
@@ -105,7 +104,7 @@ async fn nothing_is_read_ahead_with_a_batch_size_a_limit_or_a_time_limit() {
 #[tokio::test]
 async fn an_error_of_the_batch_ahead_is_raised_where_that_batch_begins() {
     let refused = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
-    let server = server(true, vec![Step::Reply(refused)]).await;
+    let server = server(true, vec![Step::Reply(refused)]);
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for read in 0..3 * MANY {
         assert!(bounded(cursor.advance()).await.unwrap());
@@ -121,7 +120,7 @@ async fn an_error_of_the_batch_ahead_is_raised_where_that_batch_begins() {
 async fn a_cursor_that_is_dropped_with_a_batch_ahead_is_killed() {
     let gate = Gate::closed();
     let late = vec![Step::Wait(gate.clone()), Step::Reply(batch("nextBatch", 7, true))];
-    let server = server(true, late).await;
+    let server = server(true, late);
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for _ in 0..2 * MANY + 5 {
         assert!(bounded(cursor.advance()).await.unwrap());

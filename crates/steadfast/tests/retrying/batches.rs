@@ -148,7 +148,7 @@ async fn the_attempts_at_all_batches_that_failed_are_told() {
 
 #[tokio::test]
 async fn a_large_batch_that_was_cut_is_sent_again_with_the_same_ids() {
-    let deployment = Deployment::primary().await;
+    let deployment = Deployment::primary();
     let watched = Watched::new(&deployment, "").await;
     watched.ping().await;
     deployment.suffer(&[Fault::PartOfRequest]);
