@@ -22,7 +22,7 @@ use tokio::{
 };
 
 const ROUNDS: usize = 5;
-const ROUND: Duration = Duration::from_secs(2);
+const ROUND: Duration = Duration::from_millis(1500);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

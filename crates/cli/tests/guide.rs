@@ -32,9 +32,9 @@ fn the_examples_of_the_guide_are_the_files_that_are_tested() {
     let shown = shown(&guide);
     let files: Vec<&str> = shown.iter().map(|(path, _)| *path).collect();
     let expected = [
-        "crates/steadfast/tests/black_pipe.rs",
         "docs/black-pipe/lost_reply.py",
         "docs/black-pipe/lost_reply.mjs",
+        "crates/steadfast/tests/black_pipe.rs",
         "docs/black-pipe/rules.toml",
     ];
     assert_eq!(files, expected);

@@ -9,9 +9,6 @@ const USUAL_BYTES: usize = 64 * 1024;
 /// A buffer that had to grow beyond this is let go of once its message is through.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-/// How much is read at a time: what fits into a cache is passed on more quickly, and the receiver works
-/// on it meanwhile.
-const READ_BYTES: usize = 128 * 1024;
 /// Of messages longer than this, parts are told of before they are whole.
 const LARGE_BYTES: usize = 64 * 1024;
 
@@ -82,8 +79,7 @@ impl Inbox {
                 Some(_) | None => {}
             }
             self.make_room(length.unwrap_or(HEADER_LENGTH));
-            let end = self.buffer.len().min(self.filled.end + READ_BYTES);
-            match from.read(&mut self.buffer[self.filled.end..end]).await? {
+            match from.read(&mut self.buffer[self.filled.end..]).await? {
                 0 => return Ok(Arrived::End),
                 count => self.filled.end += count,
             }
