@@ -18,7 +18,7 @@ use steadfast::{
 use testbed::{Options, ReplicaSet};
 use tokio::task::JoinHandle;
 
-use crate::{alone, report, storm::Failover};
+use crate::{bounded, report, storm::Failover};
 
 const WRITES: i32 = 600;
 /// How many go by between two failovers.
@@ -26,7 +26,7 @@ const BETWEEN: i32 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
-    alone(Duration::from_secs(120), async {
+    bounded(Duration::from_secs(120), async {
         let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
         let begun = Arc::new(AtomicUsize::new(0));
         let mut options = ClientOptions::parse(set.uri()).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
 /// It is not waited for then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_does_not_wait_for_a_member_that_is_known_to_be_gone() {
-    alone(Duration::from_secs(60), async {
+    bounded(Duration::from_secs(60), async {
         let set = ReplicaSet::start(3, Options::new()).unwrap();
         let client = Client::with_uri_str(set.uri()).await.unwrap();
         let numbers = client.database("failover").collection::<Document>("watched");

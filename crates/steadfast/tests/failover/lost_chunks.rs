@@ -13,7 +13,7 @@ use steadfast::{
 use testbed::{Options, ReplicaSet};
 use tokio::{io::AsyncWriteExt, task::JoinSet};
 
-use crate::{alone, books, lossy_proxy::LossyProxy, report};
+use crate::{books, bounded, lossy_proxy::LossyProxy, report};
 
 const BOUND: Duration = Duration::from_secs(120);
 const DATABASE: &str = "lost";
@@ -75,7 +75,7 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
-    alone(BOUND, async {
+    bounded(BOUND, async {
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let straight = bucket(&Client::with_uri_str(set.uri()).await.unwrap());

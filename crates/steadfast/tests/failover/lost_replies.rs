@@ -15,8 +15,8 @@ use testbed::{Options, ReplicaSet};
 use tokio::task::JoinSet;
 
 use crate::{
-    alone,
     books::{self, Answer, Books},
+    bounded,
     lossy_proxy::LossyProxy,
     report,
 };
@@ -173,7 +173,7 @@ fn census(set: &ReplicaSet, operations: i64) -> BTreeMap<i64, usize> {
 /// pitfalls 4, 6, 8 and 36
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_replies_are_not_applied_twice() {
-    alone(BOUND, async {
+    bounded(BOUND, async {
         const OPERATIONS: i64 = 2_000;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
@@ -221,7 +221,7 @@ async fn lost_replies_are_not_applied_twice() {
 /// neither more nor less, so that the test above is known to see them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
-    alone(BOUND, async {
+    bounded(BOUND, async {
         const OPERATIONS: i64 = 700;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();

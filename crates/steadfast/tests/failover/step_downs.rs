@@ -17,14 +17,14 @@ use testbed::{Options, ReplicaSet};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
-    alone, report,
+    bounded, report,
     storm::{Failover, Retrying, Storm},
 };
 
 /// With a write concern of majority, so that each can be told to be applied exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_error_reaches_the_application_while_primaries_step_down() {
-    let storm = alone(Duration::from_secs(90), async {
+    let storm = bounded(Duration::from_secs(90), async {
         let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
         Storm::over(set, &[Failover::StepDown; 4], 4_000, Retrying::ByTheDriver).await
     })
@@ -42,7 +42,7 @@ async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
     const STEP_DOWNS: usize = 3;
     /// How many rounds of all tasks together go by before each step-down, and after the last.
     const BETWEEN: u32 = 500;
-    alone(Duration::from_secs(90), async {
+    bounded(Duration::from_secs(90), async {
         let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
         let client = Client::with_uri_str(format!("{}&w=1", set.uri())).await.unwrap();
         let things = client.database("failover").collection::<Document>("things");
