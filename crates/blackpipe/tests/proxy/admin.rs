@@ -142,6 +142,8 @@ async fn an_error_comes_with_or_without_the_request_being_executed() {
         assert_eq!(labels(&reply), ["RetryableError", "SystemOverloadedError"]);
         let count = proxy.ledger().count("insert", "shop.orders");
         assert_eq!((count.attempts, count.executions), (1, u64::from(execute)));
+        let returned = proxy.ledger().entries().map(|entry| entry.returned_bytes).sum::<usize>();
+        assert!(returned > 16, "{returned} bytes were returned");
     }
 }
 

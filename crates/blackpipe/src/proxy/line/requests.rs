@@ -110,7 +110,8 @@ impl Line<'_> {
             && admin::may_be_ours(command.name)
             && let Some(reply) = self.own_answer(&sight)
         {
-            return self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client).await;
+            let sent = self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client);
+            return sent.await.map(drop);
         }
         let (server, namespace) = (&self.member.name, command.namespace());
         let arrival = self.shared.ledger().arrived(server, self.number, &command, &namespace);
@@ -186,7 +187,9 @@ impl Line<'_> {
                 let name = request.command.name;
                 let namespace = &request.arrival.namespace;
                 let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
-                sent.await
+                let bytes = sent.await?;
+                self.shared.ledger().returned(request.arrival.number, bytes);
+                Ok(())
             }
             // A request without a reply: what would be lost is the connection.
             Some((Reaction::LoseReply { reset } | Reaction::CutReply { reset, .. }, _))
@@ -288,6 +291,7 @@ impl Line<'_> {
         admin::answer(self.shared, self.member, &command)
     }
 
+    /// Answers in the server's place. Returns how many bytes the client was given.
     async fn reply_by_proxy(
         &self,
         sight: &Sight<'_>,
@@ -295,7 +299,7 @@ impl Line<'_> {
         namespace: &str,
         reply: &Document,
         to_client: &ToClient<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<usize, End> {
         let composed = answer::compose(reply, sight.form, sight.request_id, sight.request_id);
         let bytes = composed.map_err(|error| End::of_client(&io::Error::other(error)))?;
         if self.shared.is_watched() {
@@ -312,7 +316,7 @@ impl Line<'_> {
             });
         }
         let sent = send(&mut *to_client.lock().await, &bytes, None).await;
-        sent.map_err(|error| End::of_client(&error))
+        sent.map(|()| bytes.len()).map_err(|error| End::of_client(&error))
     }
 
     fn tell_request(&self, request: &Request<'_>) {
