@@ -126,8 +126,12 @@ async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
             }
         });
     }
-    let ending = Ending::awaited()?;
-    let proxy = builder.start().await?;
+    let mut ending = Ending::awaited()?;
+    // Servers that do not answer take their time.
+    let proxy = tokio::select! {
+        proxy = builder.start() => proxy?,
+        () = ending.comes() => return Ok(()),
+    };
     announce(&proxy)?;
     ending.comes().await;
     let (ledger, rules) = (proxy.ledger(), proxy.rules());
@@ -180,13 +184,12 @@ impl Ending {
         Ok(Self {})
     }
 
-    async fn comes(self) {
+    async fn comes(&mut self) {
         #[cfg(unix)]
         {
-            let Self { mut terminate, mut interrupt } = self;
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
             }
         }
         #[cfg(not(unix))]

@@ -5,12 +5,13 @@ mod program;
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
-use program::{Pipe, command};
+use program::{Pipe, command, signal};
 use testbed::{Mongod, Options};
 
 fn file(name: &str, content: &str) -> PathBuf {
@@ -84,6 +85,35 @@ fn it_passes_on_though_nobody_reads_what_it_shows() {
         assert!(ping(pipe.uri()));
     }
     pipe.end();
+}
+
+#[test]
+fn it_ends_though_nobody_reads_its_last_lines() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let mut process = command(&["--upstream", &server.uri(), "--show"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut uri = String::new();
+    out.read_line(&mut uri).unwrap();
+    // More lines than a pipe of the system holds, and fewer than are left out.
+    for _ in 0..400 {
+        assert!(ping(uri.trim()));
+    }
+    signal(&process, "-INT");
+    assert!(process.wait().unwrap().success());
+}
+
+#[test]
+fn it_can_be_ended_while_it_waits_for_a_server() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let mut process = command(&["--upstream", &address]).spawn().unwrap();
+    let _never_answered = silent.accept().unwrap();
+    signal(&process, "-INT");
+    assert!(process.wait().unwrap().success());
 }
 
 #[test]
