@@ -113,6 +113,31 @@ async fn the_fail_point_of_servers_is_answered_by_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_reply_that_comes_unasked_is_a_matter_of_rules_too() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    upstream.answer_times(5);
+    let ends = [
+        (Reaction::error(91), Some(91)),
+        (Reaction::cut_request(), None),
+        (Reaction::lose_reply(), None),
+    ];
+    for (reaction, code) in ends {
+        proxy.add(Rule::new(reaction).name("third").command("hello").nth(3));
+        let mut client = Client::of(&proxy).await;
+        client.send(doc! { "hello": 1, "$db": "admin" }).await;
+        for _ in 0..2 {
+            assert_eq!(client.reply().await.unwrap().get_f64("ok").unwrap(), 1.0);
+        }
+        if let Some(code) = code {
+            assert_eq!(client.reply().await.unwrap().get_i32("code").unwrap(), code);
+        }
+        assert_eq!(client.rest().await.0, b"");
+        assert_eq!(proxy.ledger().entries().last().unwrap().rules, ["third"]);
+    }
+}
+
+#[tokio::test]
 async fn only_the_application_that_is_meant_is_failed() {
     let upstream = Upstream::start().await;
     let proxy = upstream.proxy().await;

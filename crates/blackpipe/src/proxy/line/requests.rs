@@ -232,6 +232,7 @@ impl Line<'_> {
                 command: Arc::clone(&request.arrival.command),
                 namespace: Arc::clone(&request.arrival.namespace),
                 is_hello: request.command.is_hello(),
+                is_one_more: false,
                 since: Instant::now(),
                 plan,
             });
@@ -251,7 +252,16 @@ impl Line<'_> {
     }
 
     fn judge(&self, request: &Request<'_>) -> Verdict {
-        if !self.shared.has_rules() || request.ahead > 0 {
+        if request.ahead > 0 {
+            return Verdict::default();
+        }
+        let Arrival { namespace, is_retry, .. } = &request.arrival;
+        self.judge_command(request.command.name, namespace, *is_retry)
+    }
+
+    /// What rules say about a command through this connection.
+    pub(super) fn judge_command(&self, command: &str, namespace: &str, is_retry: bool) -> Verdict {
+        if !self.shared.has_rules() {
             return Verdict::default();
         }
         let app_name = self.app_name().clone();
@@ -259,9 +269,9 @@ impl Line<'_> {
             server: &self.member.names(),
             connection: self.number,
             app_name: app_name.as_deref(),
-            command: request.command.name,
-            namespace: &request.arrival.namespace,
-            is_retry: request.arrival.is_retry,
+            command,
+            namespace,
+            is_retry,
         })
     }
 
