@@ -8,7 +8,7 @@ use std::{
     error::Error,
     fs::File,
     io::{self, Write},
-    net::SocketAddr,
+    net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Pipe {
     /// Where the application is to connect to
     ///
     /// The members of a replica set get this port and those after it. With port 0, any free ports.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
 
     /// The host name that applications are told, if they do not reach the pipe by the address that
@@ -90,6 +90,14 @@ A file of rules (--rules):
   error, writeConcernError, refuse. The guide docs/black-pipe-proxy.md says all about them.
 
 Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
+
+/// An address to listen on. A name such as `localhost` may stand for several; most drivers try IPv4
+/// first.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or("it is host:port, such as 127.0.0.1:27100")
+}
 
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(pipe: Pipe) -> Result<(), Box<dyn Error>> {

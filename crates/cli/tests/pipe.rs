@@ -135,9 +135,11 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let server = Mongod::standalone(Options::new()).unwrap();
-    let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &address]);
-    assert_eq!(code, Some(1));
-    assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    for listen in [address.clone(), address.replace("127.0.0.1", "localhost")] {
+        let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &listen]);
+        assert_eq!(code, Some(1));
+        assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    }
     drop(taken);
     let (code, error) = failure(&["--upstream", &address]);
     assert_eq!(code, Some(1));
@@ -152,6 +154,9 @@ fn arguments_that_make_no_sense_are_answered_with_usage() {
     let (code, error) = failure(&["--upstream", "mongodb+srv://cluster.example"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("name the hosts"), "{error}");
+    let (code, error) = failure(&["--upstream", "localhost", "--listen", "27100"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("host:port, such as 127.0.0.1:27100"), "{error}");
     let help = command(&["--help"]).output().unwrap();
     assert!(String::from_utf8_lossy(&help.stdout).contains("Getting started:"));
 }

@@ -36,6 +36,14 @@ async fn a_rule_is_added_listed_and_removed_by_commands() {
     client.run(insert(2, 1)).await.unwrap_err();
 
     let mut client = Client::of(&proxy).await;
+    // As JavaScript may send them.
+    let fields = doc! { "retryAfterMS": 3.0 };
+    let error = doc! { "error": { "code": 91.0, "fields": fields } };
+    let rule = doc! { "name": "doubles", "nth": 1.0, "probability": 1.0, "then": error };
+    client.run(black_pipe("add", rule)).await.unwrap().get_array("added").unwrap();
+    let reply = client.run(ping()).await.unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 91);
+    assert_eq!(reply.get_f64("retryAfterMS").unwrap(), 3.0);
     let removed = client.run(black_pipe("remove", "mine")).await.unwrap();
     assert_eq!(removed, doc! { "applied": 1_i64, "ok": 1.0 });
     let gone = client.run(black_pipe("remove", "mine")).await.unwrap();
