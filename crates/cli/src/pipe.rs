@@ -147,11 +147,9 @@ async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
     if let Some(screen) = screen {
         screen.finish();
     }
-    if let Some(recorder) = recorder {
-        recorder.finish()?;
-    }
+    let recorded = recorder.map_or(Ok(()), Recorder::finish);
     write!(io::stderr(), "{}", summary::of(&ledger, &rules))?;
-    Ok(())
+    recorded.map_err(|error| format!("the record is not whole: {error}").into())
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.

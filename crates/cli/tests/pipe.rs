@@ -106,6 +106,26 @@ fn it_ends_though_nobody_reads_its_last_lines() {
     assert!(process.wait().unwrap().success());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_for_which_there_is_no_room_is_told_of_after_the_summary() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let mut process = command(&["--upstream", &server.uri(), "--record", "/dev/full"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut uri = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut uri).unwrap();
+    assert!(ping(uri.trim()));
+    signal(&process, "-TERM");
+    let output = process.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("retryable writes: 0"), "{said}");
+    assert!(said.contains("the record is not whole: No space left"), "{said}");
+}
+
 #[test]
 fn it_can_be_ended_while_it_waits_for_a_server() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();

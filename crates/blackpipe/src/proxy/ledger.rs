@@ -353,6 +353,8 @@ impl Ledger {
         match outcome {
             Outcome { ok: false, .. } => said.refused = 1,
             Outcome { retried: 1.., .. } if executed == 0 => said.from_record = 1,
+            // Every statement that it came to failed, on a unique index for example.
+            Outcome { write_errors: 1.., .. } if executed == 0 => said.refused = 1,
             _ => said.executions = 1,
         }
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
@@ -365,7 +367,7 @@ impl Ledger {
                 // A transaction ends once; that it has is in the record.
                 (said.executions, said.from_record) = (0, 1);
             }
-            write.acknowledged += u64::from(outcome.ok);
+            write.acknowledged += 1 - said.refused;
             write.executions += said.executions;
             write.from_record += said.from_record;
             write.refused += said.refused;

@@ -83,6 +83,23 @@ fn an_error_is_no_execution_and_two_real_ones_are_told() {
 }
 
 #[test]
+fn a_write_of_which_every_statement_fails_is_not_executed() {
+    let mut ledger = Ledger::default();
+    let duplicate = Outcome {
+        write_errors: 1,
+        first_write_error: Some(0),
+        n: Some(0),
+        changed: Some(0),
+        ..done()
+    };
+    send(&mut ledger, insert(Some(1)), Some(duplicate));
+    let write = ledger.writes().next().unwrap();
+    assert_eq!((write.executions, write.acknowledged, write.refused), (0, 0, 1));
+    let count = ledger.count("insert", "shop.orders");
+    assert_eq!((count.executions, count.refused), (0, 1));
+}
+
+#[test]
 fn writes_without_a_number_are_each_their_own() {
     let mut ledger = Ledger::default();
     assert!(!send(&mut ledger, insert(None), Some(done())));
