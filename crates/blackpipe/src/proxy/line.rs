@@ -233,7 +233,7 @@ fn shown<'a>(
     namespace: &'a str,
     bytes: usize,
 ) -> Shown<'a> {
-    let body = sight.document();
+    let body = sight.sound_document();
     Shown {
         command,
         namespace,

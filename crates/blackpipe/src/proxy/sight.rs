@@ -6,7 +6,7 @@ use bson::RawDocument;
 use bytes::Bytes;
 use steadfast_wire::{
     Compressor, DEFAULT_MAX_MESSAGE_SIZE, Field, HEADER_LENGTH, Message, MsgFlags, OpCode, decode,
-    fields,
+    fields, validate_document,
 };
 
 /// The arguments of writes whose elements are statements. A `bulkWrite` has others beside them.
@@ -146,6 +146,11 @@ impl<'m> Sight<'m> {
     /// The command or the reply.
     pub(crate) fn document(&self) -> Option<&RawDocument> {
         RawDocument::from_bytes(self.body.as_deref()?).ok()
+    }
+
+    /// The same if it is sound and not nested too deeply, so that it can be read without care.
+    pub(crate) fn sound_document(&self) -> Option<&RawDocument> {
+        self.document().filter(|document| validate_document(document.as_bytes()).is_ok())
     }
 
     /// What a request is about.

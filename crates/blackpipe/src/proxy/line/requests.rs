@@ -297,7 +297,7 @@ impl Line<'_> {
     }
 
     fn own_answer(&self, sight: &Sight<'_>) -> Option<Document> {
-        let command = Document::try_from(sight.document()?).ok()?;
+        let command = Document::try_from(sight.sound_document()?).ok()?;
         admin::answer(self.shared, self.member, &command)
     }
 
