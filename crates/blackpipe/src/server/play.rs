@@ -145,7 +145,13 @@ impl Play {
 
     /// What is to be done about a request, and writes down that it came.
     pub(super) fn decide(&self, request: &Request) -> Decision {
-        let decision = match self.stage.take(request) {
+        let decision = self.guarded(request, || self.decide_by_script(request));
+        self.log.send_modify(|log| log.requests.push(request.clone()));
+        decision
+    }
+
+    fn decide_by_script(&self, request: &Request) -> Decision {
+        match self.stage.take(request) {
             Some(Reaction::HandOver(test)) => {
                 let (steps, decided) = oneshot::channel();
                 // A test that is gone leaves the request without an answer.
@@ -155,19 +161,15 @@ impl Play {
             Some(Reaction::Steps(steps)) if steps.is_empty() => Decision::Steps(vec![Step::Usual]),
             Some(Reaction::Steps(steps)) => Decision::Steps(steps),
             Some(Reaction::Made(make)) => {
-                let make = || make.lock().unwrap_or_else(PoisonError::into_inner)(request);
-                let made = self.guarded(request, || Some(make()));
-                Decision::Steps(made.unwrap_or_default())
+                Decision::Steps(make.lock().unwrap_or_else(PoisonError::into_inner)(request))
             }
             Some(Reaction::Cut(_)) | None => Decision::Steps(self.decide_without_script(request)),
-        };
-        self.log.send_modify(|log| log.requests.push(request.clone()));
-        decision
+        }
     }
 
     fn decide_without_script(&self, request: &Request) -> Vec<Step> {
         if let Some(handler) = &self.manner.handler
-            && let Some(steps) = self.guarded(request, || handler(request))
+            && let Some(steps) = handler(request)
         {
             return steps;
         }
@@ -184,18 +186,14 @@ impl Play {
         }
     }
 
-    /// Runs what a test has written. If it panics, that is a failure of the script, and the
+    /// Decides by what a test has written. If that panics, it is a failure of the script, and the
     /// connection is closed.
-    fn guarded(
-        &self,
-        request: &Request,
-        made: impl FnOnce() -> Option<Vec<Step>>,
-    ) -> Option<Vec<Step>> {
-        catch_unwind(AssertUnwindSafe(made)).unwrap_or_else(|panic| {
+    fn guarded(&self, request: &Request, decide: impl FnOnce() -> Decision) -> Decision {
+        catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
             self.stage.failed(format!("the test's code panicked at {request}: {text}"));
-            Some(vec![Step::HangUp])
+            Decision::Steps(vec![Step::HangUp])
         })
     }
 
