@@ -8,7 +8,7 @@ use std::{
     error::Error,
     fs::File,
     io::{self, Write},
-    net::SocketAddr,
+    net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Pipe {
     /// Where the application is to connect to
     ///
     /// The members of a replica set get this port and those after it. With port 0, any free ports.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
 
     /// The host name that applications are told, if they do not reach the pipe by the address that
@@ -91,6 +91,14 @@ A file of rules (--rules):
 
 Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
 
+/// An address to listen on. A name such as `localhost` may stand for several; most drivers try IPv4
+/// first.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or("it is host:port, such as 127.0.0.1:27100")
+}
+
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(pipe: Pipe) -> Result<(), Box<dyn Error>> {
     // One thread carries more than several that hand each other work: there is little to do for each
@@ -126,8 +134,12 @@ async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
             }
         });
     }
-    let ending = Ending::awaited()?;
-    let proxy = builder.start().await?;
+    let mut ending = Ending::awaited()?;
+    // Servers that do not answer take their time.
+    let proxy = tokio::select! {
+        proxy = builder.start() => proxy?,
+        () = ending.comes() => return Ok(()),
+    };
     announce(&proxy)?;
     ending.comes().await;
     let (ledger, rules) = (proxy.ledger(), proxy.rules());
@@ -135,11 +147,9 @@ async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
     if let Some(screen) = screen {
         screen.finish();
     }
-    if let Some(recorder) = recorder {
-        recorder.finish()?;
-    }
+    let recorded = recorder.map_or(Ok(()), Recorder::finish);
     write!(io::stderr(), "{}", summary::of(&ledger, &rules))?;
-    Ok(())
+    recorded.map_err(|error| format!("the record is not whole: {error}").into())
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.
@@ -180,13 +190,12 @@ impl Ending {
         Ok(Self {})
     }
 
-    async fn comes(self) {
+    async fn comes(&mut self) {
         #[cfg(unix)]
         {
-            let Self { mut terminate, mut interrupt } = self;
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
             }
         }
         #[cfg(not(unix))]

@@ -5,12 +5,13 @@ mod program;
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
-use program::{Pipe, command};
+use program::{Pipe, command, signal};
 use testbed::{Mongod, Options};
 
 fn file(name: &str, content: &str) -> PathBuf {
@@ -87,6 +88,55 @@ fn it_passes_on_though_nobody_reads_what_it_shows() {
 }
 
 #[test]
+fn it_ends_though_nobody_reads_its_last_lines() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let mut process = command(&["--upstream", &server.uri(), "--show"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut uri = String::new();
+    out.read_line(&mut uri).unwrap();
+    // More lines than a pipe of the system holds, and fewer than are left out.
+    for _ in 0..400 {
+        assert!(ping(uri.trim()));
+    }
+    signal(&process, "-INT");
+    assert!(process.wait().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_for_which_there_is_no_room_is_told_of_after_the_summary() {
+    let server = Mongod::standalone(Options::new()).unwrap();
+    let mut process = command(&["--upstream", &server.uri(), "--record", "/dev/full"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut uri = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut uri).unwrap();
+    assert!(ping(uri.trim()));
+    signal(&process, "-TERM");
+    let output = process.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("retryable writes: 0"), "{said}");
+    assert!(said.contains("the record is not whole: No space left"), "{said}");
+}
+
+#[test]
+fn it_can_be_ended_while_it_waits_for_a_server() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let mut process = command(&["--upstream", &address]).spawn().unwrap();
+    let _never_answered = silent.accept().unwrap();
+    signal(&process, "-INT");
+    assert!(process.wait().unwrap().success());
+}
+
+#[test]
 fn a_bad_file_of_rules_is_shown_with_its_name_line_and_what_is_allowed() {
     let rules = file("bad.toml", "[[rule]]\ncommand = 'insert'\nthen = 'loseRepl'\n");
     let path = rules.to_str().unwrap();
@@ -105,9 +155,11 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let server = Mongod::standalone(Options::new()).unwrap();
-    let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &address]);
-    assert_eq!(code, Some(1));
-    assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    for listen in [address.clone(), address.replace("127.0.0.1", "localhost")] {
+        let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &listen]);
+        assert_eq!(code, Some(1));
+        assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    }
     drop(taken);
     let (code, error) = failure(&["--upstream", &address]);
     assert_eq!(code, Some(1));
@@ -122,6 +174,9 @@ fn arguments_that_make_no_sense_are_answered_with_usage() {
     let (code, error) = failure(&["--upstream", "mongodb+srv://cluster.example"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("name the hosts"), "{error}");
+    let (code, error) = failure(&["--upstream", "localhost", "--listen", "27100"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("host:port, such as 127.0.0.1:27100"), "{error}");
     let help = command(&["--help"]).output().unwrap();
     assert!(String::from_utf8_lossy(&help.stdout).contains("Getting started:"));
 }

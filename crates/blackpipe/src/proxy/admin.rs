@@ -116,8 +116,11 @@ fn add(shared: &Shared, argument: &Bson) -> Result<Document, String> {
         }
         _ => return Err("add: a rule, or a list of rules".to_owned()),
     };
-    let parsed: Result<Vec<Rule>, _> =
-        documents.into_iter().map(bson::deserialize_from_document).collect();
+    let parsed: Result<Vec<Rule>, _> = documents
+        .into_iter()
+        .map(with_whole_numbers)
+        .map(bson::deserialize_from_document)
+        .collect();
     let rules = parsed.map_err(|error| format!("add: {error}"))?;
     for rule in &rules {
         rule.check().map_err(|error| error.to_string())?;
@@ -126,6 +129,24 @@ fn add(shared: &Shared, argument: &Bson) -> Result<Document, String> {
         rules.into_iter().map(|rule| book.add(rule)).collect::<Result<Vec<_>, _>>()
     });
     Ok(doc! { "added": names.map_err(|error| error.to_string())? })
+}
+
+/// Some languages send every number as a double; a rule's are counts.
+fn with_whole_numbers(mut rule: Document) -> Document {
+    for (key, value) in rule.iter_mut() {
+        match value {
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole and not large")]
+            Bson::Double(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+                *value = Bson::Int64(*number as i64);
+            }
+            // These go into replies as they are.
+            Bson::Document(inner) if key != "fields" => {
+                *inner = with_whole_numbers(std::mem::take(inner));
+            }
+            _ => {}
+        }
+    }
+    rule
 }
 
 fn clear(shared: &Shared, argument: &Bson) -> Result<Document, String> {

@@ -93,6 +93,6 @@ async fn ask<S: AsyncReadExt + AsyncWriteExt + Unpin>(stream: &mut S) -> io::Res
     let reply = inbox.next(stream).await?;
     let reply = reply.ok_or_else(|| io::Error::other("it hung up on a hello"))?;
     let sight = Sight::of(reply);
-    let document = sight.document().and_then(|raw| Document::try_from(raw).ok());
+    let document = sight.sound_document().and_then(|raw| Document::try_from(raw).ok());
     document.ok_or_else(|| io::Error::other("it answers a hello with something else"))
 }

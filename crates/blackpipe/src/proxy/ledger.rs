@@ -22,6 +22,8 @@ const MOST_WRITES: usize = 50_000;
 /// How many kinds of requests are counted apart. A client that makes names up fills no memory.
 const MOST_KINDS: usize = 5_000;
 const ANY_OTHER: &str = "(others)";
+/// Longer names are kept of nothing; those of servers have at most 255 bytes.
+const LONGEST_NAME_BYTES: usize = 1_000;
 
 /// Which retryable write: the session's id and the `txnNumber`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +159,21 @@ struct Kind {
     count: Count,
 }
 
+impl Kind {
+    /// The names of a request that is counted here, among others that are called otherwise if there
+    /// are too many kinds.
+    fn names(&self, command: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
+        match &*self.namespace == ANY_OTHER && is_kept(command) && is_kept(namespace) {
+            true => (command.into(), namespace.into()),
+            false => (Arc::clone(&self.command), Arc::clone(&self.namespace)),
+        }
+    }
+}
+
+fn is_kept(name: &str) -> bool {
+    name.len() <= LONGEST_NAME_BYTES
+}
+
 /// The number of a kind, by server, command and namespace.
 type Kinds = BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeMap<Arc<str>, usize>>>;
 
@@ -232,11 +249,11 @@ impl Ledger {
         namespace: &str,
     ) -> Arrival {
         let kind = self.kind_number(server, command.name, namespace);
-        let Kind { command: name, namespace, count, .. } = &mut self.kinds[kind];
-        count.attempts += 1;
-        let (name, namespace) = (Arc::clone(name), Arc::clone(namespace));
-        let write = WriteId::of(command);
-        let is_retry = write.is_some_and(|id| self.track(id, command, &name, &namespace));
+        self.kinds[kind].count.attempts += 1;
+        let (name, namespace) = self.kinds[kind].names(command.name, namespace);
+        let tracked = WriteId::of(command)
+            .and_then(|id| Some((id, self.track(id, command, &name, &namespace)?)));
+        let is_retry = tracked.is_some_and(|(_, is_retry)| is_retry);
         let number = self.next;
         self.next += 1;
         if self.entries.len() == MOST_ENTRIES {
@@ -248,7 +265,7 @@ impl Ledger {
             server: Arc::clone(server),
             command: Arc::clone(&name),
             namespace: Arc::clone(&namespace),
-            write,
+            write: tracked.map(|(id, _)| id),
             statements: command.statements,
             delivery: Delivery::None,
             answer: None,
@@ -260,19 +277,20 @@ impl Ledger {
         Arrival { number, is_retry, command: name, namespace }
     }
 
-    /// Notes an attempt; whether it is not the first.
+    /// Notes an attempt; whether it is not the first, or nothing if its number is that of another
+    /// write.
     fn track(
         &mut self,
         id: WriteId,
         command: &Command<'_>,
         name: &Arc<str>,
         namespace: &Arc<str>,
-    ) -> bool {
+    ) -> Option<bool> {
         if let Some(write) = self.writes.get_mut(&id) {
             // A transaction's end has the number of the transaction; an abort is no commit.
-            let same = *write.command == *command.name;
+            let same = write.command == *name;
             write.attempts += u64::from(same);
-            return same;
+            return same.then_some(true);
         }
         if self.order.len() == MOST_WRITES
             && let Some(oldest) = self.order.pop_front()
@@ -294,7 +312,7 @@ impl Ledger {
             statements_executed: 0,
         };
         self.writes.insert(id, write);
-        false
+        Some(false)
     }
 
     /// The rules that applied to a request.
@@ -330,10 +348,13 @@ impl Ledger {
         let executed = entry.statements_executed(&outcome);
         let effective = entry.statements_with_effect(&outcome);
         let statements = entry.statements;
+        let ends_transaction = matches!(&*entry.command, "commitTransaction" | "abortTransaction");
         let mut said = Count::default();
         match outcome {
             Outcome { ok: false, .. } => said.refused = 1,
             Outcome { retried: 1.., .. } if executed == 0 => said.from_record = 1,
+            // Every statement that it came to failed, on a unique index for example.
+            Outcome { write_errors: 1.., .. } if executed == 0 => said.refused = 1,
             _ => said.executions = 1,
         }
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
@@ -342,7 +363,11 @@ impl Ledger {
                 said.executions = 1;
                 write.statements_executed += statements as u64;
             }
-            write.acknowledged += u64::from(outcome.ok);
+            if ends_transaction && said.executions == 1 && write.executions > 0 {
+                // A transaction ends once; that it has is in the record.
+                (said.executions, said.from_record) = (0, 1);
+            }
+            write.acknowledged += 1 - said.refused;
             write.executions += said.executions;
             write.from_record += said.from_record;
             write.refused += said.refused;
@@ -372,7 +397,9 @@ impl Ledger {
         if let Some(number) = known {
             return *number;
         }
-        if self.kinds.len() >= MOST_KINDS && command != ANY_OTHER {
+        let others = (ANY_OTHER, ANY_OTHER);
+        let counted_apart = self.kinds.len() < MOST_KINDS && is_kept(command) && is_kept(namespace);
+        if !counted_apart && (command, namespace) != others {
             return self.kind_number(server, ANY_OTHER, ANY_OTHER);
         }
         let (command, namespace): (Arc<str>, Arc<str>) = (command.into(), namespace.into());

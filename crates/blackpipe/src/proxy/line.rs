@@ -176,8 +176,28 @@ impl Line<'_> {
         W: AsyncWrite + Unpin,
     {
         let to_client = ToClient::new(to_client);
-        let requests = self.carry_requests(from_client, to_server, &to_client);
-        let replies = self.carry_replies(from_server, &to_client);
+        let end = self.carry_both(from_client, from_server, to_server, &to_client).await;
+        if !matches!(end, End::Cut { reset: true }) {
+            let _ = to_client.into_inner().shutdown().await;
+        }
+        end
+    }
+
+    /// Whoever holds the way to the client when one direction ends lets go of it with this future: a
+    /// stalled reply, or one that the client does not read.
+    async fn carry_both<R, W>(
+        &self,
+        from_client: ReadHalf<'_>,
+        from_server: R,
+        to_server: W,
+        to_client: &ToClient<'_>,
+    ) -> End
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let requests = self.carry_requests(from_client, to_server, to_client);
+        let replies = self.carry_replies(from_server, to_client);
         tokio::pin!(requests, replies);
         let end = tokio::select! {
             biased;
@@ -187,9 +207,6 @@ impl Line<'_> {
         if matches!(end, End::ClientClosed) {
             // The server was told; what it still says goes into the ledger.
             let _ = timeout(LAST_WORDS, replies).await;
-        }
-        if !matches!(end, End::Cut { reset: true }) {
-            let _ = to_client.lock().await.shutdown().await;
         }
         end
     }
@@ -216,7 +233,7 @@ fn shown<'a>(
     namespace: &'a str,
     bytes: usize,
 ) -> Shown<'a> {
-    let body = sight.document();
+    let body = sight.sound_document();
     Shown {
         command,
         namespace,

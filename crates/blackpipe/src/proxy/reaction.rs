@@ -325,7 +325,11 @@ impl<'de> Visitor<'de> for NameOrSettings {
         Written::deserialize(MapAccessDeserializer::new(alone))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Written, A::Error> {
-        Written::deserialize(MapAccessDeserializer::new(map))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+        let written = Written::deserialize(MapAccessDeserializer::new(&mut map))?;
+        match map.next_key::<String>()? {
+            None => Ok(written),
+            Some(_) => Err(de::Error::custom("a rule has one reaction; write a rule for each")),
+        }
     }
 }

@@ -263,7 +263,10 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
             while let Some(name) = names.next_element()? {
                 all.push(name);
             }
-            Ok(all)
+            match all.is_empty() {
+                true => Err(serde::de::Error::custom("a list of commands has at least one")),
+                false => Ok(all),
+            }
         }
     }
 

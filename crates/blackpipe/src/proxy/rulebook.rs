@@ -66,7 +66,10 @@ impl RuleState {
 
     fn concerns(&self, now: &Circumstances<'_>) -> bool {
         let rule = &self.rule;
-        let one_of = |names: &[String], name: &str| names.iter().any(|known| known == name);
+        // Servers take the names of commands in several spellings, `isMaster` and `ismaster`.
+        let one_of = |names: &[String], name: &str| {
+            names.iter().any(|known| known.eq_ignore_ascii_case(name))
+        };
         (rule.command.is_empty() || one_of(&rule.command, now.command))
             && rule.namespace.as_deref().is_none_or(|wanted| covers(wanted, now.namespace))
             && rule.app_name.as_deref().is_none_or(|wanted| now.app_name == Some(wanted))
@@ -251,6 +254,7 @@ mod tests {
         assert!(applies(lost()));
         assert!(applies(lost().command("insert").command("update")));
         assert!(!applies(lost().command("update")));
+        assert!(applies(lost().command("INSERT")));
         assert!(applies(lost().namespace("shop.orders")) && applies(lost().namespace("shop")));
         assert!(!applies(lost().namespace("shop.order")) && !applies(lost().namespace("sho")));
         assert!(applies(lost().app_name("till")) && !applies(lost().app_name("desk")));

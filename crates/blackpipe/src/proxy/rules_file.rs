@@ -1,6 +1,6 @@
 //! Rules from a TOML file: a `[[rule]]` for each, in the order in which they are asked.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use serde::Deserialize;
 
@@ -30,8 +30,15 @@ struct RulesFile {
 pub fn parse_rules(text: &str) -> Result<Vec<Rule>, ProxyError> {
     let file: RulesFile =
         toml::from_str(text).map_err(|error| ProxyError::Rules(error.to_string()))?;
+    let mut names = BTreeSet::new();
     for rule in &file.rule {
         rule.check().map_err(|error| ProxyError::Rules(error.to_string()))?;
+        if let Some(name) = rule.as_name()
+            && !names.insert(name)
+        {
+            // The later one would replace the other.
+            return Err(ProxyError::Rules(format!("two rules are called \"{name}\"")));
+        }
     }
     Ok(file.rule)
 }
@@ -145,6 +152,12 @@ mod tests {
         assert!(error.contains("line 2") && error.contains("nonzero"), "{error}");
         let error = wrong("[[rule]]\nthen = { cutReply = { bytes = 3 } }\n");
         assert!(error.contains("line 2") && error.contains("`after`"), "{error}");
+        let error = wrong("[[rule]]\nthen = { loseReply = {}, delay = { ms = 3 } }\n");
+        assert!(error.contains("line 2") && error.contains("one reaction"), "{error}");
+        let error = wrong("[[rule]]\ncommand = []\nthen = 'loseReply'\n");
+        assert!(error.contains("line 2") && error.contains("at least one"), "{error}");
+        let error = wrong(&"[[rule]]\nname = 'a'\nthen = 'loseReply'\n".repeat(2));
+        assert!(error.contains("two rules are called \"a\""), "{error}");
         let error = wrong("[[rule]]\ncommand = 'insert'\n");
         assert!(error.contains("then"), "{error}");
         let error = wrong("[[rule]]\ncommand = 'insert'\nthen = 'refuse'\n");

@@ -10,7 +10,7 @@ use std::{
 use bson::Document;
 use tokio::{
     net::TcpListener,
-    sync::mpsc,
+    sync::{Notify, mpsc},
     task::{JoinHandle, JoinSet},
 };
 
@@ -88,9 +88,11 @@ impl ProxyBuilder {
         shared.with_rules(|rules| *rules = rulebook);
         learn(&shared, &hellos);
         let set_name = hellos.iter().flatten().find_map(|hello| hello.get_str("setName").ok());
+        let ending = Arc::new(Notify::new());
         Ok(Proxy {
             set_name: set_name.map(str::to_owned),
-            running: tokio::spawn(listen(Arc::clone(&shared), opened)),
+            running: tokio::spawn(listen(Arc::clone(&shared), opened, Arc::clone(&ending))),
+            ending,
             upstream,
             shared,
         })
@@ -132,12 +134,22 @@ fn learn(shared: &Shared, hellos: &[Option<Document>]) {
 }
 
 /// Accepts connections on every listener there is, and on those to come.
-async fn listen(shared: Arc<Shared>, mut opened: mpsc::UnboundedReceiver<Opened>) {
+async fn listen(
+    shared: Arc<Shared>,
+    mut opened: mpsc::UnboundedReceiver<Opened>,
+    ending: Arc<Notify>,
+) {
     // Dropped with this task, and all connections with them.
     let mut listeners = JoinSet::new();
-    while let Some(opened) = opened.recv().await {
-        listeners.spawn(accept(Arc::clone(&shared), opened));
+    loop {
+        tokio::select! {
+            Some(opened) = opened.recv() => {
+                listeners.spawn(accept(Arc::clone(&shared), opened));
+            }
+            () = ending.notified() => break,
+        }
     }
+    listeners.shutdown().await;
 }
 
 async fn accept(shared: Arc<Shared>, Opened { listener, member }: Opened) {
@@ -166,6 +178,8 @@ pub struct Proxy {
     upstream: Upstream,
     set_name: Option<String>,
     shared: Arc<Shared>,
+    /// Told when it is to end in order.
+    ending: Arc<Notify>,
     running: JoinHandle<()>,
 }
 
@@ -246,7 +260,8 @@ impl Proxy {
 
     /// Ends the proxy; returns when its ports are free.
     pub async fn shutdown(mut self) {
-        self.running.abort();
+        self.ending.notify_one();
+        // It fails only with the runtime.
         let _ = (&mut self.running).await;
     }
 }

@@ -6,8 +6,13 @@ use bson::RawDocument;
 use bytes::Bytes;
 use steadfast_wire::{
     Compressor, DEFAULT_MAX_MESSAGE_SIZE, Field, HEADER_LENGTH, Message, MsgFlags, OpCode, decode,
-    fields,
+    fields, validate_document,
 };
+
+/// The arguments of writes whose elements are statements. A `bulkWrite` has others beside them.
+fn is_statements(argument: &[u8]) -> bool {
+    matches!(argument, b"documents" | b"updates" | b"deletes" | b"ops")
+}
 
 /// A document's bytes: a part of the message, or of what it held in compressed form.
 #[derive(Clone, Debug)]
@@ -117,7 +122,11 @@ impl<'m> Sight<'m> {
         match incoming.message {
             Message::Msg(message) => {
                 self.more_to_come = message.flags.contains(MsgFlags::MORE_TO_COME);
-                self.beside = message.sequences.iter().map(|beside| beside.documents.len()).sum();
+                let statements = message
+                    .sequences
+                    .iter()
+                    .filter(|beside| is_statements(beside.identifier.as_bytes()));
+                self.beside = statements.map(|beside| beside.documents.len()).sum();
                 self.body = Some(Body::Inflated(message.body.into_bytes()));
             }
             Message::Query(query) => {
@@ -137,6 +146,11 @@ impl<'m> Sight<'m> {
     /// The command or the reply.
     pub(crate) fn document(&self) -> Option<&RawDocument> {
         RawDocument::from_bytes(self.body.as_deref()?).ok()
+    }
+
+    /// The same if it is sound and not nested too deeply, so that it can be read without care.
+    pub(crate) fn sound_document(&self) -> Option<&RawDocument> {
+        self.document().filter(|document| validate_document(document.as_bytes()).is_ok())
     }
 
     /// What a request is about.
@@ -164,7 +178,7 @@ impl<'m> Sight<'m> {
                 b"txnNumber" => command.txn_number = field.as_i64(),
                 b"autocommit" => command.in_transaction = field.as_bool() == Some(false),
                 b"ordered" => command.ordered = field.as_bool() != Some(false),
-                b"documents" | b"updates" | b"deletes" => command.statements += elements(&field),
+                key if is_statements(key) => command.statements += elements(&field),
                 b"collection" if command.name == "getMore" => command.target = as_str(&field),
                 _ => {}
             }
@@ -180,6 +194,10 @@ impl<'m> Sight<'m> {
         for field in fields(document) {
             match field.key {
                 b"nModified" => modified = field.as_i32().map(i64::from),
+                // Of a bulkWrite, beside `nModified`.
+                b"nInserted" | b"nUpserted" | b"nDeleted" => {
+                    upserted += field.as_i32().map(i64::from).or(field.as_i64()).unwrap_or(0);
+                }
                 b"upserted" => upserted = i64::try_from(elements(&field)).unwrap_or(0),
                 // Of a findAndModify.
                 b"lastErrorObject" => outcome.n = count_within(&field),
@@ -266,10 +284,13 @@ fn first_document(bytes: &[u8]) -> Option<Body<'_>> {
     bytes.get(..length).map(Body::Part)
 }
 
-/// The documents of a sequence, whose bytes begin with their number and its name.
+/// The statements of a sequence, whose bytes begin with their number and its name.
 fn count_documents(section: &[u8]) -> usize {
     let name = section.get(4..).unwrap_or_default();
     let Some(end) = name.iter().position(|byte| *byte == 0) else { return 0 };
+    if !is_statements(&name[..end]) {
+        return 0;
+    }
     let mut rest = &name[end + 1..];
     let mut count = 0;
     while let Some((_, after)) = usize::try_from(int_at(rest, 0))
@@ -390,6 +411,26 @@ mod tests {
         assert_eq!((outcome.ok, outcome.n, outcome.retried), (true, Some(3), 2));
         assert_eq!(outcome.changed, Some(3));
         assert_eq!((outcome.write_errors, outcome.first_write_error), (1, Some(2)));
+    }
+
+    #[test]
+    fn a_bulk_write_has_as_many_statements_as_operations() {
+        let body = rawdoc! { "bulkWrite": 1, "$db": "admin" };
+        let operations = [rawdoc! { "insert": 0 }, rawdoc! { "delete": 1 }];
+        let message = OpMsg::new(body.try_into().unwrap())
+            .with_sequence("nsInfo", DocumentRun::copy_from([rawdoc! { "ns": "a.b" }]).unwrap())
+            .with_sequence("ops", DocumentRun::copy_from(operations).unwrap());
+        let mut plain = Vec::new();
+        message.encode(1, 0, &mut plain).unwrap();
+        let mut compressed = Vec::new();
+        compress(&plain, "zlib".parse().unwrap(), &mut compressed).unwrap();
+        for message in [plain, compressed] {
+            assert_eq!(Sight::of(&message).command().unwrap().statements, 2);
+        }
+        let reply = rawdoc! { "nInserted": 1, "nModified": 0, "nDeleted": 1, "ok": 1 };
+        let mut bytes = Vec::new();
+        OpMsg::new(reply.try_into().unwrap()).encode(2, 1, &mut bytes).unwrap();
+        assert_eq!(Sight::of(&bytes).outcome().changed, Some(2));
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! A server at work: who it is, what it decides about each request, and what it has seen.
 
 use std::{
+    future::poll_fn,
     net::SocketAddr,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicI32, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::{oneshot, watch},
     task::AbortHandle,
 };
@@ -51,6 +53,8 @@ pub(super) struct Play {
 
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
+    /// The only one that keeps it: when it goes, the address is free at once.
+    listener: Option<Arc<TcpListener>>,
     accepting: Option<AbortHandle>,
     serving: Vec<AbortHandle>,
 }
@@ -68,23 +72,44 @@ impl Play {
         let play = Arc::clone(self);
         let _context = self.host.handle.enter();
         let listener = TcpListener::from_std(listener).expect("a socket that listens");
+        let listener = Arc::new(listener);
+        let at = Arc::downgrade(&listener);
         let accepting = self.host.handle.spawn(async move {
             loop {
-                let Ok((stream, _)) = listener.accept().await else {
+                let Ok(stream) = poll_fn(|context| play.accept(&at, context)).await else {
                     // The machine has run out of something, and may have it again soon.
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
                 };
                 // What is sent in parts is to arrive in parts.
                 let _ = stream.set_nodelay(true);
-                play.serve(stream);
+                let serving = play.serve(stream);
+                if at.strong_count() == 0 {
+                    // The server was stopped while this one came.
+                    serving.abort();
+                }
             }
         });
-        self.tasks().accepting = Some(accepting.abort_handle());
+        let mut tasks = self.tasks();
+        tasks.listener = Some(listener);
+        tasks.accepting = Some(accepting.abort_handle());
+    }
+
+    /// The next connection. It never comes once the server is stopped; the task that waits for it is
+    /// ended then.
+    fn accept(
+        &self,
+        at: &Weak<TcpListener>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<TcpStream>> {
+        // Whoever stops the server waits for this, so that nobody else has the listener then.
+        let _tasks = self.tasks();
+        let Some(listener) = at.upgrade() else { return Poll::Pending };
+        listener.poll_accept(context).map_ok(|(stream, _)| stream)
     }
 
     /// Serves a connection, in a task of its own.
-    pub(super) fn serve(self: &Arc<Self>, stream: impl Transport) {
+    pub(super) fn serve(self: &Arc<Self>, stream: impl Transport) -> AbortHandle {
         let mut connection = 0;
         self.log.send_modify(|log| connection = log.opened());
         self.note(connection, Event::Opened(stream.peer()));
@@ -97,12 +122,14 @@ impl Play {
         let mut tasks = self.tasks();
         tasks.serving.retain(|task| !task.is_finished());
         tasks.serving.push(serving.abort_handle());
+        serving.abort_handle()
     }
 
     /// Takes no more connections, and closes those that there are.
     pub(super) fn stop(&self) {
         let mut tasks = self.tasks();
         tasks.accepting.take().iter().for_each(AbortHandle::abort);
+        tasks.listener = None;
         tasks.serving.drain(..).for_each(|task| task.abort());
     }
 
@@ -118,7 +145,13 @@ impl Play {
 
     /// What is to be done about a request, and writes down that it came.
     pub(super) fn decide(&self, request: &Request) -> Decision {
-        let decision = match self.stage.take(request) {
+        let decision = self.guarded(request, || self.decide_by_script(request));
+        self.log.send_modify(|log| log.requests.push(request.clone()));
+        decision
+    }
+
+    fn decide_by_script(&self, request: &Request) -> Decision {
+        match self.stage.take(request) {
             Some(Reaction::HandOver(test)) => {
                 let (steps, decided) = oneshot::channel();
                 // A test that is gone leaves the request without an answer.
@@ -128,19 +161,15 @@ impl Play {
             Some(Reaction::Steps(steps)) if steps.is_empty() => Decision::Steps(vec![Step::Usual]),
             Some(Reaction::Steps(steps)) => Decision::Steps(steps),
             Some(Reaction::Made(make)) => {
-                let make = || make.lock().unwrap_or_else(PoisonError::into_inner)(request);
-                let made = self.guarded(request, || Some(make()));
-                Decision::Steps(made.unwrap_or_default())
+                Decision::Steps(make.lock().unwrap_or_else(PoisonError::into_inner)(request))
             }
             Some(Reaction::Cut(_)) | None => Decision::Steps(self.decide_without_script(request)),
-        };
-        self.log.send_modify(|log| log.requests.push(request.clone()));
-        decision
+        }
     }
 
     fn decide_without_script(&self, request: &Request) -> Vec<Step> {
         if let Some(handler) = &self.manner.handler
-            && let Some(steps) = self.guarded(request, || handler(request))
+            && let Some(steps) = handler(request)
         {
             return steps;
         }
@@ -157,18 +186,14 @@ impl Play {
         }
     }
 
-    /// Runs what a test has written. If it panics, that is a failure of the script, and the
+    /// Decides by what a test has written. If that panics, it is a failure of the script, and the
     /// connection is closed.
-    fn guarded(
-        &self,
-        request: &Request,
-        made: impl FnOnce() -> Option<Vec<Step>>,
-    ) -> Option<Vec<Step>> {
-        catch_unwind(AssertUnwindSafe(made)).unwrap_or_else(|panic| {
+    fn guarded(&self, request: &Request, decide: impl FnOnce() -> Decision) -> Decision {
+        catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
             self.stage.failed(format!("the test's code panicked at {request}: {text}"));
-            Some(vec![Step::HangUp])
+            Decision::Steps(vec![Step::HangUp])
         })
     }
 

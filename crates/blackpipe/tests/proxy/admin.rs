@@ -36,6 +36,14 @@ async fn a_rule_is_added_listed_and_removed_by_commands() {
     client.run(insert(2, 1)).await.unwrap_err();
 
     let mut client = Client::of(&proxy).await;
+    // As JavaScript may send them.
+    let fields = doc! { "retryAfterMS": 3.0 };
+    let error = doc! { "error": { "code": 91.0, "fields": fields } };
+    let rule = doc! { "name": "doubles", "nth": 1.0, "probability": 1.0, "then": error };
+    client.run(black_pipe("add", rule)).await.unwrap().get_array("added").unwrap();
+    let reply = client.run(ping()).await.unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 91);
+    assert_eq!(reply.get_f64("retryAfterMS").unwrap(), 3.0);
     let removed = client.run(black_pipe("remove", "mine")).await.unwrap();
     assert_eq!(removed, doc! { "applied": 1_i64, "ok": 1.0 });
     let gone = client.run(black_pipe("remove", "mine")).await.unwrap();
@@ -113,6 +121,31 @@ async fn the_fail_point_of_servers_is_answered_by_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_reply_that_comes_unasked_is_a_matter_of_rules_too() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    upstream.answer_times(5);
+    let ends = [
+        (Reaction::error(91), Some(91)),
+        (Reaction::cut_request(), None),
+        (Reaction::lose_reply(), None),
+    ];
+    for (reaction, code) in ends {
+        proxy.add(Rule::new(reaction).name("third").command("hello").nth(3));
+        let mut client = Client::of(&proxy).await;
+        client.send(doc! { "hello": 1, "$db": "admin" }).await;
+        for _ in 0..2 {
+            assert_eq!(client.reply().await.unwrap().get_f64("ok").unwrap(), 1.0);
+        }
+        if let Some(code) = code {
+            assert_eq!(client.reply().await.unwrap().get_i32("code").unwrap(), code);
+        }
+        assert_eq!(client.rest().await.0, b"");
+        assert_eq!(proxy.ledger().entries().last().unwrap().rules, ["third"]);
+    }
+}
+
+#[tokio::test]
 async fn only_the_application_that_is_meant_is_failed() {
     let upstream = Upstream::start().await;
     let proxy = upstream.proxy().await;
@@ -142,6 +175,8 @@ async fn an_error_comes_with_or_without_the_request_being_executed() {
         assert_eq!(labels(&reply), ["RetryableError", "SystemOverloadedError"]);
         let count = proxy.ledger().count("insert", "shop.orders");
         assert_eq!((count.attempts, count.executions), (1, u64::from(execute)));
+        let returned = proxy.ledger().entries().map(|entry| entry.returned_bytes).sum::<usize>();
+        assert!(returned > 16, "{returned} bytes were returned");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Clients that send garbage, lie about lengths or leave at any point: the proxy and the other
 //! connections do not notice.
 
-use blackpipe::proxy::{Reaction, Rule};
+use blackpipe::proxy::{Event, Proxy, Reaction, Rule};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -66,6 +66,44 @@ async fn messages_that_make_no_sense_harm_nobody() {
         drop(client);
     }
     bystander.run(ping()).await.unwrap();
+}
+
+/// A command with documents inside of each other, so many.
+fn nested(command: &str, depth: usize) -> Vec<u8> {
+    let length = |bytes: usize| i32::try_from(bytes).unwrap().to_le_bytes();
+    let mut deep = Vec::new();
+    for level in (1..=depth).rev() {
+        deep.extend(length(5 + 7 * level));
+        deep.extend([3, 0]);
+    }
+    deep.extend(length(5));
+    deep.resize(deep.len() + 1 + depth, 0);
+    let fields =
+        [b"\x08", command.as_bytes(), b"\0\x01\x03add\0", &deep, b"\x02$db\0\x02\0\0\0d\0\0"];
+    let fields = fields.concat();
+    let mut message = header(i32::try_from(16 + 5 + 4 + fields.len()).unwrap(), 2013);
+    message.extend([0; 5]);
+    message.extend(length(4 + fields.len()));
+    message.extend(fields);
+    message
+}
+
+#[tokio::test]
+async fn documents_nested_without_end_harm_nobody() {
+    let upstream = Upstream::start().await;
+    let watched = Proxy::before(upstream.address.to_string()).observe(|event| {
+        if let Event::Request { message, .. } = event {
+            // As whoever records them does.
+            let _ = message.body.map(bson::Document::try_from);
+        }
+    });
+    let proxy = watched.start().await.unwrap();
+    for command in ["blackPipe", "configureFailPoint", "ping"] {
+        let mut client = Client::of(&proxy).await;
+        client.stream.write_all(&nested(command, 100_000)).await.unwrap();
+        client.reply().await.unwrap();
+        client.run(ping()).await.unwrap();
+    }
 }
 
 #[tokio::test]

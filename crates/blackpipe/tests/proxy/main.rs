@@ -7,6 +7,7 @@ mod bad_clients;
 mod client;
 mod cuts;
 mod discovery;
+mod ending;
 mod real_servers;
 mod slowness;
 mod upstream;

@@ -103,7 +103,7 @@ async fn a_client_that_leaves_a_stalled_connection_leaves_nothing_behind() {
 }
 
 /// Nothing comes for a while, not even an end.
-async fn assert_silence(client: &mut Client) {
+pub(crate) async fn assert_silence(client: &mut Client) {
     let quiet = timeout(Duration::from_millis(150), client.stream.peek(&mut [0; 1])).await;
     assert!(quiet.is_err(), "something came: {quiet:?}");
 }

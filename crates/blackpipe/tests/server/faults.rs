@@ -174,3 +174,19 @@ async fn a_server_dies_and_comes_back_at_its_address() {
     server.resume();
     Client::of(&server).await.run(ping()).await;
 }
+
+#[tokio::test]
+async fn a_server_that_dies_is_gone_at_once_and_may_come_back_at_once() {
+    for server in [Server::start(), Server::builder().in_thread().start()] {
+        let mut client = Client::of(&server).await;
+        client.run(ping()).await;
+        for _ in 0..20 {
+            server.stop();
+            let refused = std::net::TcpStream::connect(server.socket_address()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            server.resume();
+        }
+        assert_eq!(client.stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+        Client::of(&server).await.run(ping()).await;
+    }
+}

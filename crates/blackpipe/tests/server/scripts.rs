@@ -219,6 +219,21 @@ async fn code_of_the_test_that_panics_fails_the_script_and_no_other_connection()
 }
 
 #[tokio::test]
+async fn a_condition_that_panics_fails_the_script_and_says_so() {
+    let server = Server::start();
+    server.expect(
+        insert("db.things")
+            .that("has a five", |request| request.body.get_i32("five").expect("a five") == 5),
+    );
+    let mut client = Client::of(&server).await;
+    client.send(insert_one()).await;
+    assert!(client.receive().await.is_err());
+    let report = server.check().unwrap_err().to_string();
+    assert!(report.contains("a five") && report.contains("the server hung up"), "{report}");
+    assert!(catch_unwind(AssertUnwindSafe(|| server.finish())).is_err());
+}
+
+#[tokio::test]
 async fn each_way_of_asking_is_answered_in_kind() {
     let server = Server::plain(Role::Standalone);
     let mut client = Client::of(&server).await;

@@ -7,8 +7,8 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
-    thread::{self, JoinHandle},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use blackpipe::proxy::Event;
@@ -16,12 +16,15 @@ use blackpipe::proxy::Event;
 /// How many lines may wait. A screen that nobody reads must not hold up what passes, so that those
 /// beyond it are left out.
 const MOST_WAITING: usize = 1_000;
+/// How long the last lines may take in the end: whoever started the program may have stopped reading.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Writes lines to the standard output, on a thread of its own.
 pub(super) struct Screen {
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
-    writing: JoinHandle<()>,
+    /// Ends with the thread.
+    written: Receiver<()>,
 }
 
 /// What notes events for a [`Screen`].
@@ -36,7 +39,12 @@ impl Screen {
         let (lines, coming) = sync_channel(MOST_WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&left_out);
-        Self { lines, left_out, writing: thread::spawn(move || write(&coming, &counted)) }
+        let (writing, written) = sync_channel(0);
+        thread::spawn(move || {
+            write(&coming, &counted);
+            drop(writing);
+        });
+        Self { lines, left_out, written }
     }
 
     pub(super) fn pen(&self) -> Pen {
@@ -47,7 +55,8 @@ impl Screen {
     /// Lets the last lines be written, unless nobody reads them.
     pub(super) fn finish(self) {
         if self.lines.try_send(None).is_ok() {
-            let _ = self.writing.join();
+            // Nothing is ever sent: it is the end that comes, or is too late.
+            let _ = self.written.recv_timeout(LAST_LINES);
         }
     }
 }

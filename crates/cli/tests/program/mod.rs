@@ -33,9 +33,7 @@ impl Pipe {
 
     /// Asks it to end as a service manager would; what it says last, on both outputs.
     pub(crate) fn end(mut self) -> String {
-        let pid = self.process.id().to_string();
-        let asked = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
-        assert!(asked.success());
+        signal(&self.process, "-TERM");
         let mut said = String::new();
         self.out.read_to_string(&mut said).expect("text");
         let mut errors = self.process.stderr.take().expect("it is piped");
@@ -44,6 +42,13 @@ impl Pipe {
         assert!(status.success(), "{status}: {said}");
         said
     }
+}
+
+/// Sends a signal to a program.
+pub(crate) fn signal(process: &Child, name: &str) {
+    let pid = process.id().to_string();
+    let asked = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+    assert!(asked.success());
 }
 
 impl Drop for Pipe {

@@ -83,6 +83,23 @@ fn an_error_is_no_execution_and_two_real_ones_are_told() {
 }
 
 #[test]
+fn a_write_of_which_every_statement_fails_is_not_executed() {
+    let mut ledger = Ledger::default();
+    let duplicate = Outcome {
+        write_errors: 1,
+        first_write_error: Some(0),
+        n: Some(0),
+        changed: Some(0),
+        ..done()
+    };
+    send(&mut ledger, insert(Some(1)), Some(duplicate));
+    let write = ledger.writes().next().unwrap();
+    assert_eq!((write.executions, write.acknowledged, write.refused), (0, 0, 1));
+    let count = ledger.count("insert", "shop.orders");
+    assert_eq!((count.executions, count.refused), (0, 1));
+}
+
+#[test]
 fn writes_without_a_number_are_each_their_own() {
     let mut ledger = Ledger::default();
     assert!(!send(&mut ledger, insert(None), Some(done())));
@@ -102,6 +119,23 @@ fn statements_of_a_transaction_are_no_retries_of_each_other() {
 }
 
 #[test]
+fn a_transaction_is_committed_once_however_often_that_is_asked_for() {
+    let mut ledger = Ledger::default();
+    let end = |name| Command { name, in_transaction: true, statements: 0, ..insert(Some(1)) };
+    let ended = Outcome { ok: true, ..Outcome::default() };
+    send(&mut ledger, end("commitTransaction"), None);
+    assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
+    assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
+    // An abort is another write, though it has the same number.
+    assert!(!send(&mut ledger, end("abortTransaction"), Some(refused())));
+    let [write] = ledger.writes().collect::<Vec<_>>()[..] else { panic!("one write") };
+    assert_eq!((write.attempts, write.deliveries, write.acknowledged), (3, 3, 2));
+    assert_eq!((write.executions, write.from_record, write.refused), (1, 1, 0));
+    assert_eq!(ledger.count("commitTransaction", "shop.orders").executions, 1);
+    assert_eq!(ledger.count("abortTransaction", "shop.orders").refused, 1);
+}
+
+#[test]
 fn memory_is_bounded_whatever_clients_send() {
     let mut ledger = Ledger::default();
     let server: Arc<str> = "a:1".into();
@@ -114,6 +148,27 @@ fn memory_is_bounded_whatever_clients_send() {
     assert_eq!((ledger.writes.len(), ledger.order.len()), (MOST_WRITES, MOST_WRITES));
     assert_eq!(ledger.kinds.len(), MOST_KINDS + 1);
     assert_eq!(ledger.entries().last().unwrap().number, 59_999);
+    let long = "x".repeat(LONGEST_NAME_BYTES + 1);
+    for nth in 0..10 {
+        let name = Command { name: ANY_OTHER, ..insert(None) };
+        ledger.arrived(&server, 1, &name, &format!("shop.orders{nth}"));
+        let arrival = ledger.arrived(&server, 1, &Command { name: &long, ..name }, &long);
+        assert_eq!(&*arrival.namespace, ANY_OTHER);
+    }
+    assert_eq!(ledger.kinds.len(), MOST_KINDS + 1);
+}
+
+#[test]
+fn writes_keep_their_names_however_many_collections_there_are() {
+    let mut ledger = Ledger::default();
+    let server: Arc<str> = "a:1".into();
+    for nth in 0..MOST_KINDS {
+        ledger.arrived(&server, 1, &insert(None), &format!("shop.orders{nth}"));
+    }
+    let arrival = ledger.arrived(&server, 1, &insert(Some(1)), "shop.orders");
+    assert_eq!((&*arrival.command, &*arrival.namespace), ("insert", "shop.orders"));
+    assert!(ledger.arrived(&server, 1, &insert(Some(1)), "shop.orders").is_retry);
+    assert_eq!(ledger.writes_of("insert", "shop.orders").len(), 1);
 }
 
 #[test]

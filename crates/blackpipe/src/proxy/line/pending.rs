@@ -19,6 +19,8 @@ pub(super) struct Pending {
     pub(super) command: Arc<str>,
     pub(super) namespace: Arc<str>,
     pub(super) is_hello: bool,
+    /// Whether the reply is one more to an earlier request, as those are of a hello that is streamed.
+    pub(super) is_one_more: bool,
     pub(super) since: Instant,
     /// What rules want; rarely anything.
     pub(super) plan: Option<Box<Plan>>,

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::proxy::{
     answer,
+    answer::Nature,
     event::Event,
     inbox::Inbox,
     outlet::send,
@@ -49,6 +50,9 @@ impl Line<'_> {
         let outcome = sight.outcome();
         self.shared.ledger().answered(pending.entry, outcome);
         self.tell_reply(&sight, &pending, outcome, message.len());
+        if pending.is_one_more {
+            pending.plan = self.plan_for_one_more(&pending);
+        }
         let message = self.renamed(message, &pending, outcome);
         let sent = match pending.plan.take() {
             None => {
@@ -62,9 +66,26 @@ impl Line<'_> {
         self.shared.ledger().returned(pending.entry, sent);
         if sight.more_to_come {
             // The next reply comes unasked, and names this one.
-            self.waiting().push(Pending { id: sight.request_id, ..pending });
+            self.waiting().push(Pending { id: sight.request_id, is_one_more: true, ..pending });
         }
         Ok(())
+    }
+
+    /// What rules want of one more reply to an earlier request. To a server, too, it is as if the
+    /// command had come again.
+    fn plan_for_one_more(&self, pending: &Pending) -> Option<Box<Plan>> {
+        let verdict = self.judge_command(&pending.command, &pending.namespace, false);
+        if verdict.rules.is_empty() {
+            return None;
+        }
+        self.shared.ledger().applied(pending.entry, &verdict.rules);
+        Some(Box::new(Plan {
+            delay: verdict.request_delay.saturating_add(verdict.reply_delay),
+            rate: verdict.reply_rate,
+            decided: verdict.decided.map(|(reaction, rule)| (without_request(reaction), rule)),
+            rules: verdict.rules,
+            nature: Nature::default(),
+        }))
     }
 
     /// Does what rules want of a reply. Returns how many bytes the client was given.
@@ -129,7 +150,13 @@ impl Line<'_> {
             | None => Cow::Borrowed(message),
         };
         let sent = send(&mut *to_client.lock().await, &message, plan.rate).await;
-        sent.map(|()| message.len()).map_err(|error| End::of_client(&error))
+        sent.map_err(|error| End::of_client(&error))?;
+        if sight.more_to_come && matches!(plan.decided, Some((Reaction::Error(_), _))) {
+            // For the client, the error was the last reply; the server would go on.
+            self.shared.ledger().returned(entry, message.len());
+            return Err(End::Cut { reset: false });
+        }
+        Ok(message.len())
     }
 
     /// The reply with the addresses at which clients reach the servers.
@@ -164,5 +191,20 @@ impl Line<'_> {
                 by_proxy: false,
             });
         }
+    }
+}
+
+/// What happens to a reply that has no request of its own which could be cut or held up.
+fn without_request(reaction: Reaction) -> Reaction {
+    match reaction {
+        Reaction::CutRequest { reset, .. } => Reaction::LoseReply { reset },
+        Reaction::Stall { .. } => Reaction::stall(Direction::Reply),
+        Reaction::LoseReply { .. }
+        | Reaction::CutReply { .. }
+        | Reaction::Delay { .. }
+        | Reaction::Throttle { .. }
+        | Reaction::Error(_)
+        | Reaction::WriteConcernError(_)
+        | Reaction::Refuse => reaction,
     }
 }

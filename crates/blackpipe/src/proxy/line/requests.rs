@@ -110,7 +110,8 @@ impl Line<'_> {
             && admin::may_be_ours(command.name)
             && let Some(reply) = self.own_answer(&sight)
         {
-            return self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client).await;
+            let sent = self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client);
+            return sent.await.map(drop);
         }
         let (server, namespace) = (&self.member.name, command.namespace());
         let arrival = self.shared.ledger().arrived(server, self.number, &command, &namespace);
@@ -186,7 +187,9 @@ impl Line<'_> {
                 let name = request.command.name;
                 let namespace = &request.arrival.namespace;
                 let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
-                sent.await
+                let bytes = sent.await?;
+                self.shared.ledger().returned(request.arrival.number, bytes);
+                Ok(())
             }
             // A request without a reply: what would be lost is the connection.
             Some((Reaction::LoseReply { reset } | Reaction::CutReply { reset, .. }, _))
@@ -229,6 +232,7 @@ impl Line<'_> {
                 command: Arc::clone(&request.arrival.command),
                 namespace: Arc::clone(&request.arrival.namespace),
                 is_hello: request.command.is_hello(),
+                is_one_more: false,
                 since: Instant::now(),
                 plan,
             });
@@ -248,7 +252,16 @@ impl Line<'_> {
     }
 
     fn judge(&self, request: &Request<'_>) -> Verdict {
-        if !self.shared.has_rules() || request.ahead > 0 {
+        if request.ahead > 0 {
+            return Verdict::default();
+        }
+        let Arrival { namespace, is_retry, .. } = &request.arrival;
+        self.judge_command(request.command.name, namespace, *is_retry)
+    }
+
+    /// What rules say about a command through this connection.
+    pub(super) fn judge_command(&self, command: &str, namespace: &str, is_retry: bool) -> Verdict {
+        if !self.shared.has_rules() {
             return Verdict::default();
         }
         let app_name = self.app_name().clone();
@@ -256,9 +269,9 @@ impl Line<'_> {
             server: &self.member.names(),
             connection: self.number,
             app_name: app_name.as_deref(),
-            command: request.command.name,
-            namespace: &request.arrival.namespace,
-            is_retry: request.arrival.is_retry,
+            command,
+            namespace,
+            is_retry,
         })
     }
 
@@ -284,10 +297,11 @@ impl Line<'_> {
     }
 
     fn own_answer(&self, sight: &Sight<'_>) -> Option<Document> {
-        let command = Document::try_from(sight.document()?).ok()?;
+        let command = Document::try_from(sight.sound_document()?).ok()?;
         admin::answer(self.shared, self.member, &command)
     }
 
+    /// Answers in the server's place. Returns how many bytes the client was given.
     async fn reply_by_proxy(
         &self,
         sight: &Sight<'_>,
@@ -295,7 +309,7 @@ impl Line<'_> {
         namespace: &str,
         reply: &Document,
         to_client: &ToClient<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<usize, End> {
         let composed = answer::compose(reply, sight.form, sight.request_id, sight.request_id);
         let bytes = composed.map_err(|error| End::of_client(&io::Error::other(error)))?;
         if self.shared.is_watched() {
@@ -312,7 +326,7 @@ impl Line<'_> {
             });
         }
         let sent = send(&mut *to_client.lock().await, &bytes, None).await;
-        sent.map_err(|error| End::of_client(&error))
+        sent.map(|()| bytes.len()).map_err(|error| End::of_client(&error))
     }
 
     fn tell_request(&self, request: &Request<'_>) {
