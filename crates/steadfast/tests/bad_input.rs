@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{Gate, Role, Server, Step, bounded, is_handshake_for_operations, message};
 use steadfast::{
     Client,
-    bson::{Document, doc},
+    bson::{Bson, Document, doc},
     error::{Error, ErrorKind, Result},
     options::ClientOptions,
 };
@@ -279,6 +279,36 @@ async fn replies_to_writes_that_make_no_sense_are_errors_or_taken_but_never_pani
         let _ = bounded(people.estimated_document_count()).await;
         let _ = bounded(people.distinct("a", doc! {})).await;
         assert!(server.log().requests.len() >= 10, "all were sent: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn only_a_reply_that_says_so_is_a_success() {
+    let answered = async |ok: Option<Bson>| {
+        let server = Server::with_handler(Role::Primary, move |request| {
+            let mut reply = doc! { "before": 1, "errmsg": "no", "writeErrors": [] };
+            reply.extend(ok.clone().map(|ok| ("ok".to_owned(), ok)));
+            reply.insert("after", 1);
+            (request.name == "ping").then(|| vec![Step::Reply(reply)])
+        });
+        ping(&Client::with_uri_str(server.uri("")).await.unwrap()).await
+    };
+    for ok in [Bson::Int32(1), Bson::Int64(1), Bson::Double(1.0), Bson::Boolean(true)] {
+        answered(Some(ok)).await.unwrap();
+    }
+    let others = [
+        Bson::Int32(0),
+        Bson::Int64(0),
+        Bson::Double(0.0),
+        Bson::Double(f64::NAN),
+        Bson::Boolean(false),
+        Bson::Null,
+        Bson::from("1"),
+        Bson::from(doc! { "ok": 1 }),
+    ];
+    for ok in others.into_iter().map(Some).chain([None]) {
+        let error = answered(ok.clone()).await.expect_err("it was refused");
+        assert!(matches!(&*error.kind, ErrorKind::Command(_)), "{ok:?}: {error:?}");
     }
 }
 

@@ -86,6 +86,11 @@ impl CursorReply {
     }
 }
 
+/// Whether the server has nothing more of the cursor that this is a reply of.
+pub(super) fn is_last(reply: &Bytes) -> bool {
+    CursorReply::read(reply).is_ok_and(|reply| reply.id == 0)
+}
+
 impl Batch {
     /// The documents of a reply whose cursor ends with it. None if the server keeps the cursor, or if
     /// the reply is not as expected: [`CursorReply::read`] then says what is wrong with it.

@@ -17,6 +17,7 @@ use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
 use super::{
+    batch::is_last,
     home::{Home, Pinned},
     progress::{More, Progress},
 };
@@ -30,6 +31,10 @@ use crate::{
 
 /// How long a `killCursors` may take, and so how long at most a shutdown waits for one.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a batch that was asked for ahead of time, and is not wanted any more, may take to come
+/// before it is given up: little of [`KILL_LIMIT`], in case the kill needs its connection.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// The answer to a command that is under way in a task of its own.
 pub(crate) type Answer = oneshot::Receiver<Result<Reply>>;
@@ -46,6 +51,8 @@ pub(crate) struct RawCursor {
     transaction: Option<i64>,
     progress: Progress,
     answer: Option<Answer>,
+    /// Whether that was asked for ahead of time, and nobody has waited for it yet.
+    is_ahead: bool,
     /// By when all must be done; or, if the time is that of each step, how long a step has.
     deadline: Option<Deadline>,
     /// By when the step under way must be done, if each has its own time.
@@ -84,6 +91,7 @@ impl RawCursor {
             transaction: reply.transaction,
             progress,
             answer: None,
+            is_ahead: false,
             deadline: reply.clock.map(|clock| clock.deadline),
             step: None,
             failure: None,
@@ -199,6 +207,7 @@ impl RawCursor {
 
     /// Waits for the next batch, having asked for it if nobody did.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
+        self.is_ahead = false;
         let mut answer = match self.answer.take() {
             Some(answer) => answer,
             None => self.ask_for_more()?,
@@ -216,6 +225,7 @@ impl RawCursor {
         let is_free = self.deadline.is_none() && !self.home.connection.is_pinned();
         if is_free && self.answer.is_none() {
             self.answer = self.ask_for_more().ok();
+            self.is_ahead = self.answer.is_some();
         }
         self.answer.is_some()
     }
@@ -279,9 +289,20 @@ impl RawCursor {
     /// Has the server forget the cursor, in the background, if it still has it.
     pub(crate) fn close(&mut self) {
         let connection = std::mem::take(&mut self.home.connection);
-        let answer = self.answer.take();
+        let mut answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
+        if let Some(mut ahead) = answer.take_if(|_| self.is_ahead) {
+            match ahead.try_recv() {
+                // With it, the server has forgotten the cursor.
+                Ok(Ok(reply)) if is_last(reply.bytes()) => return,
+                Ok(_) => {}
+                // Killed, the cursor answers at once. Unheard, that would cost the session.
+                Err(_) => self.client.spawn(async move {
+                    drop(tokio::time::timeout(ANSWER_LIMIT, ahead).await);
+                }),
+            }
+        }
         // It ends with its transaction, whose next command must find the connection in its place.
         if connection.is_of_transaction() {
             return;

@@ -1,7 +1,9 @@
 //! Cursors that are read to their end through large batches: the next batch is asked for while the one
 //! at hand is read, and nothing else about them changes.
 
-use super::{Client, Document, Gate, Role, Server, Step, bounded, doc};
+use super::{
+    Client, CommandEvent, Document, Gate, Role, Server, Step, bounded, client_with_commands, doc,
+};
 
 /// How many documents there are in a large batch.
 const MANY: usize = 8;
@@ -129,4 +131,71 @@ async fn a_cursor_that_is_dropped_with_a_batch_ahead_is_killed() {
     drop(cursor);
     server.wait_for(|log| log.named("killCursors").len() == 1).await;
     gate.open();
+}
+
+/// The name of the command that this tells the end of.
+fn ended(event: &CommandEvent) -> Option<&str> {
+    match event {
+        CommandEvent::Succeeded(event) => Some(&event.command_name),
+        CommandEvent::Failed(event) => Some(&event.command_name),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_is_not_killed_if_its_end_has_come_ahead() {
+    let server = server(true, end());
+    let (client, commands) = client_with_commands(&server.uri("")).await;
+    let books = client.database("db").collection::<Document>("books");
+    let mut cursor = bounded(books.find(doc! {})).await.unwrap();
+    for _ in 0..2 * MANY + 5 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    commands.wait_for(3, |event| ended(event) == Some("getMore")).await;
+    drop(cursor);
+    // Meanwhile whatever the cursor left to be done has begun, and is then waited for.
+    bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+    bounded(client.shutdown()).await;
+    assert_eq!(server.log().named("killCursors").len(), 0);
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_dropped_with_a_batch_ahead_does_not_cost_its_session() {
+    let gate = Gate::closed();
+    let asked_for = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::with_handler(Role::Primary, {
+        let gate = gate.clone();
+        move |request| match request.name.as_str() {
+            "find" => Some(vec![Step::Reply(batch("firstBatch", 7, true))]),
+            "getMore" => match asked_for.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+                0 => Some(vec![Step::Reply(batch("nextBatch", 7, true))]),
+                _ => {
+                    let killed = doc! { "ok": 0, "code": 237, "codeName": "CursorKilled" };
+                    Some(vec![Step::Wait(gate.clone()), Step::Reply(killed)])
+                }
+            },
+            "killCursors" => {
+                gate.open();
+                Some(vec![Step::Reply(doc! { "ok": 1, "cursorsKilled": [7_i64] })])
+            }
+            _ => None,
+        }
+    });
+    let (client, commands) = client_with_commands(&server.uri("")).await;
+    let books = client.database("db").collection::<Document>("books");
+    let mut cursor = bounded(books.find(doc! {})).await.unwrap();
+    for _ in 0..MANY + 5 {
+        assert!(bounded(cursor.advance()).await.unwrap());
+    }
+    asked(&server, 2).await;
+    drop(cursor);
+    commands.wait_for(1, |event| ended(event) == Some("killCursors")).await;
+    commands.wait_for(2, |event| ended(event) == Some("getMore")).await;
+    // Those who had it have given it back when this is answered.
+    bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
+    bounded(client.shutdown()).await;
+    let log = server.log();
+    let session = log.named("find")[0].body.get_document("lsid").unwrap().clone();
+    let given_back = log.named("endSessions")[0].body.get_array("endSessions").unwrap().clone();
+    assert!(given_back.contains(&session.into()), "{given_back:?}");
 }

@@ -16,15 +16,21 @@ pub(super) trait Held: Send + Sync {
 /// Documents of a collection of `T`s.
 pub(super) struct Documents<T, D> {
     documents: Vec<D>,
+    /// How many there may be.
+    count: usize,
     of: PhantomData<fn(&T)>,
 }
 
 impl<T: Serialize, D: Borrow<T>> Documents<T, D> {
-    pub(super) fn with_capacity(capacity: usize) -> Self {
-        Self { documents: Vec::with_capacity(capacity), of: PhantomData }
+    /// None yet. They will be `count` or so, if there is one; then it makes room for all.
+    pub(super) fn expecting(count: usize) -> Self {
+        Self { documents: Vec::new(), count, of: PhantomData }
     }
 
     pub(super) fn push(&mut self, document: D) {
+        if self.documents.is_empty() {
+            self.documents.reserve_exact(self.count);
+        }
         self.documents.push(document);
     }
 

@@ -91,7 +91,7 @@ impl<'a> Statements<'a> {
         let mut documents = documents.into_iter();
         let count = documents.size_hint().0.min(MOST_RESERVED);
         let mut statements = Self::with_room(count);
-        let mut held = held::Documents::<T, D>::with_capacity(count);
+        let mut held = held::Documents::<T, D>::expecting(count);
         while let Some(document) = documents.next() {
             match raw::read(document.borrow(), |raw| statements.note_insert(raw)) {
                 Some(noted) => noted?,
