@@ -117,8 +117,9 @@ async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
     }
     let recorder = match pipe.record {
         Some(path) => {
-            let file = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            Some(Recorder::to(file))
+            // An earlier record is not touched before there is something to replace it with.
+            let file = File::options().create(true).write(true).truncate(false).open(&path);
+            Some(Recorder::to(file.map_err(|e| format!("{}: {e}", path.display()))?))
         }
         None => None,
     };

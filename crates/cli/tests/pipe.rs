@@ -49,7 +49,7 @@ fn ping(uri: &str) -> bool {
 #[test]
 fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
     let server = Mongod::standalone(Options::new()).unwrap();
-    let record = file("record.jsonl", "");
+    let record = file("record.jsonl", &"of an earlier one\n".repeat(1_000));
     let rules =
         file("rules.toml", "[[rule]]\nname = 'r'\ncommand = 'ping'\nnth = 2\nthen = 'loseReply'\n");
     let arguments = ["--upstream", &server.uri(), "--show"];
@@ -161,8 +161,10 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
         assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
     }
     drop(taken);
-    let (code, error) = failure(&["--upstream", &address]);
+    let earlier = file("earlier.jsonl", "an earlier record\n");
+    let (code, error) = failure(&["--upstream", &address, "--record", earlier.to_str().unwrap()]);
     assert_eq!(code, Some(1));
+    assert_eq!(fs::read_to_string(&earlier).unwrap(), "an earlier record\n");
     assert!(error.contains("no server can be reached") && error.contains(&address), "{error}");
 }
 

@@ -84,6 +84,12 @@ impl FromStr for Upstream {
         let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let (authority, odd_query) = authority.split_once('?').unwrap_or((authority, ""));
         let (database, query) = rest.split_once('?').unwrap_or((rest, odd_query));
+        if database.contains('@') || odd_query.contains('@') {
+            // Nothing of it is shown: it may be a part of the password.
+            return Err(bad(
+                "\"/\" and \"?\" in a user name or a password are written as %2F and %3F",
+            ));
+        }
         let (credentials, hosts) = match authority.rsplit_once('@') {
             Some((_, hosts)) => (true, hosts),
             None => (false, authority),
@@ -225,6 +231,10 @@ mod tests {
         assert!(wrong("http://a").contains("mongodb://"));
         assert!(wrong("mongodb://a:99999/").contains("\"a:99999\""));
         assert!(wrong("mongodb:///").contains("host"));
+        for unescaped in ["mongodb://user:sec/ret@a/", "mongodb://user:sec?ret@a/"] {
+            let wrong = wrong(unescaped);
+            assert!(wrong.contains("%2F") && !wrong.contains("sec"), "{wrong}");
+        }
         assert!(wrong("mongodb://a/?w").contains("no value"));
         assert!(wrong("mongodb://a/?tlsCRLFile=x").contains("tlsCRLFile"));
     }

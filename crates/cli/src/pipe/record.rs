@@ -47,7 +47,7 @@ impl Recorder {
 
 /// Writes until it is told to end. A line is in the file as soon as there is a pause.
 fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
-    let mut file = BufWriter::new(file);
+    let (mut file, mut begun) = (BufWriter::new(file), false);
     loop {
         let next = match coming.try_recv() {
             Ok(line) => Some(line),
@@ -56,6 +56,11 @@ fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
                 coming.recv().ok()
             }
         };
+        // What an earlier record has left goes when this one begins, or ends without a line.
+        if !begun && next.is_some() && file.get_ref().metadata()?.is_file() {
+            file.get_ref().set_len(0)?;
+        }
+        begun = true;
         match next.flatten() {
             Some(line) => writeln!(file, "{line}")?,
             None => return file.flush(),
