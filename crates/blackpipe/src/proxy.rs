@@ -37,8 +37,8 @@
 //! # What it does not do
 //!
 //! - TLS with clients. With servers, it does (`tls=true` and so on in the connection string).
-//! - A request is sent on when it is whole. One that a client leaves half-sent never reaches the
-//!   server.
+//! - A request is sent on when it is whole, so that one which a client leaves half-sent never reaches
+//!   the server; but for large ones while there is no rule, which are passed on as they come.
 //! - A refused connection is accepted, and reset at once.
 //! - `mongodb+srv` is not resolved.
 
