@@ -1,0 +1,176 @@
+//! Arrays in another order: sorted, and row by row.
+
+use bson::{Bson, doc};
+
+use super::{
+    arrays::{count, null, only_array},
+    coerce::{int32, nullish, shown},
+    node::{Arguments, Known, Node, Value},
+    operators::{Named, Operator},
+    parse::Parser,
+    room::Room,
+};
+use crate::{
+    Fault, Sort,
+    value::{self, is_number, type_name},
+};
+
+const SORT: Named = Named {
+    fields: &[("input", Some(2_942_502)), ("sortBy", Some(2_942_503))],
+    not_an_object: 2_942_500,
+    unknown: 2_942_501,
+};
+
+/// Its second argument becomes a direction for whole elements, or an order by their fields.
+pub(super) fn parse_sort(
+    parser: &mut Parser<'_>,
+    operator: &'static Operator,
+    argument: &Bson,
+) -> Result<Node, Fault> {
+    let mut arguments = vec![None, None];
+    let mut known = Known::Nothing;
+    for (place, value) in SORT.given(operator.name, argument)? {
+        match value {
+            _ if place == 0 => arguments[0] = Some(parser.expression(value)?),
+            Bson::Document(order) => {
+                let refused = |fault: Fault| Fault::location(2_942_505, fault.message);
+                if order.is_empty() {
+                    let message = "The sort pattern is empty when it should be a set of fields.";
+                    return Err(Fault::location(2_942_505, message));
+                }
+                known = Known::Order(Sort::parse(order).map_err(refused)?);
+                arguments[1] = Some(Node::Constant(None));
+            }
+            number if is_number(number) => {
+                if !matches!(int32(number), Some(1 | -1)) {
+                    let message = "The $sort element value must be either 1 or -1";
+                    return Err(Fault::location(2_942_506, message));
+                }
+                arguments[1] = Some(Node::Constant(int32(number).map(Bson::Int32)));
+            }
+            _ => {
+                return Err(Fault::location(
+                    2_942_507,
+                    "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to \
+                     sort embedded fields",
+                ));
+            }
+        }
+    }
+    SORT.complete(operator.name, |place| arguments[place].is_some())?;
+    Ok(parser.call_knowing(operator, arguments, known))
+}
+
+pub(super) fn sort(arguments: &Arguments<'_>) -> Result<Value, Fault> {
+    let message = "'s input must be an array, but was of type: ";
+    let Some(mut array) = only_array(arguments, 2_942_504, message)? else { return null() };
+    let collation = &arguments.env().collation;
+    if let Known::Order(order) = arguments.known() {
+        let empty = doc! {};
+        array.sort_by(|left, right| {
+            let left = left.as_document().unwrap_or(&empty);
+            let right = right.as_document().unwrap_or(&empty);
+            order.compare(left, right, collation)
+        });
+    } else {
+        let descending = arguments.value(1)? == Some(Bson::Int32(-1));
+        array.sort_by(|left, right| {
+            let order = value::compare(left, right, collation);
+            if descending { order.reverse() } else { order }
+        });
+    }
+    Ok(Some(array.into()))
+}
+
+const ZIP: Named = Named {
+    fields: &[("inputs", Some(34465)), ("useLongestLength", None), ("defaults", None)],
+    not_an_object: 34460,
+    unknown: 34464,
+};
+
+/// Its arguments become whether the longest counts, how many inputs there are, and then these and the
+/// defaults.
+pub(super) fn parse_zip(
+    parser: &mut Parser<'_>,
+    operator: &'static Operator,
+    argument: &Bson,
+) -> Result<Node, Fault> {
+    let (mut longest, mut inputs, mut defaults) = (false, Vec::new(), Vec::new());
+    let list = |parser: &mut Parser<'_>, value: &Bson, name, code| match value {
+        Bson::Array(_) => parser.list(value),
+        other => {
+            let found = type_name(other);
+            let message = format!("{name} must be an array of expressions, found {found}");
+            Err(Fault::location(code, message))
+        }
+    };
+    for (place, value) in ZIP.given(operator.name, argument)? {
+        match (place, value) {
+            (0, value) => inputs = list(parser, value, "inputs", 34461)?,
+            (2, value) => defaults = list(parser, value, "defaults", 34462)?,
+            (_, Bson::Boolean(value)) => longest = *value,
+            (_, other) => {
+                let found = type_name(other);
+                let message = format!("useLongestLength must be a bool, found {found}");
+                return Err(Fault::location(34463, message));
+            }
+        }
+    }
+    if inputs.is_empty() {
+        return Err(Fault::location(34465, "$zip requires at least one input array"));
+    }
+    if !defaults.is_empty() && !longest {
+        let message = "cannot specify defaults unless useLongestLength is true";
+        return Err(Fault::location(34466, message));
+    }
+    if !defaults.is_empty() && defaults.len() != inputs.len() {
+        return Err(Fault::location(34467, "defaults and inputs must have the same length"));
+    }
+    let mut arguments = vec![Some(Node::Constant(Some(longest.into())))];
+    arguments.push(Some(Node::Constant(Some(count(inputs.len())))));
+    arguments.extend(inputs);
+    arguments.extend(defaults);
+    parser.call(operator, arguments)
+}
+
+pub(super) fn zip(arguments: &Arguments<'_>) -> Result<Value, Fault> {
+    let longest = arguments.value(0)? == Some(Bson::Boolean(true));
+    let inputs = match arguments.value(1)? {
+        Some(Bson::Int32(count)) => usize::try_from(count).unwrap_or(0),
+        _ => 0,
+    };
+    let mut arrays = Vec::with_capacity(inputs);
+    let mut missing = false;
+    let mut room = Room::of(arguments.name());
+    for index in 2..2 + inputs {
+        match arguments.value(index)? {
+            Some(Bson::Array(array)) => {
+                array.iter().try_for_each(|it| room.take(it))?;
+                arrays.push(array);
+            }
+            value if nullish(&value) => missing = true,
+            value => {
+                let message = "$zip found a non-array expression in input:";
+                return Err(Fault::location(34468, format!("{message} {}", shown(&value))));
+            }
+        }
+        if missing {
+            return null();
+        }
+    }
+    let lengths = arrays.iter().map(Vec::len);
+    let length = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let mut defaults = Vec::with_capacity(inputs);
+    for index in 2 + inputs..2 + 2 * inputs {
+        let null = (!arguments.given(index)).then_some(Bson::Null);
+        defaults.push(arguments.value(index)?.or(null));
+    }
+    let row = |at: usize| {
+        let cell = |(input, array): (usize, &Vec<Bson>)| {
+            array.get(at).cloned().or_else(|| defaults[input].clone())
+        };
+        // A default that is missing leaves no place.
+        Bson::Array(arrays.iter().enumerate().filter_map(cell).collect())
+    };
+    Ok(Some(Bson::Array((0..length).map(row).collect())))
+}

@@ -1,0 +1,175 @@
+//! How operators take a value for what they need: an integer, a text, a date.
+
+use bson::{Bson, DateTime, Timestamp};
+
+use super::{calendar::Civil, node::Value, rounding::nearest};
+use crate::{
+    Code, Fault,
+    value::{Number, is_nullish, type_name},
+};
+
+/// Whether there is no value, or null.
+pub(super) fn nullish(value: &Value) -> bool {
+    value.as_ref().is_none_or(is_nullish)
+}
+
+/// The name of a value's type in messages.
+pub(super) fn named(value: &Value) -> &'static str {
+    value.as_ref().map_or("missing", type_name)
+}
+
+/// A value in messages.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        None => "MISSING".to_owned(),
+        Some(Bson::String(text)) => format!("\"{text}\""),
+        Some(Bson::Double(number)) => general(*number),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The integer that a number is, if 32 bits hold it.
+pub(super) fn int32(value: &Bson) -> Option<i32> {
+    int64(value).and_then(|it| i32::try_from(it).ok())
+}
+
+/// The integer that a number is, if 64 bits hold it.
+pub(crate) fn int64(value: &Bson) -> Option<i64> {
+    Number::of(value)?.to_integer()
+}
+
+/// What a number is without its fraction; an error if no long can hold that. Zero for what is no number.
+///
+/// A decimal is rounded, as a server has it.
+pub(super) fn truncated(value: &Bson) -> Result<i64, Fault> {
+    let whole = match value {
+        Bson::Decimal128(_) => Number::of(&nearest(value.clone())),
+        other => Number::of(other),
+    };
+    match whole {
+        Some(number) => number.truncated().ok_or_else(|| {
+            let shown = shown(&Some(value.clone()));
+            Fault::location(31109, format!("Can't coerce out of range value {shown} to long"))
+        }),
+        None => Ok(0),
+    }
+}
+
+/// A value as a text, as the operators on strings take it: nothing is an empty one.
+pub(super) fn text(value: &Value) -> Result<String, Fault> {
+    Ok(match value {
+        None | Some(Bson::Null | Bson::Undefined) => String::new(),
+        Some(Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text)) => text.clone(),
+        Some(Bson::Int32(number)) => number.to_string(),
+        Some(Bson::Int64(number)) => number.to_string(),
+        Some(Bson::Double(number)) if number.is_nan() => "nan".to_owned(),
+        Some(Bson::Double(number)) if number.is_infinite() => {
+            if *number > 0.0 { "inf" } else { "-inf" }.to_owned()
+        }
+        Some(Bson::Double(number)) => general(*number),
+        Some(Bson::Decimal128(number)) => number.to_string(),
+        Some(Bson::DateTime(date)) => iso(*date)?,
+        Some(Bson::Timestamp(timestamp)) => pretty(*timestamp),
+        Some(other) => {
+            return Err(Fault::location(
+                16007,
+                format!("can't convert from BSON type {} to String", type_name(other)),
+            ));
+        }
+    })
+}
+
+/// The time that a date, a timestamp or an ObjectId tells.
+pub(super) fn date(value: &Value) -> Result<i64, Fault> {
+    instant(value).ok_or_else(|| {
+        let message = format!("can't convert from BSON type {} to Date", named(value));
+        Fault::location(16006, message)
+    })
+}
+
+/// The same, if it tells any.
+pub(super) fn instant(value: &Value) -> Option<i64> {
+    match value.as_ref()? {
+        Bson::DateTime(date) => Some(date.timestamp_millis()),
+        Bson::Timestamp(timestamp) => Some(i64::from(timestamp.time) * 1000),
+        Bson::ObjectId(id) => Some(id.timestamp().timestamp_millis()),
+        _ => None,
+    }
+}
+
+/// `2024-02-29T23:59:58.123Z`.
+pub(super) fn iso(date: DateTime) -> Result<String, Fault> {
+    let civil = Civil::of(date.timestamp_millis());
+    if !(0..=9999).contains(&civil.year) {
+        return Err(out_of_years());
+    }
+    Ok(format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        civil.year,
+        civil.month,
+        civil.day,
+        civil.hour,
+        civil.minute,
+        civil.second,
+        civil.millisecond
+    ))
+}
+
+/// `Jan  1 00:01:40:2`: a timestamp as a server writes it where a text is wanted.
+fn pretty(timestamp: Timestamp) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let civil = Civil::of(i64::from(timestamp.time) * 1000);
+    let month = usize::try_from(civil.month - 1).ok().and_then(|it| MONTHS.get(it)).unwrap_or(&"");
+    format!(
+        "{month} {:2} {:02}:{:02}:{:02}:{:x}",
+        civil.day, civil.hour, civil.minute, civil.second, timestamp.increment
+    )
+}
+
+/// What a server says of a date that it cannot write.
+pub(super) fn out_of_years() -> Fault {
+    Fault::location(
+        18537,
+        "Could not convert date to string: date component was outside the supported range of 0-9999",
+    )
+}
+
+/// A double with six digits, in the shorter of both notations: `%g`.
+pub(super) fn general(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    if number == 0.0 {
+        return if number.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    let scientific = format!("{number:.5e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+        return without_trailing_zeros(&format!("{number:.decimals$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_trailing_zeros(digits), exponent.abs())
+}
+
+fn without_trailing_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+/// An operator that is not computed here for decimals. Nothing is pretended: it is refused.
+pub(super) fn no_decimals(operator: &str) -> Fault {
+    Fault::new(Code::NOT_IMPLEMENTED, format!("{operator} of a decimal is not supported"))
+}
+
+/// A time that is too far away to be told.
+pub(super) fn too_far() -> Fault {
+    Fault::new(
+        Code::named(159, "DurationOverflow"),
+        "Overflow casting to a higher-precision duration",
+    )
+}

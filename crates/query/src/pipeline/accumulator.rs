@@ -1,0 +1,319 @@
+//! What a group keeps of its documents.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bson::{Bson, Document};
+
+use super::stage::counted;
+use crate::{
+    Code, Collation, Environment, Expression, Fault, Sort,
+    expression::{not_mergeable, positive_n, summary::Summary},
+    value::{self, is_nullish},
+};
+
+/// An accumulator, checked and ready.
+#[derive(Clone, Debug)]
+pub(super) struct Accumulator {
+    kind: Kind,
+    /// What it takes of each document.
+    argument: Expression,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Summary(Summary),
+    First,
+    Last,
+    Push,
+    Set,
+    Count,
+    Merge,
+    /// The first, the last, the greatest or the least: how many.
+    FirstN(Expression),
+    LastN(Expression),
+    MaxN(Expression),
+    MinN(Expression),
+    /// By an order: the first or the last of it, one or so many.
+    Ranked {
+        order: Sort,
+        last: bool,
+        n: Option<Expression>,
+    },
+}
+
+impl Accumulator {
+    /// Reads the accumulator of a field.
+    pub(super) fn parse(field: &str, value: &Bson, env: &Environment) -> Result<Self, Fault> {
+        let refused = |code, message: &str| {
+            Err(Fault::location(code, format!("The field '{field}' {message}")))
+        };
+        let Bson::Document(document) = value else {
+            return refused(40234, "must be an accumulator object");
+        };
+        let Some((name, argument)) = document.iter().next() else {
+            return refused(40234, "must be an accumulator object");
+        };
+        if field.contains('.') {
+            return refused(40235, "cannot contain '.'");
+        }
+        if field.starts_with('$') {
+            return refused(40236, "cannot be an operator name");
+        }
+        if document.len() != 1 {
+            return refused(40238, "must specify one accumulator");
+        }
+        Self::named(name, argument, env)
+    }
+
+    /// Counts documents.
+    pub(super) fn counting() -> Self {
+        Self { kind: Kind::Count, argument: Expression::literal(Bson::Null) }
+    }
+
+    fn named(name: &str, argument: &Bson, env: &Environment) -> Result<Self, Fault> {
+        let kind = match name {
+            "$first" => Kind::First,
+            "$last" => Kind::Last,
+            "$push" => Kind::Push,
+            "$addToSet" => Kind::Set,
+            "$mergeObjects" => Kind::Merge,
+            "$count" => {
+                return match argument {
+                    Bson::Document(document) if document.is_empty() => Ok(Self::counting()),
+                    _ => Err(Fault::type_mismatch("$count takes no arguments, i.e. $count:{}")),
+                };
+            }
+            "$firstN" | "$lastN" | "$maxN" | "$minN" => return Self::of_n(name, argument, env),
+            "$top" | "$topN" | "$bottom" | "$bottomN" => return Self::ranked(name, argument, env),
+            _ => match Summary::named(name) {
+                Some(summary) => Kind::Summary(summary),
+                None => {
+                    let message = format!("unknown group operator '{name}'");
+                    return Err(Fault::location(15952, message));
+                }
+            },
+        };
+        if matches!(argument, Bson::Array(_)) {
+            let message = format!("The {name} accumulator is a unary operator");
+            return Err(Fault::location(40237, message));
+        }
+        Ok(Self { kind, argument: Expression::parse(argument, env)? })
+    }
+
+    fn of_n(name: &str, argument: &Bson, env: &Environment) -> Result<Self, Fault> {
+        let Bson::Document(options) = argument else {
+            let code = if matches!(name, "$firstN" | "$lastN") { 5_787_801 } else { 5_787_900 };
+            return Err(Fault::location(code, "specification must be an object"));
+        };
+        let (mut n, mut input) = (None, None);
+        for (option, value) in options {
+            match option.as_str() {
+                "n" => n = Some(Expression::parse(value, env)?),
+                "input" => input = Some(Expression::parse(value, env)?),
+                other => {
+                    let message = format!("Unknown argument for 'n' operator: {other}");
+                    return Err(Fault::location(5_787_901, message));
+                }
+            }
+        }
+        let n = n.ok_or_else(|| Fault::location(5_787_906, "Missing value for 'n'"))?;
+        let argument =
+            input.ok_or_else(|| Fault::location(5_787_907, "Missing value for 'input'"))?;
+        let kind = match name {
+            "$firstN" => Kind::FirstN(n),
+            "$lastN" => Kind::LastN(n),
+            "$maxN" => Kind::MaxN(n),
+            _ => Kind::MinN(n),
+        };
+        Ok(Self { kind, argument })
+    }
+
+    fn ranked(name: &str, argument: &Bson, env: &Environment) -> Result<Self, Fault> {
+        let Bson::Document(options) = argument else {
+            return Err(Fault::location(5_788_001, "specification must be an object"));
+        };
+        let many = name.ends_with('N');
+        let (mut n, mut output, mut order) = (None, None, None);
+        for (option, value) in options {
+            match (option.as_str(), value) {
+                ("n", value) if many => n = Some(Expression::parse(value, env)?),
+                ("output", value) => output = Some(Expression::parse(value, env)?),
+                ("sortBy", Bson::Document(sort)) => order = Some(super::parse::sort(sort)?),
+                ("sortBy", _) => {
+                    let message = "invalid parameter: expected an object (sortBy)";
+                    return Err(Fault::location(10065, message));
+                }
+                (other, _) => {
+                    let message = format!("Unknown argument to {name} '{other}'");
+                    return Err(Fault::location(5_788_002, message));
+                }
+            }
+        }
+        let missing = |code, what| Fault::location(code, format!("Missing value for '{what}'"));
+        if many && n.is_none() {
+            return Err(missing(5_788_003, "n"));
+        }
+        let argument = output.ok_or_else(|| missing(5_788_004, "output"))?;
+        let order = order.ok_or_else(|| missing(5_788_005, "sortBy"))?;
+        let last = name.starts_with("$bottom");
+        Ok(Self { kind: Kind::Ranked { order, last, n }, argument })
+    }
+
+    /// What it takes of a document.
+    pub(super) fn value(
+        &self,
+        document: &Document,
+        env: &Environment,
+    ) -> Result<Option<Bson>, Fault> {
+        self.argument.evaluate(document, env)
+    }
+
+    /// What a group begins with; how many it keeps may depend on the group's key.
+    pub(super) fn state(&self, key: &Bson, env: &Environment) -> Result<State, Fault> {
+        let empty = Document::new();
+        let root = key.as_document().unwrap_or(&empty);
+        let n = |n: &Expression| positive_n(&n.evaluate(root, env)?);
+        Ok(match &self.kind {
+            Kind::Summary(summary) => State::Summary(summary.clone()),
+            Kind::First => State::First(None),
+            Kind::Last => State::Last(Bson::Null),
+            Kind::Push => State::Push(Vec::new()),
+            Kind::Set => State::Set { sorted: Vec::new() },
+            Kind::Count => State::Count(0),
+            Kind::Merge => State::Merge(Document::new()),
+            Kind::FirstN(count) => State::FirstN(n(count)?, Vec::new()),
+            Kind::LastN(count) => State::LastN(n(count)?, VecDeque::new()),
+            Kind::MaxN(count) => State::Extremes { n: n(count)?, greatest: true, all: Vec::new() },
+            Kind::MinN(count) => State::Extremes { n: n(count)?, greatest: false, all: Vec::new() },
+            Kind::Ranked { order, last, n: count } => State::Ranked {
+                order: order.clone(),
+                last: *last,
+                n: count.as_ref().map(n).transpose()?,
+                all: Vec::new(),
+            },
+        })
+    }
+}
+
+/// What a group keeps so far.
+pub(super) enum State {
+    Summary(Summary),
+    First(Option<Bson>),
+    Last(Bson),
+    Push(Vec<Bson>),
+    Set { sorted: Vec<Bson> },
+    Count(usize),
+    Merge(Document),
+    FirstN(usize, Vec<Bson>),
+    LastN(usize, VecDeque<Bson>),
+    Extremes { n: usize, greatest: bool, all: Vec<Bson> },
+    Ranked { order: Sort, last: bool, n: Option<usize>, all: Vec<(Arc<Document>, Bson)> },
+}
+
+impl State {
+    /// Takes a value of a document.
+    pub(super) fn add(
+        &mut self,
+        value: Option<Bson>,
+        document: &Arc<Document>,
+        collation: &Collation,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Summary(summary) => {
+                if let Some(value) = value {
+                    summary.add(value, collation);
+                }
+            }
+            Self::First(first) => {
+                first.get_or_insert(value.unwrap_or(Bson::Null));
+            }
+            Self::Last(last) => *last = value.unwrap_or(Bson::Null),
+            Self::Push(all) => all.extend(value),
+            Self::Set { sorted } => {
+                if let Some(value) = value {
+                    let place = sorted.binary_search_by(|it| value::compare(it, &value, collation));
+                    if let Err(place) = place {
+                        sorted.insert(place, value);
+                    }
+                }
+            }
+            Self::Count(count) => *count += 1,
+            Self::Merge(merged) => match value {
+                Some(Bson::Document(document)) => merged.extend(document),
+                None | Some(Bson::Null | Bson::Undefined) => {}
+                other => {
+                    let fault = not_mergeable(&other);
+                    return Err(Fault::new(Code::location(5_911_200), fault.message));
+                }
+            },
+            Self::FirstN(n, all) => {
+                if all.len() < *n {
+                    all.push(value.unwrap_or(Bson::Null));
+                }
+            }
+            Self::LastN(n, all) => {
+                all.push_back(value.unwrap_or(Bson::Null));
+                if all.len() > *n {
+                    all.pop_front();
+                }
+            }
+            Self::Extremes { all, .. } => all.extend(value.filter(|it| !is_nullish(it))),
+            Self::Ranked { order, last, n, all } => {
+                let above =
+                    |it: &(Arc<Document>, Bson)| order.compare(&it.0, document, collation).is_le();
+                let place = all.partition_point(above);
+                let full = all.len() >= n.unwrap_or(1);
+                // Of what is equal, what came first stays.
+                match (full, *last) {
+                    (true, true) if !below(all, order, document, collation) => return Ok(()),
+                    (true, false) if place == all.len() => return Ok(()),
+                    _ => all.insert(place, (document.clone(), value.unwrap_or(Bson::Null))),
+                }
+                if full && *last {
+                    all.remove(0);
+                } else if full {
+                    all.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of the field.
+    pub(super) fn finish(self, collation: &Collation) -> Bson {
+        match self {
+            Self::Summary(summary) => summary.value(),
+            Self::First(first) => first.unwrap_or(Bson::Null),
+            Self::Last(last) => last,
+            Self::Push(all) | Self::Set { sorted: all } | Self::FirstN(_, all) => all.into(),
+            Self::Count(count) => counted(count),
+            Self::Merge(merged) => merged.into(),
+            Self::LastN(_, all) => Bson::Array(all.into()),
+            Self::Extremes { n, greatest, mut all } => {
+                all.sort_by(|left, right| {
+                    let order = value::compare(left, right, collation);
+                    if greatest { order.reverse() } else { order }
+                });
+                all.truncate(n);
+                all.into()
+            }
+            Self::Ranked { n, all, .. } => {
+                let mut ranked = all.into_iter().map(|(_, value)| value);
+                match n {
+                    Some(_) => Bson::Array(ranked.collect()),
+                    None => ranked.next().unwrap_or(Bson::Null),
+                }
+            }
+        }
+    }
+}
+
+/// Whether a document comes behind the first of those kept.
+fn below(
+    kept: &[(Arc<Document>, Bson)],
+    order: &Sort,
+    document: &Document,
+    collation: &Collation,
+) -> bool {
+    kept.first().is_some_and(|(first, _)| order.compare(first, document, collation).is_lt())
+}

@@ -1,0 +1,361 @@
+//! Reads projections.
+
+use bson::{Bson, Document, doc};
+
+use super::{Branch, Kind, Projection, Slice, Twig};
+use crate::{
+    Code, Environment, Expression, Fault, Filter,
+    path::check_field_path,
+    value::{self, Number, show, show_document, truthy, type_name},
+};
+
+/// Reads the projection of a find.
+pub(super) fn projection(projection: &Document, env: &Environment) -> Result<Projection, Fault> {
+    let mut reader = Reader::new(env);
+    for (name, value) in projection {
+        reader.field(name, &[], value)?;
+    }
+    Ok(reader.finished())
+}
+
+struct Reader<'e> {
+    env: &'e Environment,
+    kind: Option<Kind>,
+    id: Option<bool>,
+    has_element: bool,
+    root: Branch,
+    slices: Vec<(Vec<String>, Slice)>,
+    positional: Option<Vec<String>>,
+}
+
+impl<'e> Reader<'e> {
+    fn new(env: &'e Environment) -> Self {
+        Self {
+            env,
+            kind: None,
+            id: None,
+            has_element: false,
+            root: Branch::default(),
+            slices: Vec::new(),
+            positional: None,
+        }
+    }
+
+    fn finished(self) -> Projection {
+        // Where nothing but `_id`, `$slice` or `$elemMatch` is named, these decide.
+        let elements_alone = self.has_element && self.slices.is_empty();
+        let kind = self.kind.unwrap_or(if elements_alone || self.id == Some(true) {
+            Kind::Inclusion
+        } else {
+            Kind::Exclusion
+        });
+        let id = self.id.unwrap_or(true);
+        Projection { kind, id, root: self.root, slices: self.slices, positional: self.positional }
+    }
+
+    /// Reads a field, or what is said of a field inside another.
+    fn field(&mut self, name: &str, parents: &[String], value: &Bson) -> Result<(), Fault> {
+        if let Some(before) = positional_path(name)? {
+            return self.positional(Place { name: before, parents }, value);
+        }
+        check_field_path(name)?;
+        let place = Place { name, parents };
+        match value {
+            Bson::Boolean(_) => self.named(place, truthy(value)),
+            number if value::is_number(number) => self.named(place, truthy(value)),
+            Bson::Document(inner) => self.inner(place, inner),
+            other => self.literal(place, other),
+        }
+    }
+
+    /// A value that is no document: a path, or what the field shall be.
+    fn literal(&mut self, place: Place<'_>, value: &Bson) -> Result<(), Fault> {
+        let expression = Expression::parse(value, self.env)?;
+        self.grow(place, Twig::Computed(Box::new(expression)))?;
+        if self.kind == Some(Kind::Exclusion) {
+            let what = format!("{}: {}", place.name, show(value));
+            let text = format!("Cannot use an expression {what} in an exclusion projection");
+            return Err(Fault::location(31310, text));
+        }
+        self.kind = Some(Kind::Inclusion);
+        Ok(())
+    }
+
+    fn named(&mut self, place: Place<'_>, included: bool) -> Result<(), Fault> {
+        self.grow(place, Twig::Named)?;
+        if place.name == "_id" && place.parents.is_empty() {
+            self.id = Some(included);
+            return Ok(());
+        }
+        self.must_be(if included { Kind::Inclusion } else { Kind::Exclusion }, place.name)
+    }
+
+    fn must_be(&mut self, kind: Kind, name: &str) -> Result<(), Fault> {
+        match (*self.kind.get_or_insert(kind), kind) {
+            (Kind::Inclusion, Kind::Exclusion) => Err(Fault::location(
+                31254,
+                format!("Cannot do exclusion on field {name} in inclusion projection"),
+            )),
+            (Kind::Exclusion, Kind::Inclusion) => Err(Fault::location(
+                31253,
+                format!("Cannot do inclusion on field {name} in exclusion projection"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn computed(&mut self, place: Place<'_>, expression: &Bson) -> Result<(), Fault> {
+        if self.kind == Some(Kind::Exclusion) {
+            return Err(Fault::location(
+                31252,
+                "Cannot use expression other than $meta in exclusion projection",
+            ));
+        }
+        let expression = Expression::parse(expression, self.env)?;
+        self.kind = Some(Kind::Inclusion);
+        self.grow(place, Twig::Computed(Box::new(expression)))
+    }
+
+    /// Reads a document: an operator, or what is said of fields.
+    fn inner(&mut self, place: Place<'_>, inner: &Document) -> Result<(), Fault> {
+        let Some((first, argument)) = inner.iter().next() else {
+            return Err(Fault::location(
+                51270,
+                "An empty sub-projection is not a valid value. Found empty object at path",
+            ));
+        };
+        if inner.len() == 1 && first.starts_with('$') {
+            return self.operator(place, first, argument, inner);
+        }
+        self.grow(place, Twig::Branch(Branch::default()))?;
+        let parents = place.path();
+        inner.iter().try_for_each(|(name, value)| self.field(name, &parents, value))
+    }
+
+    fn operator(
+        &mut self,
+        place: Place<'_>,
+        operator: &str,
+        argument: &Bson,
+        whole: &Document,
+    ) -> Result<(), Fault> {
+        match operator {
+            "$slice" => self.slice(place, argument, whole),
+            "$elemMatch" => self.element(place, argument),
+            "$meta" => Err(refused_meta(argument)),
+            _ => {
+                let unknown = format!("Unrecognized expression '{operator}'");
+                self.computed(place, &Bson::Document(whole.clone())).map_err(|it| {
+                    if it.message == unknown {
+                        Fault::location(31325, format!("Unknown expression {operator}"))
+                    } else {
+                        it
+                    }
+                })
+            }
+        }
+    }
+
+    /// `{$slice: 5}` and `{$slice: [1, 5]}`; all else is the operator of expressions.
+    fn slice(&mut self, place: Place<'_>, argument: &Bson, whole: &Document) -> Result<(), Fault> {
+        let grown = slice_of(argument).and_then(|slice| {
+            self.grow(place, Twig::Sliced)?;
+            Ok(slice)
+        });
+        let wrong = match grown {
+            Ok(slice) => {
+                self.slices.push((place.path(), slice));
+                return Ok(());
+            }
+            Err(wrong) => wrong,
+        };
+        self.computed(place, &Bson::Document(whole.clone())).map_err(|fault| {
+            let collision = matches!(wrong.code.number, 31249 | 31250);
+            let syntax = matches!(fault.code.number, 28667 | 31249 | 31250 | 31252);
+            // What is wrong with its values and not with its syntax comes later, and is said as it is.
+            let fault = match (syntax, collision) {
+                (true, _) => fault,
+                (false, true) => wrong.clone(),
+                (false, false) => return fault,
+            };
+            let text = format!(
+                "Invalid $slice syntax. The given syntax {} did not match the find() syntax because \
+                 :: {}: {} :: The given syntax did not match the expression $slice syntax. :: caused \
+                 by :: {}",
+                show_document(whole),
+                wrong.code.name(),
+                wrong.message,
+                fault.message
+            );
+            Fault::new(fault.code, text)
+        })
+    }
+
+    fn element(&mut self, place: Place<'_>, argument: &Bson) -> Result<(), Fault> {
+        if !matches!(argument, Bson::Document(_)) {
+            let kind = type_name(argument);
+            return Err(Fault::location(
+                31274,
+                format!("elemMatch: Invalid argument, object required, but got {kind}"),
+            ));
+        }
+        if self.positional.is_some() {
+            let text = "Cannot specify positional operator and $elemMatch.";
+            return Err(Fault::location(31255, text));
+        }
+        if place.path().len() > 1 {
+            let text = "Cannot use $elemMatch projection on a nested field.";
+            return Err(Fault::location(31275, text));
+        }
+        let filter = doc! { place.name: { "$elemMatch": argument.clone() } };
+        let filter = Filter::parse(&filter, self.env)?;
+        self.has_element = true;
+        self.grow(place, Twig::Element(Box::new(filter)))
+    }
+
+    fn positional(&mut self, place: Place<'_>, value: &Bson) -> Result<(), Fault> {
+        let fault = |number, text: &str| Err(Fault::location(number, text));
+        if matches!(value, Bson::Document(_)) {
+            let text = "positional projection cannot be used with an expression or sub object";
+            return fault(31271, text);
+        }
+        if !matches!(value, Bson::Boolean(_)) && !value::is_number(value) {
+            return fault(31308, "positional projection cannot be used with a literal");
+        }
+        if !truthy(value) {
+            return fault(31395, "positional projection cannot be used with exclusion");
+        }
+        if self.has_element {
+            return fault(31256, "Cannot specify positional operator and $elemMatch.");
+        }
+        if self.positional.is_some() {
+            return fault(31276, "Cannot specify more than one positional projection per query.");
+        }
+        check_field_path(place.name)?;
+        self.grow(place, Twig::Named)?;
+        self.must_be(Kind::Inclusion, &format!("{}.$", place.name))?;
+        self.positional = Some(place.path());
+        Ok(())
+    }
+
+    /// Adds a twig where no other is, nor a branch of it. A branch may be there already.
+    fn grow(&mut self, place: Place<'_>, twig: Twig) -> Result<(), Fault> {
+        let mut branch = &mut self.root;
+        for name in place.parents {
+            let at = branch.place(name);
+            let Twig::Branch(inner) = &mut branch.fields[at].1 else { return Ok(()) };
+            branch = inner;
+        }
+        let path: Vec<&str> = place.name.split('.').collect();
+        let last = path[path.len() - 1];
+        for (depth, name) in path[..path.len() - 1].iter().enumerate() {
+            let at = branch.place(name);
+            match &mut branch.fields[at].1 {
+                Twig::Branch(inner) => branch = inner,
+                Twig::Named | Twig::Sliced | Twig::Computed(_) | Twig::Element(_) => {
+                    // A server's words begin a component earlier, but for the first.
+                    let rest = path[depth.max(1)..].join(".");
+                    let text = format!("Path collision at {} remaining portion {rest}", place.name);
+                    return Err(Fault::location(31249, text));
+                }
+            }
+        }
+        match (branch.twig(last), &twig) {
+            (None, _) => branch.fields.push((last.to_owned(), twig)),
+            (Some(Twig::Branch(_)), Twig::Branch(_)) => {}
+            (Some(_), _) => {
+                let text = format!("Path collision at {}", place.name);
+                return Err(Fault::location(31250, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where something is said: a name as it is written, maybe with dots, and what it is inside of.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    name: &'p str,
+    parents: &'p [String],
+}
+
+impl Place<'_> {
+    fn path(&self) -> Vec<String> {
+        let own = self.name.split('.').map(str::to_owned);
+        self.parents.iter().cloned().chain(own).collect()
+    }
+}
+
+impl Branch {
+    /// Where a field is; if it is not there yet, a branch is added for it.
+    fn place(&mut self, name: &str) -> usize {
+        let found = self.fields.iter().position(|(other, _)| other == name);
+        found.unwrap_or_else(|| {
+            self.fields.push((name.to_owned(), Twig::Branch(Branch::default())));
+            self.fields.len() - 1
+        })
+    }
+}
+
+/// What is before the `$` that a path ends with, if it does.
+fn positional_path(name: &str) -> Result<Option<&str>, Fault> {
+    if let Some(before) = name.strip_suffix(".$") {
+        return Ok(Some(before));
+    }
+    if name.contains(".$.") {
+        return Err(Fault::location(
+            31394,
+            "As of 4.4, it's illegal to specify positional operator in the middle of a \
+             path.Positional projection may only be used at the end, for example: a.b.$. If the \
+             query previously used a form like a.b.$.d, remove the parts following the '$' and the \
+             results will be equivalent.",
+        ));
+    }
+    Ok(None)
+}
+
+/// What `$slice` asks for, if it is that of a find; or why it is not.
+fn slice_of(argument: &Bson) -> Result<Slice, Fault> {
+    let whole = |it: &Bson| {
+        let number = Number::of(it)?;
+        let beyond = if number.to_f64() < 0.0 { i64::MIN } else { i64::MAX };
+        let number = number.truncated().unwrap_or(beyond);
+        Some(number.clamp(i32::MIN.into(), i32::MAX.into()))
+    };
+    let size = |it: i64| usize::try_from(it.unsigned_abs()).unwrap_or(usize::MAX);
+    let wrong = |number, text: &str| Err(Fault::location(number, text));
+    match (whole(argument), argument) {
+        (Some(count), _) if count < 0 => Ok(Slice::Last(size(count))),
+        (Some(count), _) => Ok(Slice::First(size(count))),
+        (None, Bson::Array(list)) => match list.as_slice() {
+            [skip, limit] => match (whole(skip), whole(limit)) {
+                (Some(skip), Some(limit)) if limit > 0 => {
+                    Ok(Slice::Range { skip, limit: size(limit) })
+                }
+                (Some(_), Some(_)) => wrong(31259, "$slice limit must be positive"),
+                _ => wrong(31272, "$slice array argument should be of form [skip, limit]"),
+            },
+            _ => wrong(31272, "$slice array argument should be of form [skip, limit]"),
+        },
+        _ => wrong(31273, "$slice only supports numbers and [skip, limit] arrays"),
+    }
+}
+
+fn refused_meta(argument: &Bson) -> Fault {
+    match argument {
+        Bson::String(name) if name == "textScore" => {
+            Fault::location(40218, "query requires text score metadata, but it is not available")
+        }
+        Bson::String(name)
+            if matches!(name.as_str(), "recordId" | "indexKey" | "sortKey" | "randVal")
+                || name.starts_with("geoNear")
+                || name.starts_with("search") =>
+        {
+            Fault::new(Code::NOT_IMPLEMENTED, format!("$meta: {name} is not implemented"))
+        }
+        Bson::String(name) => {
+            Fault::location(17308, format!("Unsupported argument to $meta: {name}"))
+        }
+        _ => Fault::location(17307, "$meta only supports string arguments"),
+    }
+}

@@ -1,0 +1,295 @@
+//! The operators of an update: what each demands of its argument.
+
+use bson::{Bson, Document};
+
+use crate::{
+    Code, Environment, Fault, text,
+    value::{self, Number, is_number, type_name},
+};
+
+use super::{array_filters::ArrayFilters, bits::Bits, pull::Condition, push::Push, tree::Fields};
+
+/// An operator and its argument, at one place.
+#[derive(Clone, Debug)]
+pub(super) enum Operator {
+    Set(Bson),
+    SetOnInsert(Bson),
+    Unset,
+    Inc(Bson),
+    Mul(Bson),
+    Min(Bson),
+    Max(Bson),
+    CurrentDate,
+    CurrentTimestamp,
+    Bit(Bits),
+    /// Stands at the new name.
+    Rename {
+        from: String,
+    },
+    /// Stands at the old name, so that no other operator can.
+    Renamed,
+    Push(Push),
+    AddToSet(Vec<Bson>),
+    PopFirst,
+    PopLast,
+    Pull(Condition),
+    PullAll(Vec<Bson>),
+}
+
+/// Reads the operators of an update document into a tree.
+pub(super) fn parse(
+    update: &Document,
+    filters: &mut ArrayFilters,
+    env: &Environment,
+) -> Result<Fields, Fault> {
+    let mut tree = Fields::default();
+    for (operator, arguments) in update {
+        if !KNOWN.contains(&operator.as_str()) {
+            return Err(Fault::failed_to_parse(format!(
+                "Unknown modifier: {operator}. Expected a valid update modifier or pipeline-style \
+                 update specified as an array"
+            )));
+        }
+        let Bson::Document(arguments) = arguments else {
+            return Err(Fault::failed_to_parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: \
+                 {{<field>: ...}}}} not {{{}}}",
+                type_name(arguments),
+                text::field(operator, arguments)
+            )));
+        };
+        for (path, argument) in arguments {
+            if operator == "$rename" {
+                add_rename(&mut tree, path, argument, filters)?;
+            } else {
+                check_path(path)?;
+                let parsed = parse_operator(operator, path, argument, env)?;
+                tree.add(path, parsed, filters)?;
+            }
+        }
+    }
+    filters.refuse_unused(update)?;
+    Ok(tree)
+}
+
+const KNOWN: [&str; 15] = [
+    "$addToSet",
+    "$bit",
+    "$currentDate",
+    "$inc",
+    "$max",
+    "$min",
+    "$mul",
+    "$pop",
+    "$pull",
+    "$pullAll",
+    "$push",
+    "$rename",
+    "$set",
+    "$setOnInsert",
+    "$unset",
+];
+
+fn parse_operator(
+    operator: &str,
+    path: &str,
+    argument: &Bson,
+    env: &Environment,
+) -> Result<Operator, Fault> {
+    let owned = || argument.clone();
+    Ok(match operator {
+        "$set" => Operator::Set(owned()),
+        "$setOnInsert" => Operator::SetOnInsert(owned()),
+        "$unset" => Operator::Unset,
+        "$inc" => Operator::Inc(number(argument, path, "increment")?),
+        "$mul" => Operator::Mul(number(argument, path, "multiply")?),
+        "$min" => Operator::Min(owned()),
+        "$max" => Operator::Max(owned()),
+        "$currentDate" => current_date(argument)?,
+        "$bit" => Operator::Bit(Bits::parse(argument)?),
+        "$push" => Operator::Push(Push::parse(argument)?),
+        "$addToSet" => Operator::AddToSet(to_add(argument, env)?),
+        "$pop" => pop(argument, path)?,
+        "$pull" => Operator::Pull(Condition::parse(argument, env)?),
+        _ => Operator::PullAll(to_pull(argument)?),
+    })
+}
+
+/// The most names of a path. A server counts them in a byte, which then begins anew; here, a path of
+/// more is refused.
+const MOST_PARTS: usize = 255;
+
+/// A path has no empty names, and one `$` at most, which is not the first.
+fn check_path(path: &str) -> Result<(), Fault> {
+    let empty = |message: String| Err(Fault::new(Code::EMPTY_FIELD_NAME, message));
+    if path.is_empty() {
+        return empty("An empty update path is not valid.".to_owned());
+    }
+    if path.split('.').any(str::is_empty) {
+        return empty(format!(
+            "The update path '{path}' contains an empty field name, which is not allowed."
+        ));
+    }
+    if path.split('.').count() > MOST_PARTS {
+        let message = "Document exceeds maximum nesting depth of 180";
+        return Err(Fault::new(Code::OVERFLOW, message));
+    }
+    let positional: Vec<usize> =
+        path.split('.').enumerate().filter(|(_, part)| *part == "$").map(|(at, _)| at).collect();
+    match positional[..] {
+        [] => Ok(()),
+        [_, _, ..] => Err(Fault::bad_value(format!(
+            "Too many positional (i.e. '$') elements found in path '{path}'"
+        ))),
+        [0] => Err(Fault::bad_value(format!(
+            "Cannot have positional (i.e. '$') element in the first position in path '{path}'"
+        ))),
+        [_] => Ok(()),
+    }
+}
+
+/// Adds a `$rename`: it takes both names.
+fn add_rename(
+    tree: &mut Fields,
+    from: &str,
+    to: &Bson,
+    filters: &mut ArrayFilters,
+) -> Result<(), Fault> {
+    check_path(from)?;
+    let dynamic =
+        |path: &str| path.split('.').any(|it| it == "$" || super::tree::identifier(it).is_some());
+    tree.add(from, Operator::Renamed, filters)?;
+    let Bson::String(to_path) = to else {
+        return Err(Fault::bad_value(format!(
+            "The 'to' field for $rename must be a string: {}",
+            text::field(from, to)
+        )));
+    };
+    if to_path.contains('\0') {
+        return Err(Fault::bad_value(
+            "The 'to' field for $rename cannot contain an embedded null byte",
+        ));
+    }
+    check_path(to_path)?;
+    let refused = |what: &str| Err(Fault::bad_value(format!("The {what}")));
+    if to_path == from {
+        return refused(&format!(
+            "source and target field for $rename must differ: {}",
+            text::field(from, to)
+        ));
+    }
+    let within = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if within(from, to_path) || within(to_path, from) {
+        return refused(&format!(
+            "source and target field for $rename must not be on the same path: {}",
+            text::field(from, to)
+        ));
+    }
+    if dynamic(from) {
+        return refused(&format!("source field for $rename may not be dynamic: {from}"));
+    }
+    if dynamic(to_path) {
+        return refused(&format!("destination field for $rename may not be dynamic: {to_path}"));
+    }
+    tree.add(to_path, Operator::Rename { from: from.to_owned() }, filters)
+}
+
+fn number(argument: &Bson, path: &str, verb: &str) -> Result<Bson, Fault> {
+    if is_number(argument) {
+        return Ok(argument.clone());
+    }
+    let argument = text::field(path, argument);
+    Err(Fault::type_mismatch(format!("Cannot {verb} with non-numeric argument: {{{argument}}}")))
+}
+
+fn current_date(argument: &Bson) -> Result<Operator, Fault> {
+    let options = match argument {
+        Bson::Boolean(_) => return Ok(Operator::CurrentDate),
+        Bson::Document(options) => options,
+        other => {
+            return Err(Fault::bad_value(format!(
+                "{} is not valid type for $currentDate. Please use a boolean ('true') or a $type \
+                 expression ({{$type: 'timestamp/date'}}).",
+                type_name(other)
+            )));
+        }
+    };
+    let mut operator = None;
+    for (key, value) in options {
+        if key != "$type" {
+            return Err(Fault::bad_value(format!("Unrecognized $currentDate option: {key}")));
+        }
+        operator = match value.as_str() {
+            Some("date") => Some(Operator::CurrentDate),
+            Some("timestamp") => Some(Operator::CurrentTimestamp),
+            Some(_) | None => None,
+        };
+        if operator.is_none() {
+            break;
+        }
+    }
+    operator.ok_or_else(|| {
+        Fault::bad_value(
+            "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: \
+             {field : {$type: 'date'}}}",
+        )
+    })
+}
+
+fn pop(argument: &Bson, path: &str) -> Result<Operator, Fault> {
+    let Some(number) = Number::of(argument) else {
+        let argument = text::field(path, argument);
+        return Err(Fault::failed_to_parse(format!("Expected a number in: {argument}")));
+    };
+    match number.to_integer() {
+        Some(1) => Ok(Operator::PopLast),
+        Some(-1) => Ok(Operator::PopFirst),
+        Some(other) => Err(Fault::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),
+        None => {
+            let argument = text::field(path, argument);
+            Err(Fault::failed_to_parse(format!("Expected an integer: {argument}")))
+        }
+    }
+}
+
+/// What `$addToSet` adds, each once.
+fn to_add(argument: &Bson, env: &Environment) -> Result<Vec<Bson>, Fault> {
+    let each = match argument {
+        Bson::Document(options) if options.keys().next().is_some_and(|it| it == "$each") => {
+            let each = &options["$each"];
+            let Bson::Array(elements) = each else {
+                return Err(Fault::type_mismatch(format!(
+                    "The argument to $each in $addToSet must be an array but it was of type {}",
+                    type_name(each)
+                )));
+            };
+            if options.len() > 1 {
+                return Err(Fault::bad_value(format!(
+                    "Found unexpected fields after $each in $addToSet: {}",
+                    text::document(options)
+                )));
+            }
+            elements.as_slice()
+        }
+        other => std::slice::from_ref(other),
+    };
+    let mut unique: Vec<Bson> = Vec::new();
+    for element in each {
+        if !unique.iter().any(|it| value::compare(it, element, &env.collation).is_eq()) {
+            unique.push(element.clone());
+        }
+    }
+    Ok(unique)
+}
+
+fn to_pull(argument: &Bson) -> Result<Vec<Bson>, Fault> {
+    match argument {
+        Bson::Array(elements) => Ok(elements.clone()),
+        other => Err(Fault::bad_value(format!(
+            "$pullAll requires an array argument but was given a {}",
+            type_name(other)
+        ))),
+    }
+}

@@ -1,0 +1,201 @@
+//! `$push`: elements put into an array, which may be sorted and cut.
+
+use std::cmp::Ordering;
+
+use bson::{Bson, Document};
+
+use crate::{
+    Collation, Fault,
+    value::{self, Number, type_name},
+};
+
+/// What `$push` does to an array.
+#[derive(Clone, Debug)]
+pub(super) struct Push {
+    each: Vec<Bson>,
+    position: Option<i64>,
+    slice: Option<i64>,
+    order: Option<Order>,
+}
+
+/// How the elements are sorted.
+#[derive(Clone, Debug)]
+enum Order {
+    Ascending,
+    Descending,
+    /// By fields of theirs: the path and whether it descends.
+    Fields(Vec<(String, bool)>),
+}
+
+impl Push {
+    pub(super) fn parse(argument: &Bson) -> Result<Self, Fault> {
+        let plain = |each| Self { each, position: None, slice: None, order: None };
+        let Bson::Document(clauses) = argument else { return Ok(plain(vec![argument.clone()])) };
+        let Some(each) = clauses.get("$each") else { return Ok(plain(vec![argument.clone()])) };
+        let Bson::Array(each) = each else {
+            return Err(Fault::bad_value(format!(
+                "The argument to $each in $push must be an array but it was of type: {}",
+                type_name(each)
+            )));
+        };
+        for clause in clauses.keys() {
+            if !matches!(clause.as_str(), "$each" | "$position" | "$slice" | "$sort") {
+                return Err(Fault::bad_value(format!("Unrecognized clause in $push: {clause}")));
+            }
+        }
+        let slice = clauses.get("$slice").map(|it| {
+            integer(it, |name| {
+                format!("The value for $slice must be an integer value but was given type: {name}")
+            })
+        });
+        let order = clauses.get("$sort").map(Order::parse);
+        let position = clauses.get("$position").map(|it| {
+            integer(it, |name| {
+                format!("The value for $position must be an integer value, not of type: {name}")
+            })
+        });
+        Ok(Self {
+            each: each.clone(),
+            slice: slice.transpose()?,
+            order: order.transpose()?,
+            position: position.transpose()?,
+        })
+    }
+
+    /// Puts the elements in, sorts, and cuts. Whether that counts as a change.
+    pub(super) fn apply(&self, array: &mut Vec<Bson>, collation: &Collation) -> bool {
+        let mut changed = !self.each.is_empty();
+        let at = self.place_in(array.len());
+        array.splice(at..at, self.each.iter().cloned());
+        if let Some(order) = &self.order {
+            // A server counts sorting as a change, whether it moved anything or not.
+            changed |= !array.is_empty();
+            array.sort_by(|left, right| order.compare(left, right, collation));
+        }
+        if let Some(slice) = self.slice {
+            let kept = usize::try_from(slice.unsigned_abs()).unwrap_or(usize::MAX);
+            if kept < array.len() {
+                changed = true;
+                if slice >= 0 {
+                    array.truncate(kept);
+                } else {
+                    array.drain(..array.len() - kept);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Whether there is anything to put in.
+    pub(super) fn adds_elements(&self) -> bool {
+        !self.each.is_empty()
+    }
+
+    fn place_in(&self, length: usize) -> usize {
+        let position = self.position.unwrap_or(i64::MAX);
+        let offset = usize::try_from(position.unsigned_abs()).unwrap_or(usize::MAX);
+        if position < 0 { length.saturating_sub(offset) } else { offset.min(length) }
+    }
+}
+
+fn integer(value: &Bson, refusal: impl Fn(&str) -> String) -> Result<i64, Fault> {
+    Number::of(value)
+        .and_then(Number::to_integer)
+        .ok_or_else(|| Fault::bad_value(refusal(type_name(value))))
+}
+
+impl Order {
+    fn parse(sort: &Bson) -> Result<Self, Fault> {
+        match sort {
+            Bson::Document(fields) => Self::of_fields(fields),
+            number if value::is_number(number) => match direction(number) {
+                Some(true) => Ok(Self::Descending),
+                Some(false) => Ok(Self::Ascending),
+                None => Err(Fault::bad_value("The $sort element value must be either 1 or -1")),
+            },
+            _ => Err(Fault::bad_value(
+                "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort \
+                 embedded fields",
+            )),
+        }
+    }
+
+    fn of_fields(fields: &Document) -> Result<Self, Fault> {
+        let refused = |message: String| Err(Fault::bad_value(message));
+        if fields.is_empty() {
+            return refused("The sort pattern is empty when it should be a set of fields.".into());
+        }
+        let mut parsed = Vec::new();
+        for (path, order) in fields {
+            let Some(descends) = direction(order) else {
+                return refused("The sort element value must be either 1 or -1".into());
+            };
+            if path.is_empty() {
+                return refused("The sort field cannot be empty".into());
+            }
+            if path.split('.').any(str::is_empty) {
+                return refused(format!(
+                    "The sort field is a dotted field but has an empty part: {path}"
+                ));
+            }
+            parsed.push((path.clone(), descends));
+        }
+        Ok(Self::Fields(parsed))
+    }
+
+    fn compare(&self, left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
+        match self {
+            Self::Ascending => value::compare(left, right, collation),
+            Self::Descending => value::compare(right, left, collation),
+            Self::Fields(fields) => fields
+                .iter()
+                .map(|(path, descends)| {
+                    let order = value::compare(at(left, path), at(right, path), collation);
+                    if *descends { order.reverse() } else { order }
+                })
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal),
+        }
+    }
+}
+
+/// Whether it descends: `1` or `-1`, and nothing else.
+fn direction(value: &Bson) -> Option<bool> {
+    match Number::of(value)?.to_integer()? {
+        1 => Some(false),
+        -1 => Some(true),
+        _ => None,
+    }
+}
+
+/// The value at a path of an element, which must be a document; null if there is none. An array on the
+/// way is entered by index only.
+fn at<'e>(element: &'e Bson, path: &str) -> &'e Bson {
+    match element {
+        Bson::Document(document) => below(document, path).unwrap_or(&Bson::Null),
+        _ => &Bson::Null,
+    }
+}
+
+fn below<'e>(document: &'e Document, path: &str) -> Option<&'e Bson> {
+    if let Some(value) = document.get(path) {
+        return Some(value);
+    }
+    let (name, rest) = path.split_once('.')?;
+    inside(document.get(name)?, rest)
+}
+
+fn inside<'e>(value: &'e Bson, path: &str) -> Option<&'e Bson> {
+    match value {
+        Bson::Document(document) => below(document, path),
+        Bson::Array(elements) => {
+            let (name, rest) = match path.split_once('.') {
+                Some((name, rest)) => (name, Some(rest)),
+                None => (path, None),
+            };
+            let element = elements.get(crate::path::index(name)?)?;
+            rest.map_or(Some(element), |rest| inside(element, rest))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Updates, case by case: what a server was seen to answer.
+
+mod array_filters;
+mod arrays;
+mod fields;
+mod pipelines;
+mod properties;
+mod replacements;
+mod storing;
+mod upserts;
+
+use bson::{Bson, DateTime, Document, Timestamp};
+
+use crate::{Environment, Fault, Filter, Update};
+
+use super::place::identical_documents;
+
+fn env() -> Environment {
+    Environment::new(DateTime::from_millis(5000), Timestamp { time: 7, increment: 8 }, 1)
+}
+
+/// What an update makes of a document.
+fn applied(document: &Document, update: impl Into<Bson>) -> Result<Option<Document>, Fault> {
+    matched(document, &Document::new(), update)
+}
+
+/// The same, of a document that a filter matched.
+fn matched(
+    document: &Document,
+    filter: &Document,
+    update: impl Into<Bson>,
+) -> Result<Option<Document>, Fault> {
+    let env = env();
+    let filter = Filter::parse(filter, &env)?;
+    Update::parse(&update.into(), &[], &env)?.apply(document, &filter, &env)
+}
+
+/// Asserts what updates make of documents, in which type and order.
+fn assert_each(cases: Vec<(Document, Document, Document)>) {
+    for (document, update, expected) in cases {
+        let result = applied(&document, update.clone()).unwrap();
+        let result = result.unwrap_or_else(|| panic!("{update} changed nothing"));
+        assert!(
+            identical_documents(&result, &expected),
+            "{document} with {update} became {result}, not {expected}"
+        );
+    }
+}
+
+/// Asserts that updates leave documents as they are, and are not counted.
+fn assert_none_changes(cases: Vec<(Document, Document)>) {
+    for (document, update) in cases {
+        let result = applied(&document, update.clone()).unwrap();
+        assert!(result.is_none(), "{document} with {update} became {result:?}");
+    }
+}
+
+/// Asserts codes and words of refusals.
+fn assert_refused(cases: Vec<(Document, Document, i32, &str)>) {
+    for (document, update, code, words) in cases {
+        let fault = applied(&document, update.clone()).expect_err(&format!("{update}"));
+        assert_eq!((fault.code.number, fault.message.as_str()), (code, words), "{update}");
+    }
+}

@@ -1,0 +1,161 @@
+//! What holds for all updates.
+
+use bson::{Bson, Document, doc};
+use proptest::prelude::*;
+
+use crate::{
+    Filter, Update,
+    update::{size, stored},
+};
+
+use super::{applied, env, identical_documents};
+
+fn scalar() -> impl Strategy<Value = Bson> {
+    prop_oneof![
+        any::<i32>().prop_map(Bson::Int32),
+        any::<i64>().prop_map(Bson::Int64),
+        any::<f64>().prop_map(Bson::Double),
+        "[a-c]{0,3}".prop_map(Bson::String),
+        any::<bool>().prop_map(Bson::Boolean),
+        Just(Bson::Null),
+        Just(Bson::MinKey),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Bson> {
+    scalar().prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Bson::Array),
+            prop::collection::vec((name(), inner), 0..4)
+                .prop_map(|fields| Bson::Document(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    "[abc012]".prop_map(String::from)
+}
+
+fn document() -> impl Strategy<Value = Document> {
+    prop::collection::vec((name(), value()), 0..5).prop_map(|fields| {
+        let mut document = doc! { "_id": 1 };
+        document.extend(fields.into_iter().collect::<Document>());
+        document
+    })
+}
+
+fn path() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop_oneof![9 => name(), 1 => Just("$[]".to_owned())], 1..4)
+        .prop_map(|parts| parts.join("."))
+}
+
+fn operator() -> impl Strategy<Value = (String, String, Bson)> {
+    let name = prop::sample::select(vec![
+        "$set",
+        "$unset",
+        "$inc",
+        "$mul",
+        "$min",
+        "$max",
+        "$push",
+        "$addToSet",
+        "$pop",
+        "$pull",
+        "$pullAll",
+        "$rename",
+        "$bit",
+    ]);
+    (name, path(), value(), path()).prop_map(|(operator, path, value, other)| {
+        let argument = match operator {
+            "$pop" => Bson::Int32(1),
+            "$pullAll" => Bson::Array(vec![value]),
+            "$rename" => Bson::String(other),
+            "$bit" => doc! { "xor": 5 }.into(),
+            "$inc" | "$mul" => Bson::Int32(3),
+            _ => value,
+        };
+        (operator.to_owned(), path, argument)
+    })
+}
+
+fn update(operators: &[(String, String, Bson)]) -> Document {
+    let mut update = Document::new();
+    for (operator, path, argument) in operators {
+        let paths = update.entry(operator.as_str()).or_insert(Bson::Document(Document::new()));
+        if let Bson::Document(paths) = paths {
+            paths.insert(path.clone(), argument.clone());
+        }
+    }
+    update
+}
+
+proptest! {
+    /// What was set is there, and setting it again is no change.
+    #[test]
+    fn what_is_set_is_there(document in document(), name in name(), value in value()) {
+        let set = doc! { "$set": { name.as_str(): value.clone() } };
+        let after = applied(&document, set.clone()).unwrap().unwrap_or(document);
+        let (there, wanted) = (doc! { "": after[&name].clone() }, doc! { "": value });
+        prop_assert!(identical_documents(&there, &wanted));
+        prop_assert!(applied(&after, set).unwrap().is_none());
+    }
+
+    /// The order in which operators are written does not matter.
+    #[test]
+    fn operators_are_carried_out_in_an_order_of_their_own(
+        document in document(),
+        operators in prop::collection::vec(operator(), 1..4),
+    ) {
+        let forwards = applied(&document, update(&operators));
+        let mut operators = update(&operators)
+            .into_iter()
+            .flat_map(|(operator, paths)| {
+                let paths = paths.as_document().cloned().unwrap_or_default();
+                paths.into_iter().map(move |(path, it)| (operator.clone(), path, it))
+            })
+            .collect::<Vec<_>>();
+        operators.reverse();
+        let backwards = applied(&document, update(&operators));
+        match (forwards, backwards) {
+            (Ok(Some(left)), Ok(Some(right))) => prop_assert!(identical_documents(&left, &right)),
+            (Ok(None), Ok(None)) => {}
+            // Of two faults in what is written, the first is told.
+            (Err(_), Err(_)) => {}
+            (left, right) => prop_assert!(false, "{left:?} but {right:?}"),
+        }
+    }
+
+    /// An `_id` stays, whatever else happens.
+    #[test]
+    fn no_update_changes_an_id(
+        document in document(),
+        operators in prop::collection::vec(operator(), 1..4),
+    ) {
+        if let Ok(Some(after)) = applied(&document, update(&operators)) {
+            prop_assert_eq!(after.get("_id"), document.get("_id"));
+            prop_assert!(stored(after, &env()).is_ok());
+        }
+    }
+
+    /// An upsert inserts what can be stored.
+    #[test]
+    fn an_upserted_document_is_complete(
+        filter in document(),
+        operators in prop::collection::vec(operator(), 1..4),
+    ) {
+        let env = env();
+        let Ok(filter) = Filter::parse(&filter, &env) else { return Ok(()) };
+        let Ok(update) = Update::parse(&update(&operators).into(), &[], &env) else { return Ok(()) };
+        if let Ok(document) = update.upserted(&filter, &env) {
+            prop_assert_eq!(document.keys().next().map(String::as_str), Some("_id"));
+            let again = stored(document.clone(), &env).unwrap();
+            prop_assert!(identical_documents(&document, &again));
+        }
+    }
+
+    /// A size is what is sent.
+    #[test]
+    fn a_size_is_that_of_the_bytes(document in document()) {
+        prop_assert_eq!(size(&document), document.to_vec().unwrap().len());
+    }
+}

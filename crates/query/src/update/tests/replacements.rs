@@ -1,0 +1,71 @@
+//! Whole documents that take the place of others.
+
+use bson::{Bson, Timestamp, doc};
+
+use crate::Update;
+
+use super::{applied, assert_each, assert_refused, env};
+
+#[test]
+fn a_replacement_keeps_the_id_and_has_it_first() {
+    assert_each(vec![
+        (doc! { "_id": 1, "a": 5 }, doc! {}, doc! { "_id": 1 }),
+        (doc! { "_id": 1, "a": 5 }, doc! { "x": 1 }, doc! { "_id": 1, "x": 1 }),
+        (doc! { "_id": 1 }, doc! { "x": 1, "_id": 1.0 }, doc! { "_id": 1.0, "x": 1 }),
+        (doc! { "_id": 1 }, doc! { "a.b": 1, "": 2 }, doc! { "_id": 1, "a.b": 1, "": 2 }),
+        (
+            doc! { "_id": 1 },
+            doc! { "a": Timestamp { time: 0, increment: 0 } },
+            doc! { "_id": 1, "a": Timestamp { time: 7, increment: 8 } },
+        ),
+        // It counts as a change if the replacement has no `_id`.
+        (doc! { "_id": 1, "a": 5 }, doc! { "a": 5 }, doc! { "_id": 1, "a": 5 }),
+    ]);
+    assert!(applied(&doc! { "_id": 1, "a": 5 }, doc! { "_id": 1, "a": 5 }).unwrap().is_none());
+}
+
+#[test]
+fn a_replacement_with_another_id_is_refused() {
+    assert_refused(vec![
+        (
+            doc! { "_id": 1 },
+            doc! { "_id": 2 },
+            66,
+            "After applying the update, the (immutable) field '_id' was found to have been altered to \
+             _id: 2",
+        ),
+        (doc! { "_id": 1 }, doc! { "_id": [1] }, 53, "The '_id' value cannot be of type array"),
+        (
+            doc! { "_id": 1 },
+            doc! { "_id": { "$a": 1 } },
+            52,
+            "_id fields may not contain '$'-prefixed fields: $a is not valid for storage.",
+        ),
+        (
+            doc! { "_id": 1 },
+            doc! { "b": 1, "$set": { "a": 1 } },
+            52,
+            "The dollar ($) prefixed field '$set' in '$set' is not allowed in the context of an \
+             update's replacement document. Consider using an aggregation pipeline with $replaceWith.",
+        ),
+    ]);
+}
+
+#[test]
+fn kinds_of_updates_are_told_apart() {
+    let parsed = |update: Bson| Update::parse(&update, &[], &env()).unwrap();
+    let replacement = parsed(doc! { "a": 1 }.into());
+    assert!(replacement.is_replacement());
+    assert_eq!(
+        replacement.check_multi().unwrap_err().message,
+        "multi update is not supported for replacement-style update"
+    );
+    let operators = parsed(doc! { "$set": { "a": 1 } }.into());
+    assert!(!operators.is_replacement() && !operators.is_pipeline());
+    assert!(operators.check_multi().is_ok());
+    assert!(parsed(Bson::Array(vec![])).is_pipeline());
+    let fault = Update::parse(&Bson::Int32(5), &[], &env()).unwrap_err();
+    assert_eq!(fault.message, "Update argument must be either an object or an array");
+    let fault = Update::parse(&Bson::Array(vec![]), &[doc! { "i": 1 }], &env()).unwrap_err();
+    assert_eq!(fault.message, "arrayFilters may not be specified for pipeline-style updates");
+}

@@ -1,0 +1,233 @@
+//! How values compare: by type first, then among those of a type, numbers across their types.
+
+mod arithmetic;
+mod decimal;
+mod number;
+mod show;
+
+use std::{borrow::Borrow, cmp::Ordering};
+
+use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
+
+use crate::Collation;
+
+pub use arithmetic::{Unsound, add, multiply, or_double, subtract};
+pub use decimal::Decimal;
+pub use number::{Number, compare_numbers};
+pub use show::{show, show_document};
+
+/// Compares two values in the order of the server's sorts and indexes.
+pub fn compare(left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
+    rank(left).cmp(&rank(right)).then_with(|| compare_alike(left, right, collation))
+}
+
+/// Compares two documents: field by field, each by its type, its name and its value; what ends first
+/// is less.
+pub fn compare_documents(left: &Document, right: &Document, collation: &Collation) -> Ordering {
+    let mut others = right.iter();
+    for (name, value) in left {
+        let Some((other_name, other)) = others.next() else { return Ordering::Greater };
+        let order = rank(value)
+            .cmp(&rank(other))
+            .then_with(|| name.cmp(other_name))
+            .then_with(|| compare_alike(value, other, collation));
+        if order.is_ne() {
+            return order;
+        }
+    }
+    if others.next().is_some() { Ordering::Less } else { Ordering::Equal }
+}
+
+/// Compares two arrays, element by element; what ends first is less.
+pub fn compare_arrays(left: &[Bson], right: &[Bson], collation: &Collation) -> Ordering {
+    left.iter()
+        .zip(right)
+        .map(|(left, right)| compare(left, right, collation))
+        .find(|order| order.is_ne())
+        .unwrap_or_else(|| left.len().cmp(&right.len()))
+}
+
+/// Where the type of a value stands among types. Those of one rank are compared with each other.
+pub fn rank(value: &Bson) -> u8 {
+    match value {
+        Bson::MinKey => 0,
+        Bson::Undefined => 1,
+        Bson::Null => 5,
+        Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_) => 10,
+        Bson::String(_) | Bson::Symbol(_) => 15,
+        Bson::Document(_) => 20,
+        Bson::Array(_) => 25,
+        Bson::Binary(_) => 30,
+        Bson::ObjectId(_) => 35,
+        Bson::Boolean(_) => 40,
+        Bson::DateTime(_) => 45,
+        Bson::Timestamp(_) => 47,
+        Bson::RegularExpression(_) => 50,
+        Bson::DbPointer(_) => 55,
+        Bson::JavaScriptCode(_) => 60,
+        Bson::JavaScriptCodeWithScope(_) => 65,
+        Bson::MaxKey => 127,
+    }
+}
+
+/// Compares two values of one rank.
+fn compare_alike(left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
+    match (left, right) {
+        (Bson::Int32(left), Bson::Int32(right)) => left.cmp(right),
+        (Bson::String(left) | Bson::Symbol(left), Bson::String(right) | Bson::Symbol(right)) => {
+            collation.compare(left, right)
+        }
+        (Bson::Document(left), Bson::Document(right)) => compare_documents(left, right, collation),
+        (Bson::Array(left), Bson::Array(right)) => compare_arrays(left, right, collation),
+        (Bson::Binary(left), Bson::Binary(right)) => compare_binaries(left, right),
+        (Bson::ObjectId(left), Bson::ObjectId(right)) => left.bytes().cmp(&right.bytes()),
+        (Bson::Boolean(left), Bson::Boolean(right)) => left.cmp(right),
+        (Bson::DateTime(left), Bson::DateTime(right)) => left.cmp(right),
+        (Bson::Timestamp(left), Bson::Timestamp(right)) => {
+            (left.time, left.increment).cmp(&(right.time, right.increment))
+        }
+        (Bson::RegularExpression(left), Bson::RegularExpression(right)) => {
+            (left.pattern.as_str(), left.options.as_str())
+                .cmp(&(right.pattern.as_str(), right.options.as_str()))
+        }
+        (Bson::DbPointer(_), Bson::DbPointer(_)) => {
+            // Its parts are not public; a server too compares the stored bytes, the longer being greater.
+            let bytes = |it: &Bson| doc! { "": it.clone() }.to_vec().unwrap_or_default();
+            let (left, right) = (bytes(left), bytes(right));
+            left.len().cmp(&right.len()).then_with(|| left.cmp(&right))
+        }
+        (Bson::JavaScriptCode(left), Bson::JavaScriptCode(right)) => left.cmp(right),
+        (Bson::JavaScriptCodeWithScope(left), Bson::JavaScriptCodeWithScope(right)) => left
+            .code
+            .cmp(&right.code)
+            .then_with(|| compare_documents(&left.scope, &right.scope, &Collation::simple())),
+        // MinKey, MaxKey, null and undefined equal themselves.
+        _ => compare_numbers(left, right).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// The shorter is less, then the lower subtype, then the lower bytes.
+fn compare_binaries(left: &Binary, right: &Binary) -> Ordering {
+    // A binary of the old subtype is stored with its length once more inside.
+    let length =
+        |it: &Binary| it.bytes.len() + if it.subtype == BinarySubtype::BinaryOld { 4 } else { 0 };
+    length(left)
+        .cmp(&length(right))
+        .then_with(|| u8::from(left.subtype).cmp(&u8::from(right.subtype)))
+        .then_with(|| left.bytes.cmp(&right.bytes))
+}
+
+/// A value that has the order of [`compare`], byte by byte for strings: a key of sorted maps.
+#[derive(Clone, Debug)]
+pub struct Ordered(pub Bson);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(&self.0, &other.0, &Collation::simple())
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ordered {}
+
+impl From<Bson> for Ordered {
+    fn from(value: Bson) -> Self {
+        Self(value)
+    }
+}
+
+impl Borrow<Bson> for Ordered {
+    fn borrow(&self) -> &Bson {
+        &self.0
+    }
+}
+
+/// Whether two values are equal as a filter sees it: `1` equals `1.0`.
+pub fn equal(left: &Bson, right: &Bson) -> bool {
+    compare(left, right, &Collation::simple()).is_eq()
+}
+
+/// Whether it is an int, a long, a double or a decimal.
+pub fn is_number(value: &Bson) -> bool {
+    matches!(value, Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_))
+}
+
+/// Whether it is null, or undefined, which counts as null in most places.
+pub fn is_nullish(value: &Bson) -> bool {
+    matches!(value, Bson::Null | Bson::Undefined)
+}
+
+/// What a condition makes of it: null, undefined, `false` and zeros are false, all else is true.
+pub fn truthy(value: &Bson) -> bool {
+    match value {
+        Bson::Null | Bson::Undefined | Bson::Boolean(false) => false,
+        Bson::Int32(number) => *number != 0,
+        Bson::Int64(number) => *number != 0,
+        Bson::Double(number) => *number != 0.0,
+        Bson::Decimal128(number) => !Decimal::from(*number).is_zero(),
+        Bson::Boolean(true)
+        | Bson::String(_)
+        | Bson::Array(_)
+        | Bson::Document(_)
+        | Bson::RegularExpression(_)
+        | Bson::JavaScriptCode(_)
+        | Bson::JavaScriptCodeWithScope(_)
+        | Bson::Timestamp(_)
+        | Bson::Binary(_)
+        | Bson::ObjectId(_)
+        | Bson::DateTime(_)
+        | Bson::Symbol(_)
+        | Bson::MaxKey
+        | Bson::MinKey
+        | Bson::DbPointer(_) => true,
+    }
+}
+
+/// The name of a value's type, as `$type` and error messages have it.
+pub fn type_name(value: &Bson) -> &'static str {
+    match value {
+        Bson::Double(_) => "double",
+        Bson::String(_) => "string",
+        Bson::Document(_) => "object",
+        Bson::Array(_) => "array",
+        Bson::Binary(_) => "binData",
+        Bson::Undefined => "undefined",
+        Bson::ObjectId(_) => "objectId",
+        Bson::Boolean(_) => "bool",
+        Bson::DateTime(_) => "date",
+        Bson::Null => "null",
+        Bson::RegularExpression(_) => "regex",
+        Bson::DbPointer(_) => "dbPointer",
+        Bson::JavaScriptCode(_) => "javascript",
+        Bson::Symbol(_) => "symbol",
+        Bson::JavaScriptCodeWithScope(_) => "javascriptWithScope",
+        Bson::Int32(_) => "int",
+        Bson::Timestamp(_) => "timestamp",
+        Bson::Int64(_) => "long",
+        Bson::Decimal128(_) => "decimal",
+        Bson::MinKey => "minKey",
+        Bson::MaxKey => "maxKey",
+    }
+}
+
+/// The number of a value's type, as `$type` has it: MinKey is -1.
+pub fn type_number(value: &Bson) -> i32 {
+    match value {
+        Bson::MinKey => -1,
+        other => i32::from(other.element_type() as u8),
+    }
+}
+
+#[cfg(test)]
+mod tests;
