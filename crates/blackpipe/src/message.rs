@@ -6,8 +6,8 @@ use std::{fmt, io};
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use bytes::{Bytes, BytesMut};
 use steadfast_wire::{
-    Compressor, DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, Framing, Message, MsgFlags, OpMsg,
-    OpQuery, OpReply, WireError, compress, decode, frame,
+    Compressor, DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, Framing, Message, MessageWriter, MsgFlags,
+    OpMsg, OpQuery, OpReply, WireError, compress, decode, frame,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -315,22 +315,34 @@ impl Request {
     /// If the document cannot be written, say because a key holds a NUL byte or it is larger than a
     /// message can be.
     pub fn reply_as(&self, reply: &Document, envelope: Envelope) -> Vec<u8> {
-        let reply = RawDocumentBuf::try_from(reply).expect("a reply that can be written");
-        let reply = DocumentBytes::try_from(reply).expect("a reply that can be read again");
-        let Envelope { request_id, response_to, more_to_come } = envelope;
         let mut bytes = Vec::new();
+        self.write_reply(reply, envelope, &mut bytes);
+        bytes
+    }
+
+    /// The same, appended to what is there.
+    ///
+    /// # Panics
+    ///
+    /// As [`reply_as`](Self::reply_as) does.
+    pub fn write_reply(&self, reply: &Document, envelope: Envelope, out: &mut Vec<u8>) {
+        let reply = RawDocumentBuf::try_from(reply).expect("a reply that can be written");
+        let Envelope { request_id, response_to, more_to_come } = envelope;
+        let mut plain = Vec::new();
+        let bytes = if self.compressor.is_some() { &mut plain } else { &mut *out };
         if self.legacy {
+            let reply = DocumentBytes::try_from(reply).expect("a reply that can be read again");
             let message = OpReply::to_command(&reply).expect("one document");
-            message.encode(request_id, response_to, &mut bytes).expect("a reply of sound size");
+            message.encode(request_id, response_to, bytes).expect("a reply of sound size");
         } else {
             let flags = if more_to_come { MsgFlags::MORE_TO_COME } else { MsgFlags::empty() };
-            let message = OpMsg::new(reply).with_flags(flags);
-            message.encode(request_id, response_to, &mut bytes).expect("a reply of sound size");
+            let mut message = MessageWriter::reply(bytes, request_id, response_to, flags);
+            message.body().append_elements_of(&reply);
+            message.finish().expect("a reply of sound size");
         }
-        let Some(compressor) = self.compressor else { return bytes };
-        let mut compressed = Vec::new();
-        compress(&bytes, compressor, &mut compressed).expect("the request came so compressed");
-        compressed
+        if let Some(compressor) = self.compressor {
+            compress(&plain, compressor, out).expect("the request came so compressed");
+        }
     }
 }
 

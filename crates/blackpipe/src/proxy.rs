@@ -44,9 +44,7 @@
 
 mod admin;
 mod answer;
-mod codes;
 mod dial;
-mod dice;
 mod error;
 mod event;
 mod fail_point;

@@ -123,7 +123,6 @@ mod exchange;
 mod expected;
 mod failure;
 mod gate;
-mod host;
 mod log;
 mod patience;
 mod play;

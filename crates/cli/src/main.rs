@@ -1,6 +1,8 @@
 //! The `steadfast` program: reads its arguments and does what they say.
 
+mod ending;
 mod pipe;
+mod serve;
 
 use std::{
     io::{self, Write},
@@ -20,11 +22,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Pipe(pipe::Pipe),
+    Serve(serve::Serve),
 }
 
 fn main() -> ExitCode {
-    let Command::Pipe(pipe) = Arguments::parse().command;
-    match pipe::run(pipe) {
+    let done = match Arguments::parse().command {
+        Command::Pipe(pipe) => pipe::run(pipe),
+        Command::Serve(serve) => serve::run(serve),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to report to if this fails.

@@ -16,6 +16,7 @@ use blackpipe::proxy::{Event, Proxy, read_rules};
 use clap::Args;
 
 use self::{record::Recorder, show::Screen};
+use crate::ending::Ending;
 
 /// Stand between an application and its MongoDB servers, and lose replies, cut connections, slow
 /// things down or answer with errors, by rules
@@ -166,42 +167,4 @@ fn announce(proxy: &Proxy) -> io::Result<()> {
         writeln!(notes, "steadfast pipe: the application gives user and password itself")?;
     }
     Ok(())
-}
-
-/// The signals that end the program.
-struct Ending {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Ending {
-    /// From here on, signals are no longer the end of the process.
-    fn awaited() -> io::Result<Self> {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            Ok(Self {
-                terminate: signal(SignalKind::terminate())?,
-                interrupt: signal(SignalKind::interrupt())?,
-            })
-        }
-        #[cfg(not(unix))]
-        Ok(Self {})
-    }
-
-    async fn comes(&mut self) {
-        #[cfg(unix)]
-        {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
-        }
-        #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

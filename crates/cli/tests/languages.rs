@@ -1,4 +1,5 @@
-//! The pipe with drivers of other languages: the programs of the guide, run as they stand there.
+//! The pipe and the embedded deployment with drivers of other languages: the programs of the guides,
+//! run as they stand there.
 //!
 //! They need Python with pip, or Node with npm, and a registry to fetch the driver from, once. What
 //! is missing is said, and the test then shows nothing.
@@ -11,14 +12,14 @@ use std::{
     process::Command,
 };
 
-use program::Pipe;
+use program::Program;
 use testbed::{Options, ReplicaSet};
 
 const PYMONGO: &str = "pymongo>=4.10,<5";
 const NODE_DRIVER: &str = "mongodb@6";
 
 fn guide(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/black-pipe").join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
 }
 
 /// A folder of the build's own.
@@ -77,9 +78,9 @@ fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
         Err(why) => return skip("PyMongo", &why),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
-    let pipe = Pipe::start(&["--upstream", &set.uri()]);
+    let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
     let mut python = Command::new("python3");
-    python.arg(guide("lost_reply.py")).arg(pipe.uri()).env("PYTHONPATH", path);
+    python.arg(guide("black-pipe/lost_reply.py")).arg(pipe.uri()).env("PYTHONPATH", path);
     assert_eq!(run(&mut python).unwrap(), "one order");
     let summary = pipe.end();
     assert!(
@@ -95,14 +96,45 @@ fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
         Err(why) => return skip("the Node driver", &why),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
-    let pipe = Pipe::start(&["--upstream", &set.uri()]);
+    let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
     // Node looks for the driver beside the program.
     let program = folder.join("lost_reply.mjs");
-    std::fs::copy(guide("lost_reply.mjs"), &program).unwrap();
+    std::fs::copy(guide("black-pipe/lost_reply.mjs"), &program).unwrap();
     assert_eq!(run(Command::new("node").arg(program).arg(pipe.uri())).unwrap(), "one order");
     let summary = pipe.end();
     assert!(
         summary.contains("1 were sent more than once and 0 applied more than once"),
         "{summary}"
     );
+}
+
+#[test]
+fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
+    let path = match pymongo() {
+        Ok(path) => path,
+        Err(why) => return skip("PyMongo", &why),
+    };
+    for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
+        let set = Program::start(arguments);
+        let mut python = Command::new("python3");
+        python.arg(guide("embedded/failover.py")).arg(set.uri()).env("PYTHONPATH", &path);
+        assert_eq!(run(&mut python).unwrap(), "two orders");
+        set.end();
+    }
+}
+
+#[test]
+fn the_node_driver_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
+    let folder = match node_driver() {
+        Ok(folder) => folder,
+        Err(why) => return skip("the Node driver", &why),
+    };
+    let program = folder.join("failover.mjs");
+    std::fs::copy(guide("embedded/failover.mjs"), &program).unwrap();
+    for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
+        let set = Program::start(arguments);
+        let said = run(Command::new("node").arg(&program).arg(set.uri())).unwrap();
+        assert_eq!(said, "two orders");
+        set.end();
+    }
 }

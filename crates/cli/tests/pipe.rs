@@ -8,10 +8,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
-use program::{Pipe, command, signal};
+use program::{Program, signal};
 use testbed::{Mongod, Options};
 
 fn file(name: &str, content: &str) -> PathBuf {
@@ -20,6 +20,11 @@ fn file(name: &str, content: &str) -> PathBuf {
     let path = folder.join(format!("{}-{name}", std::process::id()));
     fs::write(&path, content).unwrap();
     path
+}
+
+/// The program with these arguments of `pipe`.
+fn command(arguments: &[&str]) -> Command {
+    program::steadfast(&[&["pipe"], arguments].concat())
 }
 
 /// Exit status and what it says of its failure.
@@ -54,7 +59,7 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
         file("rules.toml", "[[rule]]\nname = 'r'\ncommand = 'ping'\nnth = 2\nthen = 'loseReply'\n");
     let arguments = ["--upstream", &server.uri(), "--show"];
     let files = ["--record", record.to_str().unwrap(), "--rules", rules.to_str().unwrap()];
-    let pipe = Pipe::start(&[&arguments[..], &files].concat());
+    let pipe = Program::start(&[&["pipe"], &arguments[..], &files].concat());
     assert!(pipe.uri().ends_with("/?directConnection=true"), "{}", pipe.uri());
     assert!(ping(pipe.uri()));
     assert!(!ping(pipe.uri()));
@@ -79,7 +84,7 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
 #[test]
 fn it_passes_on_though_nobody_reads_what_it_shows() {
     let server = Mongod::standalone(Options::new()).unwrap();
-    let pipe = Pipe::start(&["--upstream", &server.uri(), "--show"]);
+    let pipe = Program::start(&["pipe", "--upstream", &server.uri(), "--show"]);
     // Far more lines than a pipe of the system holds.
     for _ in 0..1_000 {
         assert!(ping(pipe.uri()));

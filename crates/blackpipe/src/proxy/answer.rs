@@ -7,19 +7,10 @@ use steadfast_wire::{
 };
 
 use super::{
-    codes,
     reaction::{ErrorReply, WriteConcernError},
     sight::Form,
 };
-
-/// What labels depend on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Nature {
-    /// A write that a server would keep in its record, or the end of a transaction.
-    pub(crate) retryable_write: bool,
-    /// A statement of a transaction.
-    pub(crate) in_transaction: bool,
-}
+use crate::codes::{self, Nature};
 
 /// A reply to a request.
 pub(crate) fn compose(

@@ -7,6 +7,7 @@ use super::{
     reaction::{ErrorReply, Reaction, WriteConcernError},
     rule::Rule,
 };
+use crate::number::{code as code_of, is_true, number, whole};
 
 /// What is asked for.
 #[derive(Debug, PartialEq)]
@@ -143,36 +144,6 @@ fn decision(data: &Document) -> Result<Option<Reaction>, String> {
         fields: Some(fields),
         ..WriteConcernError::new(code.ok_or("data.writeConcernError.code: a number is missing")?)
     })))
-}
-
-fn is_true(value: &Bson) -> bool {
-    value.as_bool().unwrap_or_else(|| number(value).is_some_and(|number| number != 0.0))
-}
-
-fn code_of(value: &Bson) -> Option<i32> {
-    whole(value).and_then(|code| i32::try_from(code).ok())
-}
-
-/// Languages differ in which type of number they send.
-fn whole(value: &Bson) -> Option<u64> {
-    match value {
-        Bson::Int32(number) => u64::try_from(*number).ok(),
-        Bson::Int64(number) => u64::try_from(*number).ok(),
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
-        Bson::Double(number) if number.fract() == 0.0 && (0.0..9e15).contains(number) => {
-            Some(*number as u64)
-        }
-        _ => None,
-    }
-}
-
-fn number(value: &Bson) -> Option<f64> {
-    match value {
-        Bson::Int32(number) => Some(f64::from(*number)),
-        Bson::Int64(number) => Some(*number as f64),
-        Bson::Double(number) => Some(*number),
-        _ => None,
-    }
 }
 
 fn shown(value: Option<&Bson>) -> String {

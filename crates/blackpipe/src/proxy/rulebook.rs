@@ -3,10 +3,10 @@
 use std::{num::NonZeroU64, time::Duration};
 
 use super::{
-    dice::Dice,
     reaction::{Direction, Reaction},
     rule::{Rule, RuleError},
 };
+use crate::dice::Dice;
 
 /// What conditions are held against.
 #[derive(Clone, Copy, Debug)]

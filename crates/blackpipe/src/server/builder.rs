@@ -10,11 +10,11 @@ use bson::Document;
 
 use super::{
     Deployment, Log, Request, Role, Server, Stage, Step, bind,
-    host::Host,
     play::{Manner, Play, Tasks},
     standing::Standing,
     watch,
 };
+use crate::home::Home;
 
 /// A server, or several, yet to be started. [`Server::builder`] makes one.
 ///
@@ -109,8 +109,8 @@ impl Builder {
     ///
     /// If there is no free port.
     pub fn start(self) -> Server {
-        let host = Host::find(self.is_in_thread);
-        let play = self.open(&host, &Arc::default(), 0, self.role);
+        let home = Home::find(self.is_in_thread);
+        let play = self.open(&home, &Arc::default(), 0, self.role);
         Server { play, answers_for_script: true }
     }
 
@@ -138,8 +138,8 @@ impl Builder {
     }
 
     fn start_all(self, count: usize, role: Role) -> Deployment {
-        let (host, stage) = (Host::find(self.is_in_thread), Arc::default());
-        let plays: Vec<_> = (0..count).map(|n| self.open(&host, &stage, n, role)).collect();
+        let (home, stage) = (Home::find(self.is_in_thread), Arc::default());
+        let plays: Vec<_> = (0..count).map(|n| self.open(&home, &stage, n, role)).collect();
         let hosts: Vec<_> = plays.iter().map(|play| play.address.to_string()).collect();
         for play in &plays {
             play.standing.send_modify(|standing| standing.hosts.clone_from(&hosts));
@@ -148,7 +148,7 @@ impl Builder {
         Deployment::new(servers.collect(), stage)
     }
 
-    fn open(&self, host: &Host, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
+    fn open(&self, home: &Home, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)));
         let address = listener.local_addr().expect("a socket that listens has an address");
         let is_streaming = self.is_streaming.unwrap_or(false);
@@ -160,7 +160,7 @@ impl Builder {
             standing: watch::Sender::new(standing),
             log: watch::Sender::new(Log::default()),
             manner: self.manner.clone(),
-            host: host.clone(),
+            home: home.clone(),
             next_id: AtomicI32::new(1),
             tasks: Mutex::new(Tasks::default()),
         });

@@ -20,9 +20,9 @@ use tokio::{
 
 use super::{
     Failure, Log, Received, Role, Stage, Step, conversation::Event, error, exchange::Reaction,
-    host::Host, serving, standing::Standing, transport::Transport, usual,
+    serving, standing::Standing, transport::Transport, usual,
 };
-use crate::message::Request;
+use crate::{home::Home, message::Request};
 
 /// What is done about a request, if anything but the usual.
 pub(super) type Handler = dyn Fn(&Request) -> Option<Vec<Step>> + Send + Sync;
@@ -46,7 +46,7 @@ pub(super) struct Play {
     pub(super) standing: watch::Sender<Standing>,
     pub(super) log: watch::Sender<Log>,
     pub(super) manner: Manner,
-    pub(super) host: Host,
+    pub(super) home: Home,
     pub(super) next_id: AtomicI32,
     pub(super) tasks: Mutex<Tasks>,
 }
@@ -70,11 +70,11 @@ impl Play {
     /// Takes connections.
     pub(super) fn listen(self: &Arc<Self>, listener: std::net::TcpListener) {
         let play = Arc::clone(self);
-        let _context = self.host.handle.enter();
+        let _context = self.home.handle.enter();
         let listener = TcpListener::from_std(listener).expect("a socket that listens");
         let listener = Arc::new(listener);
         let at = Arc::downgrade(&listener);
-        let accepting = self.host.handle.spawn(async move {
+        let accepting = self.home.handle.spawn(async move {
             loop {
                 let Ok(stream) = poll_fn(|context| play.accept(&at, context)).await else {
                     // The machine has run out of something, and may have it again soon.
@@ -114,7 +114,7 @@ impl Play {
         self.log.send_modify(|log| connection = log.opened());
         self.note(connection, Event::Opened(stream.peer()));
         let open = Open(Arc::clone(self));
-        let serving = self.host.handle.spawn(async move {
+        let serving = self.home.handle.spawn(async move {
             // Whichever way this ends, the stream is closed before that is written down.
             let Open(play) = &open;
             serving::serve(play, stream, connection).await;

@@ -1,21 +1,21 @@
-//! The program `steadfast pipe`, started for a test.
+//! The program `steadfast`, started for a test.
 
 use std::{
     io::{BufRead, BufReader, Read},
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-/// A running pipe; it is killed with this value if it was not ended before.
-pub(crate) struct Pipe {
+/// A running `steadfast pipe` or `steadfast serve`; it is killed with this value if it was not ended before.
+pub(crate) struct Program {
     process: Child,
     out: BufReader<ChildStdout>,
     uri: String,
 }
 
-impl Pipe {
-    /// Starts it, and returns when it has said where it is.
+impl Program {
+    /// Starts `steadfast` with these arguments, and returns when it has said where it is.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut process = command(arguments)
+        let mut process = steadfast(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -51,7 +51,7 @@ pub(crate) fn signal(process: &Child, name: &str) {
     assert!(asked.success());
 }
 
-impl Drop for Pipe {
+impl Drop for Program {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.process.kill();
@@ -59,9 +59,9 @@ impl Drop for Pipe {
     }
 }
 
-/// The program with these arguments of `pipe`.
-pub(crate) fn command(arguments: &[&str]) -> Command {
+/// The program with these arguments.
+pub(crate) fn steadfast(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
-    command.arg("pipe").args(arguments);
+    command.args(arguments);
     command
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::proxy::{answer::Nature, reaction::Reaction};
+use crate::{codes::Nature, proxy::reaction::Reaction};
 
 /// A request under way, and what is to become of its reply.
 #[derive(Debug)]

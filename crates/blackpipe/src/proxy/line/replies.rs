@@ -10,15 +10,17 @@ use super::{
     pending::{Pending, Plan},
     shown,
 };
-use crate::proxy::{
-    answer,
-    answer::Nature,
-    event::Event,
-    inbox::Inbox,
-    outlet::send,
-    reaction::{Direction, Reaction},
-    rewrite,
-    sight::{Outcome, Sight},
+use crate::{
+    codes::Nature,
+    proxy::{
+        answer,
+        event::Event,
+        inbox::Inbox,
+        outlet::send,
+        reaction::{Direction, Reaction},
+        rewrite,
+        sight::{Outcome, Sight},
+    },
 };
 
 impl Line<'_> {

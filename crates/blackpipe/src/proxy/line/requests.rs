@@ -18,16 +18,18 @@ use super::{
     pending::{Pending, Plan},
     shown,
 };
-use crate::proxy::{
-    admin, answer,
-    answer::Nature,
-    event::Event,
-    inbox::{Arrived, Inbox},
-    ledger::{Arrival, Delivery},
-    outlet::send,
-    reaction::{Direction, Reaction},
-    rulebook::{Circumstances, Verdict},
-    sight::{Command, Sight},
+use crate::{
+    codes::Nature,
+    proxy::{
+        admin, answer,
+        event::Event,
+        inbox::{Arrived, Inbox},
+        ledger::{Arrival, Delivery},
+        outlet::send,
+        reaction::{Direction, Reaction},
+        rulebook::{Circumstances, Verdict},
+        sight::{Command, Sight},
+    },
 };
 
 /// A request and what is known of it.
@@ -347,6 +349,8 @@ fn nature(command: &Command<'_>) -> Nature {
     Nature {
         retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
         in_transaction: command.in_transaction && !ends,
+        // What a cursor is about is not seen in what goes by.
+        change_stream: false,
     }
 }
 

@@ -13,13 +13,22 @@ impl Dice {
 
     /// A number from 0 to 1, 1 excluded.
     pub(crate) fn roll(&mut self) -> f64 {
+        // 53 bits are what a double holds exactly.
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Any byte.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.number().to_be_bytes()[0]
+    }
+
+    /// Any number.
+    pub(crate) fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        // 53 bits are what a double holds exactly.
-        (mixed >> 11) as f64 / (1_u64 << 53) as f64
+        mixed ^ (mixed >> 31)
     }
 }
 

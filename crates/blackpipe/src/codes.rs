@@ -1,0 +1,126 @@
+//! The well-known errors of servers: their names, and the labels that servers give them.
+
+use steadfast_query::Code;
+
+/// What labels depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Nature {
+    /// A write that a server would keep in its record, or the end of a transaction.
+    pub(crate) retryable_write: bool,
+    /// A statement of a transaction; its end, too, if that is a retryable write.
+    pub(crate) in_transaction: bool,
+    /// A change stream is opened, or goes on.
+    pub(crate) change_stream: bool,
+}
+
+/// Number, name, and whether a server calls a write that fails with it retryable.
+const KNOWN: [(i32, &str, bool); 27] = [
+    (1, "InternalError", false),
+    (6, "HostUnreachable", true),
+    (7, "HostNotFound", true),
+    (11, "UserNotFound", false),
+    (13, "Unauthorized", false),
+    (18, "AuthenticationFailed", false),
+    (24, "LockTimeout", false),
+    (43, "CursorNotFound", false),
+    (50, "MaxTimeMSExpired", false),
+    (64, "WriteConcernTimeout", false),
+    (89, "NetworkTimeout", true),
+    (91, "ShutdownInProgress", true),
+    (100, "UnsatisfiableWriteConcern", false),
+    (112, "WriteConflict", false),
+    (189, "PrimarySteppedDown", true),
+    (246, "SnapshotUnavailable", false),
+    (251, "NoSuchTransaction", false),
+    (262, "ExceededTimeLimit", true),
+    (267, "PreparedTransactionInProgress", false),
+    (462, "IngressRequestRateLimitExceeded", false),
+    (9001, "SocketException", true),
+    (10107, "NotWritablePrimary", true),
+    (11000, "DuplicateKey", false),
+    (11600, "InterruptedAtShutdown", true),
+    (11602, "InterruptedDueToReplStateChange", true),
+    (13435, "NotPrimaryNoSecondaryOk", true),
+    (13436, "NotPrimaryOrSecondary", true),
+];
+
+/// The name of an error.
+pub(crate) fn name_of(code: i32) -> Option<&'static str> {
+    KNOWN.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name)
+}
+
+/// The code of this number, by its name if that is known anywhere here.
+pub(crate) fn code_of(number: i32) -> Code {
+    match name_of(number) {
+        Some(name) => Code::named(number, name),
+        None => Code::numbered(number),
+    }
+}
+
+/// Whether it says that a server is not the primary that it was taken for. Servers add their topology
+/// version to it.
+pub(crate) fn is_not_primary(code: i32) -> bool {
+    matches!(code, 189 | 10058 | 10107 | 11602 | 13435 | 13436)
+}
+
+/// Whether a server calls a write that fails with it retryable.
+pub(crate) fn is_retryable(code: i32) -> bool {
+    KNOWN.iter().any(|(known, _, retryable)| *known == code && *retryable)
+}
+
+/// Whether a change stream that fails with it can go on elsewhere, or later.
+pub(crate) fn is_resumable(code: i32) -> bool {
+    is_retryable(code) || matches!(code, 63 | 133 | 134 | 150 | 234 | 13388)
+}
+
+/// The labels that a server of today would give to an error.
+pub(crate) fn labels_of(code: i32, nature: Nature) -> Vec<String> {
+    let retryable = is_retryable(code);
+    let transient = matches!(code, 24 | 112 | 246 | 251 | 267);
+    if nature.change_stream {
+        let label = match code {
+            // What the change needs is not there, and will not be.
+            280 => "NonResumableChangeStreamError",
+            code if is_resumable(code) => "ResumableChangeStreamError",
+            _ => return Vec::new(),
+        };
+        return vec![label.to_owned()];
+    }
+    let label = match nature {
+        Nature { in_transaction: true, retryable_write: false, .. } if transient || retryable => {
+            "TransientTransactionError"
+        }
+        Nature { in_transaction: true, retryable_write: true, .. } if transient => {
+            "TransientTransactionError"
+        }
+        Nature { retryable_write: true, .. } if retryable => "RetryableWriteError",
+        Nature { .. } => return Vec::new(),
+    };
+    vec![label.to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_those_of_servers() {
+        let write = Nature { retryable_write: true, ..Nature::default() };
+        let statement = Nature { in_transaction: true, ..Nature::default() };
+        assert_eq!(labels_of(10107, write), ["RetryableWriteError"]);
+        assert_eq!(labels_of(10107, statement), ["TransientTransactionError"]);
+        assert_eq!(labels_of(112, statement), ["TransientTransactionError"]);
+        assert!(labels_of(112, write).is_empty());
+        assert!(labels_of(10107, Nature::default()).is_empty());
+        assert!(labels_of(11000, write).is_empty());
+        let end = Nature { in_transaction: true, ..write };
+        assert_eq!(labels_of(91, end), ["RetryableWriteError"]);
+        assert_eq!(labels_of(251, end), ["TransientTransactionError"]);
+        assert!(labels_of(50, end).is_empty());
+        let stream = Nature { change_stream: true, ..Nature::default() };
+        assert_eq!(labels_of(10107, stream), ["ResumableChangeStreamError"]);
+        assert_eq!(labels_of(234, stream), ["ResumableChangeStreamError"]);
+        assert_eq!(labels_of(280, stream), ["NonResumableChangeStreamError"]);
+        assert!(labels_of(43, stream).is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! The server's side of SCRAM (RFC 5802, RFC 7677): bytes in, bytes out.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::users::UserName;
+
+/// The hash function of a mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hash {
+    Sha1,
+    Sha256,
+}
+
+impl Hash {
+    /// The mechanism built on it.
+    pub(crate) fn mechanism(self) -> &'static str {
+        match self {
+            Self::Sha1 => "SCRAM-SHA-1",
+            Self::Sha256 => "SCRAM-SHA-256",
+        }
+    }
+
+    /// How long a salt is, as servers make them.
+    pub(crate) fn salt_length(self) -> usize {
+        match self {
+            Self::Sha1 => 16,
+            Self::Sha256 => 28,
+        }
+    }
+
+    /// What the mechanism takes for the password: for SHA-1 a digest of user and password, for
+    /// SHA-256 the password after SASLprep.
+    pub(crate) fn prepare(self, user: &str, password: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Sha1 => {
+                let digest = Md5::digest(format!("{user}:mongo:{password}"));
+                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(hex.into_bytes())
+            }
+            Self::Sha256 => Some(stringprep::saslprep(password).ok()?.into_owned().into_bytes()),
+        }
+    }
+
+    fn digest(self, data: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha1 => Sha1::digest(data).to_vec(),
+            Self::Sha256 => Sha256::digest(data).to_vec(),
+        }
+    }
+
+    fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha1 => mac::<Hmac<Sha1>>(key, data),
+            Self::Sha256 => mac::<Hmac<Sha256>>(key, data),
+        }
+    }
+
+    /// RFC 5802's `Hi`.
+    fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
+        match self {
+            Self::Sha1 => {
+                let mut salted = vec![0; 20];
+                pbkdf2::pbkdf2_hmac::<Sha1>(password, salt, iterations, &mut salted);
+                salted
+            }
+            Self::Sha256 => {
+                let mut salted = vec![0; 32];
+                pbkdf2::pbkdf2_hmac::<Sha256>(password, salt, iterations, &mut salted);
+                salted
+            }
+        }
+    }
+}
+
+fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(data);
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// What a server knows of a password.
+pub(crate) struct Credential {
+    hash: Hash,
+    prepared: Vec<u8>,
+    salt: Vec<u8>,
+    pub(crate) iterations: u32,
+    /// Derived when they are first needed: that takes thousands of rounds, and a deployment should be
+    /// there at once.
+    keys: OnceLock<Keys>,
+}
+
+struct Keys {
+    stored: Vec<u8>,
+    server: Vec<u8>,
+}
+
+impl Credential {
+    pub(crate) fn new(hash: Hash, prepared: Vec<u8>, salt: Vec<u8>, iterations: u32) -> Self {
+        Self { hash, prepared, salt, iterations, keys: OnceLock::new() }
+    }
+
+    fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| {
+            let salted = self.hash.salted(&self.prepared, &self.salt, self.iterations);
+            let client = self.hash.hmac(&salted, b"Client Key");
+            Keys {
+                stored: self.hash.digest(&client),
+                server: self.hash.hmac(&salted, b"Server Key"),
+            }
+        })
+    }
+
+    /// As `usersInfo` shows it on demand.
+    pub(crate) fn shown(&self) -> bson::Document {
+        let keys = self.keys();
+        bson::doc! {
+            "iterationCount": i64::from(self.iterations),
+            "salt": BASE64.encode(&self.salt),
+            "storedKey": BASE64.encode(&keys.stored),
+            "serverKey": BASE64.encode(&keys.server),
+        }
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.hash.mechanism())
+    }
+}
+
+/// A conversation.
+#[derive(Debug)]
+pub(crate) struct Scram {
+    hash: Hash,
+    database: String,
+    user: String,
+    credential: Arc<Credential>,
+    nonce: String,
+    /// What both sides have said, which is signed.
+    said: String,
+    is_proved: bool,
+}
+
+/// What a server says to the client's next message.
+pub(crate) enum Answer {
+    /// The client knows the password; this shows that the server does, too.
+    Proved(Vec<u8>),
+    /// An empty message to an empty one.
+    Done,
+}
+
+impl Scram {
+    /// Takes the client's first message, `n,,n=<user>,r=<nonce>`, and makes the challenge.
+    pub(crate) fn begin(
+        hash: Hash,
+        first: &[u8],
+        nonce: &str,
+        find: impl FnOnce(&str) -> Option<Arc<Credential>>,
+    ) -> Option<(Self, Vec<u8>)> {
+        let first = str::from_utf8(first).ok()?;
+        // No channel binding, and no other identity than the user's own.
+        let bare = first.strip_prefix("n,,").or_else(|| first.strip_prefix("y,,"))?;
+        let mut attributes = bare.split(',');
+        let user = attributes.next()?.strip_prefix("n=")?;
+        let user = user.replace("=2C", ",").replace("=3D", "=");
+        let of_client = attributes.next()?.strip_prefix("r=")?;
+        let credential = find(&user)?;
+        let nonce = format!("{of_client}{nonce}");
+        let salt = BASE64.encode(&credential.salt);
+        let challenge = format!("r={nonce},s={salt},i={}", credential.iterations);
+        let said = format!("{bare},{challenge}");
+        let scram =
+            Self { hash, database: String::new(), user, credential, nonce, said, is_proved: false };
+        Some((scram, challenge.into_bytes()))
+    }
+
+    /// The same about a user of this database.
+    pub(crate) fn of(mut self, database: &str) -> Self {
+        database.clone_into(&mut self.database);
+        self
+    }
+
+    /// Who it is about.
+    pub(crate) fn user(&self) -> UserName {
+        UserName { database: self.database.clone(), user: self.user.clone() }
+    }
+
+    /// Takes the client's next message; `None` if it does not know the password.
+    pub(crate) fn go_on(&mut self, message: &[u8]) -> Option<Answer> {
+        if self.is_proved {
+            return message.is_empty().then_some(Answer::Done);
+        }
+        let message = str::from_utf8(message).ok()?;
+        let (without_proof, proof) = message.rsplit_once(",p=")?;
+        let nonce = without_proof.split(',').find_map(|part| part.strip_prefix("r="))?;
+        if nonce != self.nonce || !without_proof.starts_with("c=") {
+            return None;
+        }
+        let said = format!("{},{without_proof}", self.said);
+        let keys = self.credential.keys();
+        let signature = self.hash.hmac(&keys.stored, said.as_bytes());
+        let proof = BASE64.decode(proof).ok()?;
+        if proof.len() != signature.len() {
+            return None;
+        }
+        let client: Vec<u8> = proof.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
+        if self.hash.digest(&client) != keys.stored {
+            return None;
+        }
+        self.is_proved = true;
+        let signature = self.hash.hmac(&keys.server, said.as_bytes());
+        Some(Answer::Proved(format!("v={}", BASE64.encode(signature)).into_bytes()))
+    }
+}

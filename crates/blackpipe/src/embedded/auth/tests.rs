@@ -1,0 +1,147 @@
+//! Conversations as drivers have them, and all that can be wrong with one.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+
+use super::{scram::Credential, *};
+
+/// RFC 7677, section 3.
+const FIRST: &[u8] = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
+const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+const CHALLENGE: &[u8] =
+    b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+const PROOF: &[u8] = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+                       p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+const SIGNATURE: &[u8] = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+
+fn users() -> Users {
+    let users = Users::new(1, 4096);
+    users.add_root("user", "pencil").unwrap();
+    let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+    let known = Credential::new(Hash::Sha256, b"pencil".to_vec(), salt, 4096);
+    let name = UserName::new("admin", "user");
+    users.with(&name, |user| user.credentials.insert(Hash::Sha256, Arc::new(known)));
+    users
+}
+
+fn binary(bytes: &[u8]) -> Binary {
+    Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() }
+}
+
+fn start(payload: &[u8], options: Document) -> Document {
+    doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(payload),
+        "options": options,
+    }
+}
+
+fn go_on(payload: &[u8]) -> Document {
+    doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(payload) }
+}
+
+fn said(reply: &Document) -> (&[u8], bool) {
+    let payload = reply.get_binary_generic("payload").unwrap();
+    (payload, reply.get_bool("done").unwrap())
+}
+
+#[test]
+fn who_knows_the_password_is_known() {
+    let (users, mut identity) = (users(), Identity::default());
+    let options = doc! { "skipEmptyExchange": true };
+    let reply = identity.sasl_start(&start(FIRST, options), "admin", &users, NONCE).unwrap();
+    assert_eq!(said(&reply), (CHALLENGE, false));
+    assert_eq!(identity.user(), None);
+    let reply = identity.sasl_continue(&go_on(PROOF)).unwrap();
+    assert_eq!(said(&reply), (SIGNATURE, true));
+    assert_eq!(identity.user(), Some(&UserName::new("admin", "user")));
+    let status = identity.status(&Document::new(), &users);
+    let roles = status.get_document("authInfo").unwrap().get_array("authenticatedUserRoles");
+    assert_eq!(roles.unwrap(), &[Bson::from(doc! { "role": "root", "db": "admin" })]);
+    identity.forget();
+    assert_eq!(identity.user(), None);
+}
+
+#[test]
+fn older_clients_ask_once_more_with_nothing_to_say() {
+    let (users, mut identity) = (users(), Identity::default());
+    identity.sasl_start(&start(FIRST, doc! {}), "admin", &users, NONCE).unwrap();
+    let reply = identity.sasl_continue(&go_on(PROOF)).unwrap();
+    assert_eq!(said(&reply), (SIGNATURE, false));
+    assert_eq!(identity.user(), None);
+    let reply = identity.sasl_continue(&go_on(b"")).unwrap();
+    assert_eq!(said(&reply), (&b""[..], true));
+    assert!(identity.user().is_some());
+}
+
+#[test]
+fn all_failures_look_alike() {
+    let users = users();
+    let begin = |first: &[u8], database: &str| {
+        let mut identity = Identity::default();
+        let begun = identity.sasl_start(&start(first, doc! {}), database, &users, NONCE);
+        begun.map(|_| identity)
+    };
+    assert_eq!(begin(b"n,,n=nobody,r=abc", "admin").unwrap_err(), failed());
+    assert_eq!(begin(FIRST, "shop").unwrap_err(), failed());
+    assert_eq!(begin(b"rubbish", "admin").unwrap_err(), failed());
+    let wrong = String::from_utf8(PROOF.to_vec()).unwrap().replace("p=dHzb", "p=dHzc");
+    let mut identity = begin(FIRST, "admin").unwrap();
+    assert_eq!(identity.sasl_continue(&go_on(wrong.as_bytes())).unwrap_err(), failed());
+    let fault = identity.sasl_continue(&go_on(PROOF)).unwrap_err();
+    assert_eq!(fault.message, "No SASL session state found");
+    let foreign = String::from_utf8(PROOF.to_vec()).unwrap().replace("r=rOpr", "r=xxxx");
+    let mut identity = begin(FIRST, "admin").unwrap();
+    assert_eq!(identity.sasl_continue(&go_on(foreign.as_bytes())).unwrap_err(), failed());
+}
+
+#[test]
+fn mechanisms_that_are_not_there_are_refused_by_name() {
+    let command = doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": binary(b"") };
+    let fault = Identity::default().sasl_start(&command, "admin", &users(), NONCE).unwrap_err();
+    assert_eq!(fault.code.number, 334);
+    assert!(fault.message.contains("PLAIN"), "{fault}");
+}
+
+#[test]
+fn users_come_change_and_go() {
+    let users = users();
+    let run = |command: Document| {
+        let name = command.keys().next().cloned().unwrap();
+        commands::run(&name, &command, "shop", &users).expect("a command on users")
+    };
+    let roles = ["readWrite"];
+    run(doc! { "createUser": "till", "pwd": "p", "roles": roles, "mechanisms": ["SCRAM-SHA-1"] })
+        .unwrap();
+    let name = UserName::new("shop", "till");
+    assert_eq!(users.mechanisms(&name).unwrap(), ["SCRAM-SHA-1"]);
+    let again = run(doc! { "createUser": "till", "pwd": "p", "roles": [] }).unwrap_err();
+    assert_eq!(again.message, "User \"till@shop\" already exists");
+    run(doc! { "updateUser": "till", "pwd": "q" }).unwrap();
+    assert_eq!(users.mechanisms(&name).unwrap(), ["SCRAM-SHA-256", "SCRAM-SHA-1"]);
+    run(doc! { "grantRolesToUser": "till", "roles": ["dbAdmin"] }).unwrap();
+    run(doc! { "revokeRolesFromUser": "till", "roles": ["readWrite"] }).unwrap();
+    let info = run(doc! { "usersInfo": "till" }).unwrap();
+    let shown = info.get_array("users").unwrap()[0].as_document().unwrap();
+    let dba = doc! { "role": "dbAdmin", "db": "shop" };
+    assert_eq!(shown.get_array("roles").unwrap(), &[Bson::from(dba)]);
+    assert!(!shown.contains_key("credentials"));
+    run(doc! { "dropUser": "till" }).unwrap();
+    let gone = run(doc! { "dropUser": "till" }).unwrap_err();
+    assert_eq!(gone.message, "User 'till@shop' not found");
+}
+
+#[test]
+fn what_makes_no_user_is_refused() {
+    let users = users();
+    let refused = |more: Document| {
+        let mut command = doc! { "createUser": "u", "pwd": "p", "roles": [] };
+        command.extend(more);
+        commands::run("createUser", &command, "shop", &users).unwrap().unwrap_err().code.number
+    };
+    assert_eq!(refused(doc! { "roles": ["king"] }), 31);
+    assert_eq!(refused(doc! { "mechanisms": ["FOO"] }), 2);
+    assert_eq!(refused(doc! { "mechanisms": [] }), 2);
+    assert_eq!(refused(doc! { "bogus": 1 }), 40415);
+    assert_eq!(refused(doc! { "createUser": "" }), 2);
+}

@@ -1,0 +1,160 @@
+//! Where a deployment is built: its servers get their addresses, one after another, and open.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use bson::oid::ObjectId;
+
+use super::{Builder, StartError};
+use crate::{
+    dice::Dice,
+    embedded::{
+        auth::users::Users,
+        clock::Clock,
+        deployment::{Member, Shard},
+        faults::Faults,
+        host::Host,
+        net::{Door, Seat},
+        router::{Cluster, ClusterConfig},
+        server::Server,
+        set::{ReplicaSet, SetConfig},
+    },
+    home::Home,
+};
+
+/// Where a deployment is built.
+pub(super) struct Site<'a> {
+    plan: &'a Builder,
+    version: String,
+    max_wire_version: i32,
+    home: &'a Home,
+    users: Arc<Users>,
+    dice: Dice,
+    /// How many addresses have been given.
+    seats: u16,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(
+        plan: &'a Builder,
+        version: String,
+        max_wire_version: i32,
+        home: &'a Home,
+    ) -> Result<Self, StartError> {
+        let mut dice = Dice::new(plan.seed);
+        let users = Users::new(dice.number(), plan.iterations);
+        for (user, password) in &plan.users {
+            let added = users.add_root(user, password);
+            added.map_err(|fault| StartError::Password(fault.message))?;
+        }
+        let users = Arc::new(users);
+        Ok(Self { plan, version, max_wire_version, home, users, dice, seats: 0 })
+    }
+
+    /// A replica set, or without a name a standalone server.
+    pub(super) fn set(
+        &mut self,
+        name: Option<&str>,
+        count: usize,
+        is_shard: bool,
+    ) -> Result<(Arc<ReplicaSet>, Vec<Member>), StartError> {
+        let seats = self.seats(count)?;
+        let set = ReplicaSet::start(self.config(name, &seats, is_shard), Clock::of_day());
+        let members = self.members(&set, seats)?;
+        Ok((set, members))
+    }
+
+    /// The routers of a sharded cluster, and its shards.
+    pub(super) fn cluster(
+        &mut self,
+        names: &[String],
+        members: usize,
+        routers: usize,
+    ) -> Result<(Vec<Member>, Vec<Shard>), StartError> {
+        let is_repeated = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+        if names.is_empty() || routers == 0 || names.iter().any(is_repeated) {
+            return Err(StartError::NoCluster);
+        }
+        // Routers have the first ports: they are what applications know.
+        let router_seats = self.seats(routers)?;
+        let shard_seats =
+            names.iter().map(|_| self.seats(members)).collect::<Result<Vec<_>, _>>()?;
+        let configs = names.iter().zip(&shard_seats);
+        let config = ClusterConfig {
+            shards: configs.map(|(name, seats)| self.config(Some(name), seats, true)).collect(),
+            version: self.version.clone(),
+            max_wire_version: self.max_wire_version,
+            seed: self.dice.number(),
+            balancing: self.plan.is_balancing,
+        };
+        let cluster = Cluster::start(config, Clock::of_day());
+        let mut shards = Vec::new();
+        for (shard, seats) in cluster.shards().iter().zip(shard_seats) {
+            let members = self.members(&shard.set, seats)?;
+            let faults = Faults::new(&members, vec![shard.set.clone()], &[]);
+            shards.push(Shard { name: shard.name.clone(), members, faults });
+        }
+        let routers = router_seats.into_iter().map(|seat| {
+            let router = cluster.router(seat.address.to_string());
+            self.open(Host::Router(router), seat)
+        });
+        Ok((routers.collect::<Result<_, _>>()?, shards))
+    }
+
+    fn config(&mut self, name: Option<&str>, seats: &[Seat], is_shard: bool) -> SetConfig {
+        SetConfig {
+            name: name.map(ToOwned::to_owned),
+            addresses: seats.iter().map(|seat| seat.address.to_string()).collect(),
+            version: self.version.clone(),
+            max_wire_version: self.max_wire_version,
+            election_timeout: self.plan.election_timeout,
+            seed: self.dice.number(),
+            is_shard,
+        }
+    }
+
+    fn members(
+        &mut self,
+        set: &Arc<ReplicaSet>,
+        seats: Vec<Seat>,
+    ) -> Result<Vec<Member>, StartError> {
+        set.manual_elections(self.plan.is_manual);
+        let hosts = Host::members(set).into_iter().zip(seats);
+        hosts.map(|(host, seat)| self.open(host, seat)).collect()
+    }
+
+    fn seats(&mut self, count: usize) -> Result<Vec<Seat>, StartError> {
+        match count {
+            0 => Err(StartError::NoMembers),
+            51.. => Err(StartError::TooManyMembers(count)),
+            _ => (0..count).map(|_| self.seat()).collect(),
+        }
+    }
+
+    fn seat(&mut self) -> Result<Seat, StartError> {
+        let port = match self.plan.ports {
+            Some(first) => first.checked_add(self.seats).ok_or(StartError::NoMorePorts)?,
+            None => 0,
+        };
+        self.seats += 1;
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        Seat::take(address).map_err(|source| StartError::Address { address, source })
+    }
+
+    fn open(&mut self, host: Host, seat: Seat) -> Result<Member, StartError> {
+        let is_balanced = self.plan.is_load_balanced && matches!(host, Host::Router(_));
+        let needs_user = !self.plan.users.is_empty();
+        let mut server = Server::new(host, self.users.clone(), needs_user, self.dice.number());
+        if is_balanced {
+            server.service_id = Some(ObjectId::from_bytes([0; 12].map(|_: u8| self.dice.byte())));
+        }
+        if let Some(limit) = self.plan.request_limit {
+            server.requests.set(limit);
+        }
+        let address = seat.address;
+        let door = Door::open(Arc::new(server), seat, self.home.handle.clone());
+        Ok(Member { door: door.map_err(|source| StartError::Address { address, source })? })
+    }
+}

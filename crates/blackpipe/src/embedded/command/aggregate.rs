@@ -1,0 +1,239 @@
+//! `aggregate`: what a pipeline makes of a collection's documents.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Environment, Fault, Filter, Pipeline, pipeline::Destination};
+
+use super::{
+    super::{
+        call::Call,
+        cursor::{Cursor, FIRST_BATCH, Found, Owner, Source},
+        log::SessionId,
+        namespace::Namespace,
+        store::Store,
+    },
+    About, Reading, Run, Writing,
+    arguments::{Arguments, whole},
+    change_stream, explain, lock,
+    merge::merge,
+    out::out,
+    scope::scope,
+    select::{Hint, Way, select},
+    server_stages,
+    sight::{Lookup, Sight},
+};
+
+const FIELDS: &[&str] = &[
+    "allowDiskUse",
+    "bypassDocumentValidation",
+    "collation",
+    "cursor",
+    "explain",
+    "hint",
+    "let",
+    "pipeline",
+];
+
+/// It changes data if it ends in a collection and is not only explained.
+pub(crate) fn run(body: &Document) -> Run {
+    let explains = body.get("explain").is_some_and(|it| *it != Bson::Boolean(false));
+    let last = body.get_array("pipeline").ok().and_then(|stages| stages.last());
+    let stage = last.and_then(Bson::as_document).and_then(|it| it.keys().next());
+    match stage.map(String::as_str) {
+        Some("$out" | "$merge") if !explains => Run::Write(write),
+        _ => Run::Read(read),
+    }
+}
+
+fn read(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let request = Request::read(reading.call)?;
+    if let Some(options) = request.change_stream() {
+        return change_stream::open(&request, options, reading);
+    }
+    if request.explains {
+        return explain::aggregate(reading, &request, explain::Verbosity::QueryPlanner);
+    }
+    let (_, documents) = request.run(reading.store, reading.env, reading.about)?;
+    request.open(documents, reading)
+}
+
+fn write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let request = Request::read(call)?;
+    let store = writing.seen.unwrap_or_else(|| writing.changes.store());
+    let (destination, documents) = request.run(store, writing.env, writing.about)?;
+    match destination {
+        // The last stage says otherwise, or the pipeline would not be run here.
+        Destination::Cursor => {}
+        Destination::Out { database, collection } => {
+            let database = database.unwrap_or_else(|| call.database.clone());
+            let to = Namespace::new(database, collection);
+            out(writing, &to, documents, request.bypass).map_err(while_running)?;
+        }
+        Destination::Merge(options) => {
+            let env = request.scope(writing.changes.store(), writing.env)?;
+            merge(writing, &options, documents, &env, request.bypass)?;
+        }
+        _ => return Err(Fault::new(Code::NOT_IMPLEMENTED, "no such destination is known")),
+    }
+    let cursor = Cursor::new(
+        request.namespace.clone(),
+        Owner::of(call),
+        Source::Found(Found::new(Vec::new())),
+    );
+    let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
+    cursor.open(Some(batch_size), &mut lock(writing.cursors), writing.env)
+}
+
+/// An error of a stage that was running.
+pub(super) fn while_running(mut fault: Fault) -> Fault {
+    // A conflict is not told to the client, but waited for.
+    if fault.code != Code::WRITE_CONFLICT {
+        fault.message =
+            format!("PlanExecutor error during aggregation :: caused by :: {}", fault.message);
+    }
+    fault
+}
+
+/// An `aggregate` as it is asked for.
+pub(super) struct Request<'a> {
+    /// `$cmd.aggregate` where no collection is read.
+    pub(super) namespace: Namespace,
+    /// Whether it is about the database or the server.
+    pub(super) collectionless: bool,
+    pub(super) stages: Vec<Document>,
+    pub(super) hint: Hint,
+    pub(super) explains: bool,
+    /// Whether what is written need not be as a validator demands.
+    bypass: bool,
+    variables: Option<&'a Document>,
+    collation: Option<&'a Document>,
+    pub(super) batch_size: Option<usize>,
+    pub(super) session: Option<SessionId>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
+        let arguments = Arguments::of(call, "aggregate", FIELDS)?;
+        arguments.without(&["explain"])?;
+        let collectionless = match call.body.get(&call.name) {
+            Some(Bson::String(_)) => false,
+            Some(one) if whole(one) == Some(1) => true,
+            _ => {
+                return Err(Fault::failed_to_parse(
+                    "Invalid command format: the 'aggregate' field must specify a collection name \
+                     or 1",
+                ));
+            }
+        };
+        let namespace = match collectionless {
+            true => Namespace::new(&call.database, "$cmd.aggregate"),
+            false => Namespace::of_command(&call.database, call.body.get(&call.name))?,
+        };
+        let explains = arguments.boolean("explain")?;
+        if !matches!(arguments.value("cursor"), None | Some(Bson::Document(_))) {
+            return Err(Fault::type_mismatch("cursor field must be missing or an object"));
+        }
+        let stages = stages(&arguments)?;
+        if arguments.value("cursor").is_none() && !explains {
+            return Err(Fault::failed_to_parse(
+                "The 'cursor' option is required, except for aggregate with the explain argument",
+            ));
+        }
+        arguments.boolean("allowDiskUse")?;
+        server_stages::check(call, &stages)?;
+        Ok(Self {
+            namespace,
+            collectionless,
+            stages,
+            hint: Hint::read(arguments.value("hint"))?,
+            explains,
+            bypass: arguments.boolean("bypassDocumentValidation")?,
+            variables: arguments.document("let")?,
+            collation: arguments.document("collation")?,
+            batch_size: arguments.batch_size()?,
+            session: call.session.clone(),
+        })
+    }
+
+    /// The environment of its expressions.
+    pub(super) fn scope(&self, store: &Store, env: &Environment) -> Result<Environment, Fault> {
+        let collection = store.collection(&self.namespace);
+        scope(env, self.variables, self.collation, collection)
+    }
+
+    /// The documents that it ends with, and where they go.
+    fn run(
+        &self,
+        store: &Store,
+        env: &Environment,
+        about: &About,
+    ) -> Result<(Destination, Vec<Document>), Fault> {
+        let env = self.scope(store, env)?;
+        let begun = server_stages::begin(self, store, &env, about)?;
+        let rest = if begun.is_some() { &self.stages[1..] } else { &self.stages[..] };
+        let pipeline = Pipeline::parse(rest, &self.namespace.database, &env)?;
+        let documents = match begun {
+            Some(documents) => documents.into_iter().map(Arc::new).collect(),
+            None => self.documents(store, &env)?,
+        };
+        let made = Lookup::new(store, &env).run(&pipeline, documents)?;
+        Ok((pipeline.destination(), made))
+    }
+
+    /// The documents that its first stage is given: those that a `$match` at its beginning can find by
+    /// an index, or all.
+    fn documents(&self, store: &Store, env: &Environment) -> Result<Vec<Arc<Document>>, Fault> {
+        if self.collectionless {
+            return Ok(Vec::new());
+        }
+        let sight = Sight::of(store, &self.namespace, env)?;
+        if sight.collection().is_none() {
+            return Ok(sight.into_documents());
+        }
+        let condition = self.filter().cloned().unwrap_or_default();
+        let filter = Filter::parse(&condition, env)?;
+        let way = Way::choose(&sight, &condition, &filter, &self.hint, env)?;
+        Ok(select(&sight, way, &filter, env, usize::MAX)?.documents)
+    }
+
+    /// The options of the change stream that it begins with.
+    fn change_stream(&self) -> Option<&Bson> {
+        let first = self.stages.first().filter(|stage| stage.len() == 1)?;
+        first.get("$changeStream")
+    }
+
+    /// The `$match` at its beginning.
+    pub(super) fn filter(&self) -> Option<&Document> {
+        self.stages.first()?.get_document("$match").ok()
+    }
+
+    fn open(&self, documents: Vec<Document>, reading: &Reading<'_>) -> Result<Document, Fault> {
+        let found = Found::new(documents.into_iter().map(Arc::new).collect());
+        let cursor =
+            Cursor::new(self.namespace.clone(), Owner::of(reading.call), Source::Found(found));
+        let batch_size = self.batch_size.unwrap_or(FIRST_BATCH);
+        cursor.open(Some(batch_size), &mut lock(reading.cursors), reading.env)
+    }
+}
+
+fn stages(arguments: &Arguments<'_>) -> Result<Vec<Document>, Fault> {
+    let stages = match arguments.required("pipeline", arguments.value("pipeline"))? {
+        Bson::Array(stages) => stages,
+        _ => return Err(Fault::type_mismatch("'pipeline' option must be specified as an array")),
+    };
+    let stage = |stage: &Bson| match stage {
+        Bson::Document(stage) => Ok(stage.clone()),
+        _ => Err(Fault::type_mismatch("Each element of the 'pipeline' array must be an object")),
+    };
+    stages.iter().map(stage).collect()
+}
+
+/// What a stage that is alone in its document is called.
+pub(super) fn stage_name(stage: &Document) -> Option<&str> {
+    match stage.len() {
+        1 => stage.keys().next().map(String::as_str),
+        _ => None,
+    }
+}

@@ -1,0 +1,236 @@
+//! `$changeStream`: opening a change stream.
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault, Pipeline, value::type_name};
+
+use super::{
+    super::{
+        call::Call,
+        cursor::{Cursor, FIRST_BATCH, Live, Owner, Source},
+        namespace::Namespace,
+        stream::{Images, Options, Point, Position, Stream, Subject, Version, is_internal},
+    },
+    Reading,
+    aggregate::{Request, while_running},
+    arguments::Arguments,
+    lock,
+    server_stages::check_places,
+};
+
+const FIELDS: &[&str] = &[
+    "allChangesForCluster",
+    "allowToRunOnConfigDB",
+    "allowToRunOnSystemNS",
+    "fullDocument",
+    "fullDocumentBeforeChange",
+    "resumeAfter",
+    "showExpandedEvents",
+    "showSystemEvents",
+    "startAfter",
+    "startAtOperationTime",
+];
+
+/// The stages that may follow.
+const ALLOWED: &[&str] = &[
+    "$addFields",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$set",
+    "$unset",
+];
+
+/// Opens one, and gives what there is by now.
+pub(super) fn open(
+    request: &Request<'_>,
+    options: &Bson,
+    reading: &Reading<'_>,
+) -> Result<Document, Fault> {
+    if reading.about.set_name.is_none() {
+        return Err(Fault::location(
+            40573,
+            "The $changeStream stage is only supported on replica sets",
+        ));
+    }
+    check_places(request)?;
+    check_call(reading.call)?;
+    let Bson::Document(fields) = options else {
+        return Err(Fault::location(
+            6_188_500,
+            format!("$changeStream must take a nested object but found: $changeStream: {options}"),
+        ));
+    };
+    let arguments = Arguments::within(fields, "$changeStream", FIELDS)?;
+    let version = Version { max_wire_version: reading.about.max_wire_version };
+    let position = start(&arguments, reading)?;
+    let options = Options {
+        subject: subject(request, &arguments, reading)?,
+        full: images(&arguments, "fullDocument", version)?,
+        before: images(&arguments, "fullDocumentBeforeChange", version)?,
+        expanded: since_6(&arguments, "showExpandedEvents", version)?,
+        version,
+    };
+    since_6(&arguments, "showSystemEvents", version)?;
+    let env = request.scope(reading.store, reading.env)?;
+    let pipeline = Pipeline::parse(&request.stages[1..], &request.namespace.database, &env)?;
+    if let Some(stage) = pipeline.stage_names().find(|stage| !ALLOWED.contains(stage)) {
+        // A server has made others of these by then.
+        let stage = match stage {
+            "$bucket" | "$count" | "$sortByCount" => "$group",
+            stage => stage,
+        };
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("{stage} is not permitted in a $changeStream pipeline"),
+        ));
+    }
+    let mut stream = Stream::new(options, pipeline, env, position);
+    stream.see(reading.history);
+    let source = Source::Live(Box::new(stream));
+    let cursor = Cursor::new(request.namespace.clone(), Owner::of(reading.call), source);
+    let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
+    let opened = cursor.open(Some(batch_size), &mut lock(reading.cursors), reading.env);
+    opened.map_err(while_running)
+}
+
+/// What a call of it may not have.
+fn check_call(call: &Call) -> Result<(), Fault> {
+    if call.in_transaction() {
+        return Err(Fault::new(
+            Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Operation not permitted in transaction :: caused by :: Aggregation stage $changeStream \
+             cannot run within a multi-document transaction.",
+        ));
+    }
+    match call.read_concern.level.as_deref() {
+        None | Some("majority") => Ok(()),
+        Some(level) => Err(Fault::new(
+            Code::INVALID_OPTIONS,
+            format!(
+                "Command aggregate does not support {{ readConcern: {{ level: \"{level}\", \
+                 provenance: \"clientSupplied\" }} }} :: caused by :: Aggregation stage \
+                 $changeStream cannot run with a readConcern other than 'majority'. Current \
+                 readConcern: {level}"
+            ),
+        )),
+    }
+}
+
+fn subject(
+    request: &Request<'_>,
+    arguments: &Arguments<'_>,
+    reading: &Reading<'_>,
+) -> Result<Subject, Fault> {
+    let namespace = &request.namespace;
+    let Namespace { database, collection } = namespace;
+    if flag(arguments, "allChangesForCluster")? {
+        if database != "admin" || !request.collectionless {
+            return Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                format!(
+                    "A $changeStream with 'allChangesForCluster:true' may only be opened on the \
+                     'admin' database, and with no collection name; found {namespace}"
+                ),
+            ));
+        }
+        return Ok(Subject::Cluster);
+    }
+    let internal = |what: String| {
+        let message = format!("$changeStream may not be opened on the internal {what}");
+        Err(Fault::new(Code::INVALID_NAMESPACE, message))
+    };
+    if is_internal(database) {
+        return internal(format!("{database} database"));
+    }
+    if request.collectionless {
+        return Ok(Subject::Database(database.clone()));
+    }
+    if collection.starts_with("system.") {
+        return internal(format!("{namespace} collection"));
+    }
+    if reading.store.collection(namespace).is_some_and(|it| it.is_view()) {
+        return Err(Fault::new(
+            Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+            format!("Namespace {namespace} is a view, not a collection"),
+        ));
+    }
+    Ok(Subject::Collection(namespace.clone()))
+}
+
+/// What the stream goes on after: all that has been written, if the client does not say.
+fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, Fault> {
+    let resume_after = arguments.document("resumeAfter")?.map(Position::read).transpose()?;
+    let start_after = arguments.document("startAfter")?.map(Position::read).transpose()?;
+    let time = match arguments.value("startAtOperationTime") {
+        None => None,
+        Some(Bson::Timestamp(time)) => Some(Position::start((*time).into())),
+        Some(other) => {
+            return Err(arguments.mistyped("startAtOperationTime", other, "type 'timestamp'"));
+        }
+    };
+    if resume_after.is_some() && start_after.is_some() {
+        return Err(Fault::location(
+            50865,
+            "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage",
+        ));
+    }
+    if time.is_some() && (resume_after.is_some() || start_after.is_some()) {
+        return Err(Fault::location(
+            40674,
+            "Only one type of resume option is allowed, but multiple were found",
+        ));
+    }
+    if let Some(Position { point: Point::Invalidate(_), .. }) = resume_after {
+        return Err(Fault::new(
+            Code::named(260, "InvalidResumeToken"),
+            "Attempting to resume a change stream using 'resumeAfter' is not allowed from an \
+             invalidate notification",
+        ));
+    }
+    let newest = || {
+        let mut at = reading.history.last().timestamp;
+        at.increment = at.increment.saturating_add(1);
+        Position::start(at)
+    };
+    Ok(resume_after.or(start_after).or(time).unwrap_or_else(newest))
+}
+
+fn images(arguments: &Arguments<'_>, field: &str, version: Version) -> Result<Images, Fault> {
+    let Some(word) = arguments.text(field)? else { return Ok(Images::Off) };
+    let is_after = field == "fullDocument";
+    if !is_after && !version.tells_time() {
+        return Err(unknown(field));
+    }
+    match word {
+        "default" if is_after => Ok(Images::Off),
+        "updateLookup" if is_after => Ok(Images::Lookup),
+        "off" if !is_after => Ok(Images::Off),
+        "whenAvailable" if version.tells_time() => Ok(Images::WhenAvailable),
+        "required" if version.tells_time() => Ok(Images::Required),
+        word => Err(arguments.unlisted(field, word)),
+    }
+}
+
+fn since_6(arguments: &Arguments<'_>, field: &str, version: Version) -> Result<bool, Fault> {
+    if arguments.value(field).is_some() && !version.tells_time() {
+        return Err(unknown(field));
+    }
+    flag(arguments, field)
+}
+
+fn unknown(field: &str) -> Fault {
+    Fault::location(40415, format!("BSON field '$changeStream.{field}' is an unknown field."))
+}
+
+fn flag(arguments: &Arguments<'_>, field: &str) -> Result<bool, Fault> {
+    match arguments.value(field) {
+        None => Ok(false),
+        Some(Bson::Boolean(flag)) => Ok(*flag),
+        Some(other) => Err(Fault::type_mismatch(format!(
+            "Field '{field}' should be a boolean value, but found: {}",
+            type_name(other)
+        ))),
+    }
+}

@@ -1,0 +1,179 @@
+//! Collections as wholes: `create`, `drop`, `dropDatabase`, `renameCollection`.
+
+mod options;
+
+use bson::{Document, doc};
+use steadfast_query::{Code, Environment, Fault, value::show_document};
+
+use super::{
+    super::{
+        change::{Change, Changes},
+        namespace::Namespace,
+    },
+    Writing,
+    arguments::{Arguments, only_on_admin, whole},
+    write::inserting::uuid,
+};
+
+pub(super) use options::{full_collation, validate};
+
+/// The first version that takes it easy: creating what is there in the same way, and dropping what is
+/// not there, is no error.
+const EASY: i32 = 21;
+
+/// A new collection or view.
+pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
+    let options = options::read(call, writing.env, writing.about)?;
+    if namespace.collection != "system.views" {
+        namespace.check_writable()?;
+    }
+    if let Some(existing) = writing.changes.store().collection(&namespace) {
+        let message = match writing.about.max_wire_version {
+            EASY.. if *existing.options() == options => return Ok(doc! {}),
+            EASY.. => format!(
+                "namespace {namespace} already exists, but with different options: {}",
+                show_document(existing.options())
+            ),
+            _ => format!("Collection {namespace} already exists."),
+        };
+        return Err(Fault::new(Code::NAMESPACE_EXISTS, message));
+    }
+    let uuid = uuid(writing.env);
+    writing.changes.make(Change::CreateCollection { namespace, uuid, options }, None)?;
+    Ok(doc! {})
+}
+
+/// Sees to it that a collection is there that is written to.
+pub(crate) fn create_if_missing(
+    changes: &mut dyn Changes,
+    namespace: &Namespace,
+    env: &Environment,
+) -> Result<(), Fault> {
+    if changes.store().collection(namespace).is_some() {
+        return Ok(());
+    }
+    namespace.check_writable()?;
+    let namespace = namespace.clone();
+    let (uuid, options) = (uuid(env), Document::new());
+    changes.make(Change::CreateCollection { namespace, uuid, options }, None)
+}
+
+/// A collection goes.
+pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    Arguments::of(call, "drop", &["collectionUUID"])?;
+    let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
+    let Some(collection) = writing.changes.store().collection(&namespace) else {
+        return match writing.about.max_wire_version {
+            EASY.. => Ok(doc! {}),
+            _ => Err(Fault::new(Code::NAMESPACE_NOT_FOUND, "ns not found")),
+        };
+    };
+    if (namespace.database.as_str(), namespace.collection.as_str()) == ("admin", "system.version") {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("can't drop system collection {namespace}"),
+        ));
+    }
+    let mut reply = Document::new();
+    if !collection.is_view() {
+        reply.insert("nIndexesWas", i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX));
+    }
+    reply.insert("ns", namespace.to_string());
+    writing.changes.make(Change::DropCollection { namespace }, None)?;
+    Ok(reply)
+}
+
+/// All collections of a database go.
+pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let arguments = Arguments::of(call, "dropDatabase", &[])?;
+    if arguments.value("dropDatabase").and_then(whole) != Some(1) {
+        return Err(Fault::location(5255100, "Have to pass 1 as 'drop' parameter"));
+    }
+    let database = &call.database;
+    let illegal = |message: String| Err(Fault::new(Code::ILLEGAL_OPERATION, message));
+    match database.as_str() {
+        "admin" => return illegal(String::from("Dropping the 'admin' database is prohibited.")),
+        "local" if writing.about.set_name.is_some() => {
+            return illegal(String::from(
+                "Cannot drop 'local' database while replication is active",
+            ));
+        }
+        _ => {}
+    }
+    let namespaces: Vec<Namespace> =
+        writing.changes.store().collections(database).map(|(name, _)| name.clone()).collect();
+    let existed = !namespaces.is_empty();
+    for namespace in namespaces {
+        writing.changes.make(Change::DropCollection { namespace }, None)?;
+    }
+    if existed {
+        writing.changes.make(Change::DropDatabase { database: database.clone() }, None)?;
+    }
+    // Before 5.0 it said what it dropped.
+    if existed && writing.about.max_wire_version < 13 {
+        return Ok(doc! { "dropped": database });
+    }
+    Ok(doc! {})
+}
+
+/// A collection gets another name.
+pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    only_on_admin(call)?;
+    let arguments = Arguments::of(
+        call,
+        "renameCollection",
+        &["to", "dropTarget", "stayTemp", "collectionUUID"],
+    )?;
+    let from = arguments.required("renameCollection", arguments.text("renameCollection")?)?;
+    let to = arguments.required("to", arguments.text("to")?)?;
+    let drops = arguments.boolean("dropTarget")?;
+    let from = namespace(from, "source")?;
+    let to = namespace(to, "target")?;
+    let refused = |code, message: String| Err(Fault::new(code, message));
+    if from == to {
+        return refused(
+            Code::ILLEGAL_OPERATION,
+            String::from("Can't rename a collection to itself"),
+        );
+    }
+    to.check_writable().map_err(|fault| {
+        Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("error with target namespace: {}", fault.message),
+        )
+    })?;
+    let store = writing.changes.store();
+    match store.collection(&from) {
+        None => {
+            return refused(
+                Code::NAMESPACE_NOT_FOUND,
+                format!("Source collection {from} does not exist"),
+            );
+        }
+        Some(view) if view.is_view() => {
+            return refused(
+                Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                format!("cannot rename view: {from}"),
+            );
+        }
+        Some(_) => {}
+    }
+    if store.collection(&to).is_some() && !drops {
+        return refused(Code::NAMESPACE_EXISTS, String::from("target namespace exists"));
+    }
+    writing.changes.make(Change::RenameCollection { from, to }, None)?;
+    Ok(doc! {})
+}
+
+/// `database.collection`, taken apart.
+fn namespace(name: &str, which: &str) -> Result<Namespace, Fault> {
+    let invalid =
+        || Fault::new(Code::INVALID_NAMESPACE, format!("Invalid {which} namespace: {name}"));
+    let (database, collection) = name.split_once('.').ok_or_else(invalid)?;
+    Namespace::named(database, collection).map_err(|_| invalid())
+}

@@ -1,0 +1,87 @@
+//! `distinct`: which values a field has.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{
+    Code, Fault, Filter,
+    path::{Leaf, Path},
+    value,
+};
+
+use super::{
+    super::{call::Call, namespace::Namespace, store::size_of_document},
+    Reading,
+    arguments::Arguments,
+    scope::scope,
+    select::{Hint, Way, select},
+    sight::Sight,
+};
+
+/// How large the reply may be.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Runs `distinct`.
+pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let request = Request::read(reading)?;
+    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
+    let env = scope(reading.env, None, request.collation, sight.collection())?;
+    let filter = Filter::parse(&request.query, &env)?;
+    let way = Way::choose(&sight, &request.query, &filter, &request.hint, &env)?;
+    let selected = select(&sight, way, &filter, &env, usize::MAX)?;
+
+    let path = Path::new(request.key);
+    let mut values: Vec<&Bson> = Vec::new();
+    for document in &selected.documents {
+        path.visit(document, Leaf::Whole, &mut |place| {
+            match place.value {
+                None => {}
+                Some(Bson::Array(elements)) => values.extend(elements),
+                Some(value) => values.push(value),
+            }
+            false
+        });
+    }
+    // Of those that are equal, the first that was met is given.
+    values.sort_by(|left, right| value::compare(left, right, &env.collation));
+    values.dedup_by(|right, left| value::compare(left, right, &env.collation).is_eq());
+    let values: Vec<Bson> = values.into_iter().cloned().collect();
+    let reply = doc! { "values": values };
+    if size_of_document(&reply) > MOST_BYTES {
+        return Err(Fault::location(17217, "distinct too big, 16mb cap"));
+    }
+    Ok(reply)
+}
+
+/// A `distinct` as it is asked for.
+pub(super) struct Request<'a> {
+    pub(super) namespace: Namespace,
+    pub(super) query: Document,
+    pub(super) hint: Hint,
+    key: &'a str,
+    collation: Option<&'a Document>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn read(reading: &Reading<'a>) -> Result<Self, Fault> {
+        let call: &Call = reading.call;
+        let fields: &[&str] = match reading.about.max_wire_version {
+            // 7.1 added it.
+            22.. => &["key", "query", "collation", "hint"],
+            _ => &["key", "query", "collation"],
+        };
+        let arguments = Arguments::of(call, "distinct", fields)?;
+        let key = arguments.required("key", arguments.text("key")?)?;
+        if key.is_empty() {
+            return Err(Fault::new(
+                Code::location(40352),
+                "FieldPath cannot be constructed with empty string",
+            ));
+        }
+        Ok(Self {
+            namespace: Namespace::of_command(&call.database, call.body.get(&call.name))?,
+            query: arguments.document("query")?.cloned().unwrap_or_default(),
+            hint: Hint::read(arguments.value("hint"))?,
+            key,
+            collation: arguments.document("collation")?,
+        })
+    }
+}

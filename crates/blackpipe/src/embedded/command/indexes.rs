@@ -1,0 +1,224 @@
+//! `createIndexes` and `dropIndexes`.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Environment, Fault, Index as Definition, value};
+
+use super::{
+    super::{
+        change::Change,
+        namespace::Namespace,
+        store::{Collection, Index},
+    },
+    Writing,
+    arguments::Arguments,
+    collections::{create_if_missing, full_collation},
+    count::number,
+    listing::is_a_view,
+};
+
+/// Runs `createIndexes`: all of them, or none if one cannot be.
+pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let fields = ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"];
+    let arguments = Arguments::of(call, "createIndexes", &fields)?;
+    let namespace = Namespace::to_write(&call.database, call.body.get(&call.name))?;
+    let asked = asked(&arguments)?;
+    let quorum = commit_quorum(&arguments, writing.about.set_name.is_some())?;
+
+    let existing = writing.changes.store().collection(&namespace);
+    if existing.is_some_and(Collection::is_view) {
+        return Err(is_a_view(&namespace));
+    }
+    let before = existing.map_or(1, |it| it.indexes().len());
+    let new = new_definitions(&asked, existing, writing.env)?;
+    let created = existing.is_none();
+    if new.is_empty() && !created {
+        return Ok(doc! {
+            "numIndexesBefore": number(before),
+            "numIndexesAfter": number(before),
+            "note": "all indexes already exist",
+        });
+    }
+    create_if_missing(writing.changes, &namespace, writing.env)?;
+    let count = new.len();
+    build(writing, &namespace, &new)?;
+    let mut reply = doc! {
+        "numIndexesBefore": number(before),
+        "numIndexesAfter": number(before + count),
+        "createdCollectionAutomatically": created,
+    };
+    if let Some(quorum) = quorum {
+        reply.insert("commitQuorum", quorum);
+    }
+    Ok(reply)
+}
+
+/// Builds them one after the other; if one fails, those before it go again.
+fn build(
+    writing: &mut Writing<'_>,
+    namespace: &Namespace,
+    definitions: &[Definition],
+) -> Result<(), Fault> {
+    let mut built: Vec<String> = Vec::new();
+    for definition in definitions {
+        let (namespace, specification) = (namespace.clone(), definition.description());
+        let change = Change::CreateIndex { namespace: namespace.clone(), specification };
+        if let Err(fault) = writing.changes.make(change, None) {
+            for name in built {
+                let namespace = namespace.clone();
+                writing.changes.make(Change::DropIndex { namespace, name }, None)?;
+            }
+            return Err(fault);
+        }
+        built.push(definition.name().to_owned());
+    }
+    Ok(())
+}
+
+fn asked<'a>(arguments: &Arguments<'a>) -> Result<Vec<&'a Document>, Fault> {
+    let indexes = arguments.required("indexes", arguments.array("indexes")?)?;
+    if indexes.is_empty() {
+        return Err(Fault::bad_value("Must specify at least one index to create"));
+    }
+    indexes
+        .iter()
+        .enumerate()
+        .map(|(at, index)| match index {
+            Bson::Document(index) => Ok(index),
+            other => Err(arguments.mistyped(&format!("indexes.{at}"), other, "type 'object'")),
+        })
+        .collect()
+}
+
+/// What the reply says of the members that must have built an index; a standalone server has none.
+fn commit_quorum(arguments: &Arguments<'_>, replicates: bool) -> Result<Option<Bson>, Fault> {
+    match arguments.value("commitQuorum") {
+        None => Ok(replicates.then(|| Bson::from("votingMembers"))),
+        Some(_) if !replicates => Err(Fault::bad_value("Standalones can't specify commitQuorum")),
+        Some(Bson::String(word)) if !matches!(word.as_str(), "majority" | "votingMembers") => {
+            Err(Fault::new(
+                Code::UNKNOWN_REPL_WRITE_CONCERN,
+                format!("No write concern mode named '{word}' found in replica set configuration"),
+            ))
+        }
+        Some(quorum @ (Bson::String(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_))) => {
+            Ok(Some(quorum.clone()))
+        }
+        Some(other) => Err(Fault::type_mismatch(format!(
+            "commitQuorum must be a number or a string, but found {}",
+            value::type_name(other)
+        ))),
+    }
+}
+
+/// Those that are not there yet. Without a collation, an index has the one of its collection.
+fn new_definitions(
+    asked: &[&Document],
+    collection: Option<&Collection>,
+    env: &Environment,
+) -> Result<Vec<Definition>, Fault> {
+    let default = collection.and_then(|it| it.options().get_document("collation").ok());
+    let existing = match collection {
+        Some(collection) => collection
+            .indexes()
+            .iter()
+            .map(|it| Definition::parse(it.specification(), env))
+            .collect::<Result<Vec<_>, Fault>>()?,
+        None => vec![Definition::of_id()],
+    };
+    let mut new: Vec<Definition> = Vec::new();
+    for asked in asked {
+        let mut asked = (*asked).clone();
+        let collation = match asked.get_document("collation") {
+            Ok(own) => full_collation(own)?,
+            Err(_) => default.cloned(),
+        };
+        if let Some(collation) = collation {
+            asked.insert("collation", collation);
+        }
+        let definition = Definition::parse(&asked, env)?;
+        if definition.is_of_id() || definition.exists_among(&existing)? {
+            continue;
+        }
+        if definition.exists_among(&new)? {
+            return Err(Fault::new(
+                Code::named(68, "IndexAlreadyExists"),
+                format!("Identical index already exists: {}", definition.name()),
+            ));
+        }
+        new.push(definition);
+    }
+    Ok(new)
+}
+
+/// Runs `dropIndexes`.
+pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let arguments = Arguments::of(call, "dropIndexes", &["index"])?;
+    let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
+    let asked = arguments.required("index", arguments.value("index"))?;
+    let Some(collection) = writing.changes.store().collection(&namespace) else {
+        return Err(Fault::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")));
+    };
+    if collection.is_view() {
+        return Err(is_a_view(&namespace));
+    }
+    let before = number(collection.indexes().len());
+    let all = *asked == Bson::String(String::from("*"));
+    let names = match asked {
+        Bson::String(_) if all => {
+            collection.indexes().iter().skip(1).map(|it| it.name().to_owned()).collect()
+        }
+        Bson::String(name) => vec![droppable(collection, name)?],
+        Bson::Document(pattern) => vec![by_pattern(collection, pattern)?],
+        Bson::Array(names) => names
+            .iter()
+            .map(|name| match name {
+                Bson::String(name) => droppable(collection, name),
+                other => Err(arguments.mistyped("index", other, "type 'string'")),
+            })
+            .collect::<Result<Vec<String>, Fault>>()?,
+        other => return Err(arguments.mistyped("index", other, "types '[string, object']")),
+    };
+    for name in names {
+        writing.changes.make(Change::DropIndex { namespace: namespace.clone(), name }, None)?;
+    }
+    let mut reply = doc! { "nIndexesWas": before };
+    if all {
+        reply.insert("msg", "non-_id indexes dropped for collection");
+    }
+    Ok(reply)
+}
+
+fn droppable(collection: &Collection, name: &str) -> Result<String, Fault> {
+    match collection.index(name) {
+        None => {
+            Err(Fault::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")))
+        }
+        Some(index) if index.name() == "_id_" => {
+            Err(Fault::new(Code::INVALID_OPTIONS, "cannot drop _id index"))
+        }
+        Some(index) => Ok(index.name().to_owned()),
+    }
+}
+
+fn by_pattern(collection: &Collection, pattern: &Document) -> Result<String, Fault> {
+    let asked = Bson::Document(pattern.clone());
+    let is_meant = |it: &&Index| value::equal(&Bson::Document(it.pattern().clone()), &asked);
+    let meant: Vec<&Index> = collection.indexes().iter().filter(is_meant).collect();
+    match meant.as_slice() {
+        [] => Err(Fault::new(
+            Code::INDEX_NOT_FOUND,
+            format!("can't find index with key: {}", value::show(&asked)),
+        )),
+        [index] => droppable(collection, index.name()),
+        several => Err(Fault::new(
+            Code::named(181, "AmbiguousIndexKeyPattern"),
+            format!(
+                "{} indexes found for key: {}, identify by name instead. Conflicting indexes",
+                several.len(),
+                value::show(&asked)
+            ),
+        )),
+    }
+}

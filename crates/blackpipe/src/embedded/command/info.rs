@@ -1,0 +1,194 @@
+//! What a server tells of itself: `ping`, `buildInfo`, `serverStatus`, and what shells and tests ask
+//! for when they begin.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    COMMANDS, Command, Reading, Run,
+    arguments::{Arguments, only_on_admin, whole},
+    lock,
+};
+
+/// What this server calls the way it stores data.
+const ENGINE: &str = "blackpipe";
+
+/// It answers.
+pub(crate) fn ping(reading: &Reading<'_>) -> Result<Document, Fault> {
+    Arguments::of(reading.call, "ping", &[])?;
+    Ok(doc! {})
+}
+
+/// Which version it answers as.
+pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let version = &reading.about.version;
+    let mut numbers: Vec<Bson> = version
+        .split(['.', '-'])
+        .map_while(|part| part.parse::<i32>().ok())
+        .map(Bson::Int32)
+        .collect();
+    numbers.resize(4, Bson::Int32(0));
+    Ok(doc! {
+        "version": version,
+        "gitVersion": ENGINE,
+        "modules": [],
+        "allocator": "system",
+        "javascriptEngine": "none",
+        "sysInfo": "deprecated",
+        "versionArray": numbers,
+        "openssl": { "running": "disabled", "compiled": "disabled" },
+        "buildEnvironment": {
+            "distmod": "",
+            "distarch": std::env::consts::ARCH,
+            "target_arch": std::env::consts::ARCH,
+            "target_os": std::env::consts::OS,
+        },
+        "bits": i32::try_from(usize::BITS).unwrap_or(64),
+        "debug": false,
+        "maxBsonObjectSize": 16 * 1024 * 1024,
+        "storageEngines": [ENGINE],
+    })
+}
+
+/// What `serverStatus` says that a member knows by itself. What is about its connections and about
+/// the set (`connections`, `network`, `repl`) is not in it.
+pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let about = reading.about;
+    let up = reading.env.now.saturating_duration_since(about.started);
+    let seconds = i64::try_from(up.as_secs()).unwrap_or(i64::MAX);
+    let open = i64::try_from(lock(reading.cursors).len()).unwrap_or(i64::MAX);
+    Ok(doc! {
+        "host": &about.address,
+        "version": &about.version,
+        "process": "mongod",
+        "pid": i64::from(about.process_id),
+        "uptime": up.as_secs_f64().trunc(),
+        "uptimeMillis": i64::try_from(up.as_millis()).unwrap_or(i64::MAX),
+        "uptimeEstimate": seconds,
+        "localTime": reading.env.now,
+        "metrics": { "cursor": { "open": { "total": open } } },
+        "storageEngine": {
+            "name": ENGINE,
+            "supportsCommittedReads": true,
+            "supportsSnapshotReadConcern": true,
+            "readOnly": false,
+            "persistent": false,
+        },
+    })
+}
+
+/// Which machine it runs on, as far as it can tell.
+pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
+    Arguments::of(reading.call, "hostInfo", &[])?;
+    Ok(doc! {
+        "system": {
+            "currentTime": reading.env.now,
+            "hostname": &reading.about.address,
+            "cpuAddrSize": i32::try_from(usize::BITS).unwrap_or(64),
+            "cpuArch": std::env::consts::ARCH,
+        },
+        "os": { "type": std::env::consts::OS, "name": std::env::consts::OS },
+        "extra": {},
+    })
+}
+
+/// How it was started, in the words of a server that was started so.
+pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
+    only_on_admin(reading.call)?;
+    Arguments::of(reading.call, "getCmdLineOpts", &[])?;
+    let about = reading.about;
+    let mut argv = vec![Bson::from(ENGINE)];
+    let mut parsed = Document::new();
+    if let Some((_, port)) = about.address.rsplit_once(':') {
+        argv.extend([Bson::from("--port"), Bson::from(port)]);
+        parsed.insert("net", doc! { "port": port.parse::<i32>().unwrap_or_default() });
+    }
+    if let Some(name) = &about.set_name {
+        argv.extend([Bson::from("--replSet"), Bson::from(name.as_str())]);
+        parsed.insert("replication", doc! { "replSet": name });
+    }
+    argv.extend([Bson::from("--setParameter"), Bson::from("enableTestCommands=1")]);
+    parsed.insert("setParameter", doc! { "enableTestCommands": "1" });
+    Ok(doc! { "argv": argv, "parsed": parsed })
+}
+
+/// Its log, which has no lines.
+pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
+    only_on_admin(reading.call)?;
+    let arguments = Arguments::of(reading.call, "getLog", &[])?;
+    match arguments.required("getLog", arguments.text("getLog")?)? {
+        "*" => Ok(doc! { "names": ["global", "startupWarnings"] }),
+        "global" | "startupWarnings" => Ok(doc! { "totalLinesWritten": 0, "log": [] }),
+        other => {
+            Err(Fault::new(Code::named(96, "OperationFailed"), format!("No log named '{other}'")))
+        }
+    }
+}
+
+/// The commands on data. Those on connections, users and the set are not in this list.
+pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
+    let describe = |command: &Command| {
+        let versions: &[&str] = if command.stable { &["1"] } else { &[] };
+        let writes = matches!((command.run)(&Document::new()), Run::Write(_));
+        let description = doc! {
+            "help": "",
+            "requiresAuth": !command.anywhere,
+            "secondaryOk": command.anywhere,
+            "adminOnly": false,
+            "secondaryOverrideOk": !writes,
+            "apiVersions": versions,
+            "deprecatedApiVersions": [],
+        };
+        (command.name.to_owned(), Bson::Document(description))
+    };
+    let commands: Document = COMMANDS.iter().map(describe).collect();
+    Ok(doc! { "commands": commands })
+}
+
+/// What is being done. A command runs to its end before the next one begins, so none is seen at work.
+pub(crate) fn operations(reading: &Reading<'_>) -> Result<Document, Fault> {
+    only_on_admin(reading.call)?;
+    Ok(doc! { "inprog": [] })
+}
+
+/// Ends an operation. There is none by the time that this is read.
+pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
+    only_on_admin(reading.call)?;
+    let arguments = Arguments::of(reading.call, "killOp", &["op"])?;
+    let Some(op) = arguments.value("op") else {
+        return Err(Fault::new(Code::named(4, "NoSuchKey"), "Missing expected field \"op\""));
+    };
+    if whole(op).is_none() {
+        let found = steadfast_query::value::type_name(op);
+        return Err(Fault::type_mismatch(format!(
+            "Expected field \"op\" to have numeric type, but found {found}"
+        )));
+    }
+    Ok(doc! { "info": "attempting to kill op" })
+}
+
+/// The profiler: it is off, and stays off.
+pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let fields = ["slowms", "sampleRate", "filter"];
+    let arguments = Arguments::of(reading.call, "profile", &fields)?;
+    if matches!(arguments.integer("profile")?, Some(1 | 2)) {
+        return Err(Fault::new(Code::NOT_IMPLEMENTED, "there is no profiler"));
+    }
+    Ok(doc! { "was": 0, "slowms": 100, "sampleRate": 1.0 })
+}
+
+/// Forgets the plans of queries. None is ever kept.
+pub(crate) fn clear_plans(_: &Reading<'_>) -> Result<Document, Fault> {
+    Ok(doc! {})
+}
+
+/// Commands that are there for tests of what is part of the stable API.
+pub(crate) fn nothing(_: &Reading<'_>) -> Result<Document, Fault> {
+    Ok(doc! {})
+}
+
+/// What is known, but not done here.
+pub(crate) fn refused(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let name = &reading.call.name;
+    Err(Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")))
+}

@@ -1,0 +1,67 @@
+//! `getMore` and `killCursors`: what a client does with a cursor.
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    super::{cursor::Owner, namespace::Namespace},
+    Reading,
+    arguments::Arguments,
+    lock,
+};
+
+/// The next documents of a cursor.
+pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let call = reading.call;
+    let arguments = Arguments::of(
+        call,
+        "getMore",
+        &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+    )?;
+    let id = match arguments.value("getMore") {
+        Some(Bson::Int64(id)) => *id,
+        other => {
+            return Err(arguments.mistyped("getMore", other.unwrap_or(&Bson::Null), "type 'long'"));
+        }
+    };
+    let collection = arguments.required("collection", arguments.text("collection")?)?;
+    if collection.is_empty() {
+        return Err(Fault::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
+    }
+    let batch_size = arguments.natural("batchSize")?.filter(|size| *size > 0);
+    let namespace = Namespace::new(&call.database, collection);
+    let mut cursors = lock(reading.cursors);
+    if call.max_time.is_some() && cursors.is_found(id) {
+        return Err(Fault::bad_value(
+            "cannot set maxTimeMS on getMore command for a non-awaitData cursor",
+        ));
+    }
+    let live = cursors.awaits_data(id);
+    cursors.see(id, reading.history);
+    let reply = cursors.more(id, &namespace, &Owner::of(call), batch_size, reading.env.now);
+    reply.map_err(|mut fault| {
+        // A cursor that cannot go on; one that is still open was only asked in the wrong way.
+        if live && !cursors.awaits_data(id) {
+            let message = fault.message;
+            fault.message = format!("Executor error during getMore :: caused by :: {message}");
+        }
+        fault
+    })
+}
+
+/// Closes cursors.
+pub(crate) fn kill_cursors(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let call = reading.call;
+    let arguments = Arguments::of(call, "killCursors", &["cursors"])?;
+    Namespace::of_command(&call.database, call.body.get(&call.name))?;
+    let ids = arguments.required("cursors", arguments.array("cursors")?)?;
+    let ids = ids
+        .iter()
+        .enumerate()
+        .map(|(at, id)| match id {
+            Bson::Int64(id) => Ok(*id),
+            other => Err(arguments.mistyped(&format!("cursors.{at}"), other, "type 'long'")),
+        })
+        .collect::<Result<Vec<i64>, Fault>>()?;
+    Ok(lock(reading.cursors).kill(&ids))
+}

@@ -1,0 +1,84 @@
+//! `$out`: what a pipeline made takes the place of a collection.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Environment, Fault, update};
+
+use super::{
+    super::{
+        change::{Change, Changes},
+        namespace::Namespace,
+        store::Collection,
+    },
+    Writing,
+    listing::is_a_view,
+    write::{inserting::uuid, validation::Validator},
+};
+
+/// `$out`: these documents take the place of a collection, which keeps its options and indexes. Until
+/// they are all there, nothing is seen of them.
+pub(super) fn out(
+    writing: &mut Writing<'_>,
+    to: &Namespace,
+    documents: Vec<Document>,
+    bypass: bool,
+) -> Result<(), Fault> {
+    to.check_writable().map_err(|fault| {
+        Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("error with target namespace: {}", fault.message),
+        )
+    })?;
+    let target = writing.changes.store().collection(to);
+    if target.is_some_and(Collection::is_view) {
+        return Err(is_a_view(to));
+    }
+    if target.is_some_and(Collection::is_capped) {
+        return Err(Fault::location(
+            17152,
+            format!("namespace '{to}' is capped so it can't be used for $out"),
+        ));
+    }
+    let uuid = uuid(writing.env);
+    let temporary = Namespace::new(&to.database, format!("tmp.agg_out.{uuid}"));
+    let options = target.map(|it| it.options().clone()).unwrap_or_default();
+    let specifications: Vec<Document> = target
+        .map(|it| it.indexes().iter().skip(1).map(|it| it.specification().clone()).collect())
+        .unwrap_or_default();
+    let validator = Validator::of(target, bypass, writing.env)?;
+
+    let changes = &mut *writing.changes;
+    changes.make(Change::CreateCollection { namespace: temporary.clone(), uuid, options }, None)?;
+    let filled =
+        fill(changes, &temporary, specifications, documents, validator.as_ref(), writing.env);
+    match filled {
+        Ok(()) => changes.make(Change::RenameCollection { from: temporary, to: to.clone() }, None),
+        Err(fault) => {
+            changes.make(Change::DropCollection { namespace: temporary }, None)?;
+            Err(fault)
+        }
+    }
+}
+
+fn fill(
+    changes: &mut dyn Changes,
+    namespace: &Namespace,
+    specifications: Vec<Document>,
+    documents: Vec<Document>,
+    validator: Option<&Validator>,
+    env: &Environment,
+) -> Result<(), Fault> {
+    for specification in specifications {
+        changes.make(Change::CreateIndex { namespace: namespace.clone(), specification }, None)?;
+    }
+    for document in documents {
+        let document = Arc::new(update::stored(document, env)?);
+        if let Some(validator) = validator {
+            validator.check(&document, None)?;
+        }
+        changes.reserve(namespace, &[document.get("_id").unwrap_or(&Bson::Null)])?;
+        changes.make(Change::Insert { namespace: namespace.clone(), document }, None)?;
+    }
+    Ok(())
+}

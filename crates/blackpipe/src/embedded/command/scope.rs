@@ -1,0 +1,75 @@
+//! What a command's expressions and comparisons see: its variables, its collation, and the time.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Collation, Environment, Expression, Fault};
+
+use super::super::store::Collection;
+
+/// The environment of a command with these arguments. Without a collation, the one of the collection
+/// holds.
+pub(crate) fn scope(
+    env: &Environment,
+    variables: Option<&Document>,
+    collation: Option<&Document>,
+    collection: Option<&Collection>,
+) -> Result<Environment, Fault> {
+    let mut scope = Environment::new(env.now, env.cluster_time, env.roll());
+    let default = collection.and_then(|it| it.options().get_document("collation").ok());
+    if let Some(collation) = collation.filter(|it| !it.is_empty()).or(default) {
+        scope.collation = Collation::parse(collation)?;
+    }
+    // One may stand on those before it.
+    for (name, value) in variables.into_iter().flatten() {
+        check_name(name, &scope)?;
+        let expression = Expression::parse(value, &scope)?;
+        if reads_documents(value) {
+            return Err(Fault::location(
+                4_890_500,
+                "Command let Expression tried to access a field, but this is not allowed because \
+                 Command let Expressions run before the query examines any documents.",
+            ));
+        }
+        if let Some(value) = expression.evaluate(&Document::new(), &scope)? {
+            scope.variables.insert(name, value);
+        }
+    }
+    Ok(scope)
+}
+
+/// Refuses what `$let` refuses, too, as the name of a variable.
+fn check_name(name: &str, env: &Environment) -> Result<(), Fault> {
+    let named = doc! { "$let": { "vars": { name: 1 }, "in": 1 } };
+    match Expression::parse(&named.into(), env) {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(Fault {
+            message: format!("Invalid 'let' parameter :: caused by :: {}", fault.message),
+            ..fault
+        }),
+    }
+}
+
+/// Whether an expression has a path into a document in it.
+fn reads_documents(expression: &Bson) -> bool {
+    match expression {
+        Bson::String(text) => match text.strip_prefix("$$") {
+            Some(variable) => {
+                let name = variable.split('.').next().unwrap_or_default();
+                matches!(name, "ROOT" | "CURRENT")
+            }
+            None => text.starts_with('$'),
+        },
+        Bson::Document(fields) => {
+            fields.iter().any(|(name, value)| name != "$literal" && reads_documents(value))
+        }
+        Bson::Array(elements) => elements.iter().any(reads_documents),
+        _ => false,
+    }
+}
+
+/// The same environment once more, for what outlives the command.
+pub(crate) fn again(env: &Environment) -> Environment {
+    let mut again = Environment::new(env.now, env.cluster_time, env.roll());
+    again.variables = env.variables.clone();
+    again.collation = env.collation.clone();
+    again
+}

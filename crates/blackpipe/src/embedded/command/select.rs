@@ -1,0 +1,281 @@
+//! Which documents a command is about, and on which way they are found.
+
+use std::{iter, sync::Arc};
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Collation, Environment, Fault, Filter, Sort};
+
+use super::{
+    super::store::{Collection, Index},
+    sight::Sight,
+};
+
+/// The way to the documents that a client asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Hint {
+    /// Any.
+    None,
+    /// All documents as they were inserted, or the other way round.
+    Natural { backward: bool },
+    /// The index of this name.
+    Name(String),
+    /// The index of this pattern.
+    Pattern(Document),
+}
+
+impl Hint {
+    /// Reads the option `hint`.
+    pub(crate) fn read(value: Option<&Bson>) -> Result<Self, Fault> {
+        match value {
+            None => Ok(Self::None),
+            Some(Bson::String(name)) => Ok(Self::Name(name.clone())),
+            Some(Bson::Document(pattern)) if pattern.is_empty() => Ok(Self::None),
+            Some(Bson::Document(pattern)) => {
+                Ok(natural(pattern).unwrap_or_else(|| Self::Pattern(pattern.clone())))
+            }
+            Some(_) => Err(Fault::failed_to_parse("Hint must be a string or an object")),
+        }
+    }
+}
+
+/// `{$natural: 1}` or `{$natural: -1}`, as a hint or as a sort.
+pub(crate) fn natural(pattern: &Document) -> Option<Hint> {
+    let backward = match pattern.get("$natural")? {
+        Bson::Int32(order) => *order < 0,
+        Bson::Int64(order) => *order < 0,
+        Bson::Double(order) => *order < 0.0,
+        _ => return None,
+    };
+    Some(Hint::Natural { backward })
+}
+
+/// On which way documents are found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way<'a> {
+    /// There is nothing to look at.
+    Nothing,
+    /// All are looked at.
+    Scan { backward: bool },
+    /// The filter says the `_id`, and nothing else.
+    Id,
+    /// Those of an index, in its order.
+    Index(&'a Index),
+    /// Those of an index between two of its keys.
+    Range(&'a Index, Range<'a>),
+}
+
+/// The keys between which documents are wanted: `min`, which is one of them, and `max`, which is not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range<'a> {
+    pub(crate) min: Option<&'a Document>,
+    pub(crate) max: Option<&'a Document>,
+}
+
+impl<'a> Way<'a> {
+    /// The way to what a filter matches. A hint to an index that is not there is refused.
+    pub(crate) fn choose(
+        sight: &Sight<'a>,
+        condition: &Document,
+        filter: &Filter,
+        hint: &Hint,
+        env: &Environment,
+    ) -> Result<Self, Fault> {
+        let Some(collection) = sight.collection() else {
+            return Ok(match sight {
+                Sight::Nothing => Self::Nothing,
+                Sight::Collection(_) | Sight::View(_) => Self::Scan { backward: false },
+            });
+        };
+        match hint {
+            Hint::Natural { backward } => Ok(Self::Scan { backward: *backward }),
+            Hint::Name(name) => hinted(collection, |index| index.name() == name).map(Self::Index),
+            Hint::Pattern(pattern) => {
+                hinted(collection, |index| index.pattern() == pattern).map(Self::Index)
+            }
+            Hint::None => {
+                let id = condition.get("_id");
+                let is_id = condition.len() == 1 && id.is_some_and(is_value);
+                if is_id && has_collation(collection, env) {
+                    return Ok(Self::Id);
+                }
+                // Conditions on `_id` are looked up in its index, and one that is clustered has no
+                // other order.
+                let by_id = matches!(id, Some(Bson::Document(_)))
+                    || collection.options().contains_key("clusteredIndex");
+                let of_ids = collection.indexes().first().filter(|_| by_id);
+                let index = collection
+                    .searched(filter, env)
+                    .or(of_ids)
+                    .or_else(|| ranged(collection, condition, env));
+                Ok(index.map_or(Self::Scan { backward: false }, Self::Index))
+            }
+        }
+    }
+}
+
+impl<'a> Range<'a> {
+    /// The same way, but only from one key on and before another, which must be of its index.
+    pub(crate) fn within(self, way: Way<'a>, hint: &Hint) -> Result<Way<'a>, Fault> {
+        let planner = |code: Code, why: &str| {
+            let message = "error processing query: planner returned error :: caused by ::";
+            Err(Fault::new(code, format!("{message} {why}")))
+        };
+        if self.min.is_none() && self.max.is_none() {
+            return Ok(way);
+        }
+        let index = match (way, hint) {
+            (_, Hint::Natural { .. }) => {
+                let code = Code::named(291, "NoQueryExecutionPlans");
+                return planner(code, "min and max are incompatible with $natural");
+            }
+            (_, Hint::None) => {
+                return planner(
+                    Code::location(51173),
+                    "When using min()/max() a hint of which index to use must be provided",
+                );
+            }
+            (Way::Index(index), _) => index,
+            (other, _) => return Ok(other),
+        };
+        let fits = |key: &Document| key.keys().eq(index.pattern().keys());
+        if ![self.min, self.max].into_iter().flatten().all(fits) {
+            let why = "The index chosen is not compatible with min/max";
+            return planner(Code::location(51174), why);
+        }
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && !index.is_before(values(min), values(max))
+        {
+            return planner(
+                Code::location(51175),
+                "The value provided for min() does not come before the value provided for max() in \
+                 the hinted index",
+            );
+        }
+        Ok(Way::Range(index, self))
+    }
+}
+
+fn values(key: &Document) -> Vec<Bson> {
+    key.values().cloned().collect()
+}
+
+/// An index that has all documents and begins with a field that a filter wants in a range.
+fn ranged<'a>(
+    collection: &'a Collection,
+    condition: &Document,
+    env: &Environment,
+) -> Option<&'a Index> {
+    let is_range = |condition: &Bson| {
+        let is_end = |it: &String| matches!(it.as_str(), "$gt" | "$gte" | "$lt" | "$lte" | "$in");
+        condition.as_document().is_some_and(|it| it.keys().any(is_end))
+    };
+    let is_whole = |it: &&Index| {
+        let options = ["sparse", "partialFilterExpression", "hidden", "collation"];
+        !options.iter().any(|option| it.specification().contains_key(option))
+            && it.pattern().values().all(|order| !matches!(order, Bson::String(_)))
+    };
+    let begins = |it: &&Index| {
+        let first = it.pattern().keys().next();
+        first.and_then(|field| condition.get(field)).is_some_and(is_range)
+    };
+    let simple = env.collation == Collation::simple();
+    collection.indexes().iter().filter(is_whole).find(begins).filter(|_| simple)
+}
+
+fn hinted(collection: &Collection, is_meant: impl Fn(&Index) -> bool) -> Result<&Index, Fault> {
+    let hidden = |it: &Index| it.specification().get_bool("hidden").unwrap_or(false);
+    collection.indexes().iter().find(|it| is_meant(it) && !hidden(it)).ok_or_else(|| {
+        Fault::new(
+            Code::BAD_VALUE,
+            "error processing query: planner returned error :: caused by :: hint provided does not \
+             correspond to an existing index",
+        )
+    })
+}
+
+/// Whether strings compare in a command as they do in the collection's own indexes.
+fn has_collation(collection: &Collection, env: &Environment) -> bool {
+    let own = collection.options().get_document("collation").ok();
+    let own = own.map_or(Ok(Collation::simple()), Collation::parse);
+    own.is_ok_and(|own| own == env.collation)
+}
+
+/// Whether a field of a filter is a value that must be equal.
+fn is_value(value: &Bson) -> bool {
+    match value {
+        Bson::Document(it) => !it.keys().next().is_some_and(|key| key.starts_with('$')),
+        Bson::RegularExpression(_) => false,
+        _ => true,
+    }
+}
+
+/// Documents that were found, and how much it took.
+#[derive(Debug, Default)]
+pub(crate) struct Selected {
+    pub(crate) documents: Vec<Arc<Document>>,
+    /// How many were looked at.
+    pub(crate) examined: usize,
+}
+
+/// The documents that a filter matches, at most so many, in the order of the way.
+pub(crate) fn select(
+    sight: &Sight<'_>,
+    way: Way<'_>,
+    filter: &Filter,
+    env: &Environment,
+    most: usize,
+) -> Result<Selected, Fault> {
+    let candidates: Box<dyn Iterator<Item = &Arc<Document>> + '_> = match (sight, way) {
+        (Sight::Nothing, _) | (_, Way::Nothing) => Box::new(iter::empty()),
+        (Sight::View(documents), _) => Box::new(documents.iter()),
+        (Sight::Collection(collection), Way::Scan { backward: true }) => {
+            Box::new(collection.documents().rev())
+        }
+        (Sight::Collection(collection), Way::Scan { backward: false } | Way::Id) => {
+            collection.candidates(filter, env)
+        }
+        (Sight::Collection(collection), Way::Index(index)) => {
+            match collection.searched(filter, env) {
+                Some(_) => return searched(collection, index, filter, env, most),
+                None => Box::new(collection.in_order(index, None, None)),
+            }
+        }
+        (Sight::Collection(collection), Way::Range(index, range)) => {
+            Box::new(collection.in_order(index, range.min.map(values), range.max.map(values)))
+        }
+    };
+    let mut selected = Selected::default();
+    for document in candidates {
+        if selected.documents.len() == most {
+            break;
+        }
+        selected.examined += 1;
+        if filter.matches(document, env)? {
+            selected.documents.push(Arc::clone(document));
+        }
+    }
+    Ok(selected)
+}
+
+/// Those that have what must be equal, brought into the order of an index.
+fn searched(
+    collection: &Collection,
+    index: &Index,
+    filter: &Filter,
+    env: &Environment,
+    most: usize,
+) -> Result<Selected, Fault> {
+    let mut selected = Selected::default();
+    for document in collection.candidates(filter, env) {
+        selected.examined += 1;
+        if index.holds(document)? && filter.matches(document, env)? {
+            selected.documents.push(Arc::clone(document));
+        }
+    }
+    // One that is hashed has an order that no sort has.
+    if let Ok(sort) = Sort::parse(index.pattern()) {
+        sort.sort(&mut selected.documents, env);
+    }
+    selected.documents.truncate(most);
+    Ok(selected)
+}

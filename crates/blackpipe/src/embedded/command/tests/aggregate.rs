@@ -1,0 +1,136 @@
+//! `aggregate`: its arguments, and the stages that only a server can begin with.
+
+use bson::{Bson, Document, doc};
+
+use super::{Server, numbers};
+
+fn aggregate(collection: impl Into<Bson>, pipeline: Vec<Document>) -> Document {
+    doc! { "aggregate": collection.into(), "pipeline": pipeline, "cursor": {} }
+}
+
+#[test]
+fn aggregate_refuses_what_a_server_refuses() {
+    let mut server = Server::with(numbers(2));
+    let mut refused = |command| server.refused(command);
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "pipeline": [] }),
+        (
+            9,
+            "The 'cursor' option is required, except for aggregate with the explain argument"
+                .into()
+        )
+    );
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "cursor": {} }),
+        (40414, "BSON field 'aggregate.pipeline' is missing but a required field".into())
+    );
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "pipeline": 5, "cursor": {} }),
+        (14, "'pipeline' option must be specified as an array".into())
+    );
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "pipeline": [5], "cursor": {} }),
+        (14, "Each element of the 'pipeline' array must be an object".into())
+    );
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "pipeline": [], "cursor": { "foo": 0 } }),
+        (40415, "BSON field 'cursor.foo' is an unknown field.".into())
+    );
+    assert_eq!(
+        refused(doc! { "aggregate": "c", "pipeline": [], "cursor": 5 }),
+        (14, "cursor field must be missing or an object".into())
+    );
+    assert_eq!(
+        refused(aggregate(1, vec![])),
+        (73, "{aggregate: 1} is not valid for an empty pipeline.".into())
+    );
+    assert_eq!(
+        refused(aggregate(1, vec![doc! { "$match": {} }])),
+        (73, "{aggregate: 1} is not valid for '$match'; a collection is required.".into())
+    );
+    assert_eq!(refused(aggregate(2, vec![])).0, 9);
+}
+
+#[test]
+fn a_collection_tells_how_much_is_in_it() {
+    let mut server = Server::with(numbers(7));
+    let stage = |options: Bson| aggregate("c", vec![doc! { "$collStats": options }]);
+    let counted = server.batch(stage(doc! { "count": {} }.into()));
+    assert_eq!(counted[0].get_i32("count").unwrap(), 7);
+    let stored = server.batch(stage(doc! { "storageStats": {} }.into()));
+    assert_eq!(stored[0].get_document("storageStats").unwrap().get_i32("count").unwrap(), 7);
+    assert_eq!(server.refused(stage(doc! { "foo": {} }.into())).0, 40415);
+    assert_eq!(server.refused(stage(5.into())).0, 5447000);
+    let late = vec![doc! { "$match": {} }, doc! { "$collStats": { "count": {} } }];
+    assert_eq!(
+        server.refused(aggregate("c", late)),
+        (40602, "$collStats is only valid as the first stage in a pipeline".into())
+    );
+    let missing = aggregate("nope", vec![doc! { "$collStats": { "count": {} } }]);
+    assert_eq!(server.refused(missing).0, 26);
+    let indexes = server.batch(aggregate("c", vec![doc! { "$indexStats": {} }]));
+    assert_eq!(indexes[0].get_str("name").unwrap(), "_id_");
+}
+
+#[test]
+fn the_session_that_asks_is_among_the_sessions() {
+    let mut server = Server::new();
+    let mut command = aggregate(1, vec![doc! { "$listLocalSessions": {} }]);
+    let id = bson::Uuid::from_bytes([7; 16]);
+    command.insert("lsid", doc! { "id": id });
+    let sessions = server.batch(command);
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].get_document("_id").unwrap().get("id"), Some(&Bson::from(id)));
+    let elsewhere = aggregate("c", vec![doc! { "$listLocalSessions": {} }]);
+    assert_eq!(server.refused(elsewhere).0, 73);
+    let operations = aggregate(1, vec![doc! { "$currentOp": {} }]);
+    assert_eq!(server.refused(operations).0, 73);
+}
+
+#[test]
+fn what_is_not_in_the_stable_api_is_refused_to_the_strict() {
+    let mut server = Server::with(numbers(2));
+    let strict = |mut command: Document| {
+        command.extend(doc! { "apiVersion": "1", "apiStrict": true });
+        command
+    };
+    let sessions = aggregate(1, vec![doc! { "$listLocalSessions": {} }]);
+    assert_eq!(
+        server.refused(strict(sessions)),
+        (323, "$listLocalSessions is not allowed with 'apiStrict: true' in API Version 1".into())
+    );
+    let stored = aggregate("c", vec![doc! { "$collStats": { "storageStats": {} } }]);
+    assert_eq!(server.refused(strict(stored)).0, 323);
+    server.ok(strict(aggregate("c", vec![doc! { "$collStats": { "count": {} } }])));
+    assert_eq!(
+        server.refused(strict(doc! { "find": "c", "noCursorTimeout": true })),
+        (
+            323,
+            "BSON field 'FindCommandRequest.noCursorTimeout' is not allowed with apiStrict:true."
+                .into()
+        )
+    );
+    let capped = doc! { "create": "x", "capped": true, "size": 1000 };
+    assert_eq!(server.refused(strict(capped)).0, 323);
+}
+
+#[test]
+fn writing_stages_are_refused_in_transactions_and_to_linearizable_reads() {
+    let mut server = Server::with(numbers(2));
+    for stage in ["$out", "$merge"] {
+        let mut command = aggregate("c", vec![doc! { stage: "o" }]);
+        command.insert("readConcern", doc! { "level": "linearizable" });
+        assert_eq!(server.refused(command).0, 72);
+        let mut command = aggregate("c", vec![doc! { stage: "o" }]);
+        command.extend(doc! {
+            "lsid": { "id": bson::Uuid::from_bytes([7; 16]) },
+            "txnNumber": 1_i64,
+            "startTransaction": true,
+            "autocommit": false,
+        });
+        assert_eq!(
+            server.refused(command),
+            (263, format!("{stage} cannot be used in a transaction"))
+        );
+    }
+}

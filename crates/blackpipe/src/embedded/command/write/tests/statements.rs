@@ -1,0 +1,193 @@
+//! Statements of updates, deletes and inserts: which documents, and what becomes of them.
+
+use std::sync::Arc;
+
+use super::*;
+
+fn namespace() -> Namespace {
+    Namespace::new("shop", "orders")
+}
+
+fn create(options: Document) -> Change {
+    Change::CreateCollection {
+        namespace: namespace(),
+        uuid: bson::Uuid::from_bytes([7; 16]),
+        options,
+    }
+}
+
+/// The only error of a reply.
+fn error(reply: &Document) -> (i32, String) {
+    let errors = reply.get_array("writeErrors").expect("there are errors");
+    let [Bson::Document(error)] = errors.as_slice() else { panic!("one error: {reply}") };
+    let code = error.get_i32("code").expect("a code");
+    (code, error.get_str("errmsg").expect("words").to_owned())
+}
+
+#[test]
+fn an_update_counts_what_it_matched_and_what_it_changed() {
+    let mut server = Alone::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
+    let update = |multi| doc! { "q": {}, "u": { "$set": { "a": 1 } }, "multi": multi };
+    let one = server.ok(doc! { "update": "orders", "updates": [update(false)] });
+    assert_eq!(one, doc! { "n": 1, "nModified": 0 });
+    let all = server.ok(doc! { "update": "orders", "updates": [update(true)] });
+    assert_eq!(all, doc! { "n": 2, "nModified": 1 });
+}
+
+#[test]
+fn updates_of_many_that_go_wrong_leave_those_before_changed() {
+    let mut server = Alone::with([
+        doc! { "_id": 1, "a": 1 },
+        doc! { "_id": 2, "a": "x" },
+        doc! { "_id": 3, "a": 3 },
+    ]);
+    let update = doc! { "q": {}, "u": { "$inc": { "a": 1 } }, "multi": true };
+    let reply = server.ok(doc! { "update": "orders", "updates": [update] });
+    assert_eq!(error(&reply).0, Code::TYPE_MISMATCH.number);
+    assert_eq!((reply.get_i32("n").ok(), reply.get_i32("nModified").ok()), (Some(0), Some(0)));
+    let values: Vec<Bson> = server.documents("orders").iter().map(|it| it["a"].clone()).collect();
+    assert_eq!(values, [Bson::Int32(2), Bson::String("x".into()), Bson::Int32(3)]);
+}
+
+#[test]
+fn an_update_of_one_takes_the_first_by_its_sort_where_servers_know_it() {
+    let mut server = Alone::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
+    server.max_wire_version = 25;
+    let update = doc! { "q": {}, "u": { "$set": { "b": 1 } }, "sort": { "a": -1 } };
+    server.ok(doc! { "update": "orders", "updates": [update] });
+    assert_eq!(
+        server.documents("orders"),
+        [doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2, "b": 1 }]
+    );
+}
+
+#[test]
+fn a_hint_must_name_an_index_if_the_collection_is_there() {
+    let mut server = Alone::with([doc! { "_id": 1 }]);
+    let update = doc! { "q": {}, "u": { "a": 1 }, "hint": "nope" };
+    let reply = server.ok(doc! { "update": "orders", "updates": [update.clone()] });
+    let (code, message) = error(&reply);
+    assert_eq!(code, 2);
+    assert!(message.ends_with("hint provided does not correspond to an existing index"));
+    let reply = server.ok(doc! { "update": "nothing", "updates": [update] });
+    assert_eq!(reply, doc! { "n": 0, "nModified": 0 });
+    let delete = doc! { "q": {}, "limit": 1, "hint": { "_id": 1 } };
+    assert_eq!(server.ok(doc! { "delete": "orders", "deletes": [delete] }), doc! { "n": 1 });
+}
+
+#[test]
+fn a_delete_takes_one_or_all() {
+    let mut server = Alone::with((0..4).map(|id| doc! { "_id": id }));
+    let deletes = [
+        doc! { "q": {}, "limit": 1 },
+        doc! { "q": { "_id": { "$gt": 1 } }, "limit": 0 },
+        doc! { "q": { "_id": 77 }, "limit": 1 },
+    ];
+    let reply = server.ok(doc! { "delete": "orders", "deletes": deletes.to_vec() });
+    assert_eq!(reply, doc! { "n": 3 });
+    assert_eq!(server.documents("orders"), [doc! { "_id": 1 }]);
+    let two = doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 2 }] };
+    let message = "The limit field in delete objects must be 0 or 1. Got 2";
+    assert_eq!(server.refused(two), (9, message.to_owned()));
+}
+
+#[test]
+fn a_replacement_is_for_one_document() {
+    let mut server = Alone::with([doc! { "_id": 1 }]);
+    let update = doc! { "q": {}, "u": { "a": 1 }, "multi": true };
+    let reply = server.ok(doc! { "update": "orders", "updates": [update] });
+    let message = "multi update is not supported for replacement-style update";
+    assert_eq!(error(&reply), (9, message.to_owned()));
+}
+
+#[test]
+fn a_view_is_not_written_to() {
+    let mut server = Alone::new();
+    server.change(create(doc! { "viewOn": "other", "pipeline": [] }));
+    let refused = (166, "Namespace shop.orders is a view, not a collection".to_owned());
+    let reply = server.ok(doc! { "insert": "orders", "documents": [{}] });
+    assert_eq!(error(&reply), refused);
+    let remove = doc! { "findAndModify": "orders", "query": {}, "remove": true };
+    assert_eq!(server.refused(remove), refused);
+}
+
+#[test]
+fn a_validator_is_asked_unless_it_is_bypassed() {
+    let mut server = Alone::new();
+    server.change(create(doc! { "validator": { "a": { "$gt": 5 } } }));
+    let insert = doc! { "insert": "orders", "documents": [{ "_id": 1, "a": 1 }] };
+    let reply = server.ok(insert.clone());
+    let details = doc! {
+        "operatorName": "$gt", "specifiedAs": { "a": { "$gt": 5 } },
+        "reason": "comparison failed", "consideredValue": 1,
+    };
+    let failure = doc! {
+        "index": 0, "code": 121, "errmsg": "Document failed validation",
+        "errInfo": { "failingDocumentId": 1, "details": details },
+    };
+    assert_eq!(reply, doc! { "n": 0, "writeErrors": [failure] });
+
+    let mut bypassing = insert;
+    bypassing.insert("bypassDocumentValidation", true);
+    assert_eq!(server.ok(bypassing), doc! { "n": 1 });
+    let update = doc! { "q": { "_id": 1 }, "u": { "$set": { "b": 1 } } };
+    let reply = server.ok(doc! { "update": "orders", "updates": [update.clone()] });
+    assert_eq!(error(&reply).0, 121);
+
+    let validator = doc! { "a": { "$gt": 5 } };
+    let options = doc! { "validator": validator, "validationLevel": "moderate" };
+    server.change(Change::ModifyCollection { namespace: namespace(), options });
+    let reply = server.ok(doc! { "update": "orders", "updates": [update] });
+    assert_eq!(reply, doc! { "n": 1, "nModified": 1 });
+}
+
+#[test]
+fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
+    let documents: Vec<Document> = (0..40)
+        .map(|id| match id % 4 {
+            0 => doc! { "_id": id, "a": id % 5 },
+            1 => doc! { "_id": id, "a": [id % 5, { "b": 2 }, "x"] },
+            2 if id % 8 == 2 => doc! { "_id": id, "a": { "b": id % 3 } },
+            2 => doc! { "_id": id, "a": [{ "b": 1, "c": 7 }, { "b": 5, "c": 2 }], "d": id % 3 },
+            _ => doc! { "_id": id },
+        })
+        .collect();
+    let plain = Alone::with(documents.clone());
+    let mut indexed = Alone::with(documents);
+    let patterns =
+        [doc! { "d": 1, "a": -1 }, doc! { "a.b": 1, "a.c": 1 }, doc! { "a": 1 }, doc! { "a.b": 1 }];
+    for (pattern, name) in patterns.into_iter().zip(["da", "abc", "a", "ab"]) {
+        let specification = doc! { "v": 2, "key": pattern, "name": name };
+        indexed.change(Change::CreateIndex { namespace: namespace(), specification });
+    }
+    let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0);
+    let filters = [
+        doc! { "a": 2 },
+        doc! { "a": 2.0 },
+        doc! { "a": "x" },
+        doc! { "a": null },
+        doc! { "a": { "b": 2 } },
+        doc! { "a.b": 2 },
+        // Met by two elements together, and by none alone.
+        doc! { "a.b": 1, "a.c": 2 },
+        doc! { "d": 0, "a": { "b": 1, "c": 7 } },
+        doc! { "a": { "b": 5, "c": 2 }, "d": 1 },
+        doc! { "a": [0, { "b": 2 }, "x"] },
+        doc! { "_id": 7 },
+        doc! { "_id": { "$eq": 7.0 }, "a": 1 },
+        doc! { "$and": [{ "a": 1 }, { "a": "x" }] },
+    ];
+    for filter in filters {
+        let found = |server: &Alone| -> Vec<Arc<Document>> {
+            let filter = steadfast_query::Filter::parse(&filter, &env).expect("a filter");
+            let collection = server.store.collection(&namespace()).expect("it is there");
+            collection
+                .candidates(&filter, &env)
+                .filter(|document| filter.matches(document, &env).expect("it can be asked"))
+                .cloned()
+                .collect()
+        };
+        assert_eq!(found(&indexed), found(&plain), "{filter}");
+        assert!(!found(&plain).is_empty() || filter.contains_key("_id"), "{filter}");
+    }
+}

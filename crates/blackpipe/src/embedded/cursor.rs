@@ -1,0 +1,256 @@
+//! Results that a client fetches batch by batch.
+
+pub(crate) mod batch;
+pub(crate) mod source;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bson::{Bson, DateTime, Document, doc};
+use steadfast_query::{Code, Environment, Fault};
+
+use super::{
+    call::Call,
+    log::{History, SessionId},
+    namespace::Namespace,
+};
+
+pub(crate) use source::{Found, Live, Source};
+
+/// How many documents a first batch has if the client does not say.
+pub(crate) const FIRST_BATCH: usize = 101;
+
+/// How long a cursor lives that nobody asks.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// How many can be open at a time. Past it, the one that has been idle for longest goes.
+const MOST: usize = 10_000;
+
+/// Who may fetch from a cursor: the session and the transaction that opened it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) session: Option<SessionId>,
+    /// The number of a transaction of several documents.
+    pub(crate) transaction: Option<i64>,
+}
+
+impl Owner {
+    /// The one of a call.
+    pub(crate) fn of(call: &Call) -> Self {
+        let transaction = call.transaction.filter(|it| it.several).map(|it| it.number);
+        Self { session: call.session.clone(), transaction }
+    }
+}
+
+/// What a client has not fetched yet.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    pub(crate) namespace: Namespace,
+    pub(crate) owner: Owner,
+    pub(crate) source: Source,
+    /// `noCursorTimeout`.
+    pub(crate) stays: bool,
+    used: DateTime,
+}
+
+impl Cursor {
+    pub(crate) fn new(namespace: Namespace, owner: Owner, source: Source) -> Self {
+        Self { namespace, owner, source, stays: false, used: DateTime::MIN }
+    }
+
+    /// The reply to the command that opened it, with the first documents: the rest is kept, if there
+    /// may be any. Without a size, it is up to the documents' size alone where the cursor ends with
+    /// this batch.
+    pub(crate) fn open(
+        mut self,
+        batch_size: Option<usize>,
+        cursors: &mut Cursors,
+        env: &Environment,
+    ) -> Result<Document, Fault> {
+        let batch = self.source.take(batch_size.unwrap_or(usize::MAX))?;
+        let namespace = self.namespace.to_string();
+        let id = if batch.finished { 0 } else { cursors.keep(self, env) };
+        Ok(batch.into_reply("firstBatch", id, &namespace))
+    }
+
+    /// The same, but what does not fit into the first batch is dropped (`singleBatch`).
+    pub(crate) fn open_and_shut(mut self, batch_size: usize) -> Result<Document, Fault> {
+        let batch = self.source.take(batch_size)?;
+        Ok(batch.into_reply("firstBatch", 0, &self.namespace.to_string()))
+    }
+}
+
+/// What clients have not fetched yet, by the ids that they know.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors {
+    open: BTreeMap<i64, Cursor>,
+}
+
+impl Cursors {
+    /// Keeps a cursor, under an id that a client cannot guess.
+    fn keep(&mut self, mut cursor: Cursor, env: &Environment) -> i64 {
+        if self.open.len() >= MOST {
+            let idle = self.open.iter().min_by_key(|(_, it)| it.used).map(|(id, _)| *id);
+            self.open.remove(&idle.unwrap_or_default());
+        }
+        cursor.used = env.now;
+        loop {
+            let id = (env.roll() >> 1).cast_signed();
+            if id != 0 && !self.open.contains_key(&id) {
+                self.open.insert(id, cursor);
+                return id;
+            }
+        }
+    }
+
+    /// Tells a cursor whose documents come into being what is there by now.
+    pub(crate) fn see(&mut self, id: i64, history: &History) {
+        if let Some(Cursor { source: Source::Live(live), .. }) = self.open.get_mut(&id) {
+            live.see(history);
+        }
+    }
+
+    /// The reply to `getMore`. A cursor that is at its end goes; one that failed, too.
+    pub(crate) fn more(
+        &mut self,
+        id: i64,
+        namespace: &Namespace,
+        owner: &Owner,
+        batch_size: Option<usize>,
+        now: DateTime,
+    ) -> Result<Document, Fault> {
+        self.expire(now);
+        let Some(cursor) = self.open.get_mut(&id) else { return Err(not_found(id)) };
+        cursor.check(id, namespace, owner)?;
+        cursor.used = now;
+        let batch = match cursor.source.take(batch_size.unwrap_or(usize::MAX)) {
+            Ok(batch) => batch,
+            Err(fault) => {
+                self.open.remove(&id);
+                return Err(fault);
+            }
+        };
+        if batch.finished {
+            self.open.remove(&id);
+        }
+        let rest = if batch.finished { 0 } else { id };
+        Ok(batch.into_reply("nextBatch", rest, &namespace.to_string()))
+    }
+
+    /// Whether an empty batch of this cursor is to be waited for: its documents come into being.
+    pub(crate) fn awaits_data(&self, id: i64) -> bool {
+        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Live(_)))
+    }
+
+    /// Whether this cursor is open, and all its documents are there.
+    pub(crate) fn is_found(&self, id: i64) -> bool {
+        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Found(_)))
+    }
+
+    /// Closes those of these ids that are open: the reply to `killCursors`.
+    pub(crate) fn kill(&mut self, ids: &[i64]) -> Document {
+        let (killed, missing): (Vec<i64>, Vec<i64>) =
+            ids.iter().partition(|id| self.open.remove(id).is_some());
+        let list = |ids: Vec<i64>| -> Vec<Bson> { ids.into_iter().map(Bson::Int64).collect() };
+        doc! {
+            "cursorsKilled": list(killed),
+            "cursorsNotFound": list(missing),
+            "cursorsAlive": [],
+            "cursorsUnknown": [],
+        }
+    }
+
+    /// Closes those that a session opened, when it ends.
+    pub(crate) fn kill_session(&mut self, session: &SessionId) {
+        self.open.retain(|_, it| it.owner.session.as_ref() != Some(session));
+    }
+
+    /// Closes those that a transaction opened, when it ends.
+    pub(crate) fn kill_transaction(&mut self, session: &SessionId, number: i64) {
+        self.open.retain(|_, it| {
+            it.owner.session.as_ref() != Some(session) || it.owner.transaction != Some(number)
+        });
+    }
+
+    /// Closes all of them, as a member does that steps down.
+    pub(crate) fn kill_all(&mut self) {
+        self.open.clear();
+    }
+
+    /// Closes those that nobody has asked for ten minutes.
+    pub(crate) fn expire(&mut self, now: DateTime) {
+        self.open.retain(|_, it| it.stays || now.saturating_duration_since(it.used) < IDLE);
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+impl Cursor {
+    /// Whether this call may fetch from it.
+    fn check(&self, id: i64, namespace: &Namespace, owner: &Owner) -> Result<(), Fault> {
+        if self.namespace != *namespace {
+            return Err(Fault::new(
+                Code::UNAUTHORIZED,
+                format!(
+                    "Requested getMore on namespace '{namespace}', but cursor belongs to a \
+                     different namespace {}",
+                    self.namespace
+                ),
+            ));
+        }
+        let refused = |code, how: String| {
+            Err(Fault::location(code, format!("Cannot run getMore on cursor {id}, which {how}")))
+        };
+        match (&self.owner.session, &owner.session) {
+            (None, Some(asks)) => {
+                return refused(
+                    50736,
+                    format!("was not created in a session, in session {}", name(asks)),
+                );
+            }
+            (Some(opened), None) => {
+                return refused(
+                    50737,
+                    format!("was created in session {}, without an lsid", name(opened)),
+                );
+            }
+            (Some(opened), Some(asks)) if opened != asks => {
+                return refused(
+                    50738,
+                    format!("was created in session {}, in session {}", name(opened), name(asks)),
+                );
+            }
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        match (self.owner.transaction, owner.transaction) {
+            (None, Some(asks)) => {
+                refused(50739, format!("was not created in a transaction, in transaction {asks}"))
+            }
+            (Some(opened), None) => {
+                refused(50740, format!("was created in transaction {opened}, without a txnNumber"))
+            }
+            (Some(opened), Some(asks)) if opened != asks => refused(
+                50741,
+                format!("was created in transaction {opened}, in transaction {asks}"),
+            ),
+            (None, None) | (Some(_), Some(_)) => Ok(()),
+        }
+    }
+}
+
+fn not_found(id: i64) -> Fault {
+    Fault::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+/// A session as messages name it.
+fn name(session: &SessionId) -> String {
+    match <[u8; 16]>::try_from(session.id.as_slice()) {
+        Ok(bytes) => bson::Uuid::from_bytes(bytes).to_string(),
+        Err(_) => String::from("(no UUID)"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! What servers of earlier versions did not know yet, and what they said to it.
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault, value::type_name};
+
+use super::call::Call;
+
+/// A version as it is compared: `(4, 4, 13)`.
+pub(crate) type Version = (u32, u32, u32);
+
+/// The first that knows variables of commands, and fields with a dollar sign.
+const FIVE: Version = (5, 0, 0);
+/// The first that knows hints of deletes, comments on writes, and labels of errors.
+const FOUR_FOUR: Version = (4, 4, 0);
+/// The first that takes comments of any type everywhere.
+const ANY_COMMENT: Version = (4, 4, 14);
+
+/// How a command speaks of a field that it does not know.
+#[derive(Clone, Copy)]
+enum Unknown {
+    /// `find`.
+    Unrecognized,
+    /// `aggregate`.
+    Pipeline,
+    /// `findAndModify`.
+    Modify,
+    /// All that have been written down since.
+    Field(&'static str),
+}
+
+/// What a command of the call's name had to learn: since when it has a field.
+const LEARNT: &[(&str, &str, Version, Unknown)] = &[
+    ("aggregate", "let", FIVE, Unknown::Pipeline),
+    ("find", "let", FIVE, Unknown::Unrecognized),
+    ("find", "allowDiskUse", FOUR_FOUR, Unknown::Unrecognized),
+    ("findAndModify", "let", FIVE, Unknown::Modify),
+    ("findAndModify", "hint", FOUR_FOUR, Unknown::Modify),
+    ("findAndModify", "comment", FOUR_FOUR, Unknown::Modify),
+    ("insert", "comment", FOUR_FOUR, Unknown::Field("insert")),
+    ("update", "let", FIVE, Unknown::Field("update")),
+    ("update", "comment", FOUR_FOUR, Unknown::Field("update")),
+    ("delete", "let", FIVE, Unknown::Field("delete")),
+    ("delete", "comment", FOUR_FOUR, Unknown::Field("delete")),
+];
+
+/// Refuses what a server of this version does not know.
+pub(crate) fn check(call: &Call, version: &str) -> Result<(), Fault> {
+    let version = number(version);
+    if version >= FIVE {
+        return Ok(());
+    }
+    let name = if call.name == "findandmodify" { "findAndModify" } else { call.name.as_str() };
+    for &(command, field, since, unknown) in LEARNT {
+        if command == name && version < since && call.body.contains_key(field) {
+            return Err(unknown.fault(field));
+        }
+    }
+    check_comment(call, version)?;
+    let hinted = |delete: &Bson| delete.as_document().is_some_and(|it| it.contains_key("hint"));
+    if name == "delete"
+        && version < FOUR_FOUR
+        && call.body.get_array("deletes").is_ok_and(|deletes| deletes.iter().any(hinted))
+    {
+        return Err(Unknown::Field("delete.deletes").fault("hint"));
+    }
+    Ok(())
+}
+
+/// Comments were words at first.
+fn check_comment(call: &Call, version: Version) -> Result<(), Fault> {
+    let since = match call.name.as_str() {
+        "aggregate" | "find" => FOUR_FOUR,
+        "count" | "distinct" => ANY_COMMENT,
+        _ => return Ok(()),
+    };
+    match call.body.get("comment") {
+        Some(Bson::String(_)) | None => Ok(()),
+        Some(_) if version >= since => Ok(()),
+        Some(other) => Err(Fault::type_mismatch(format!(
+            "BSON field '{}.comment' is the wrong type '{}', expected type 'string'",
+            call.name,
+            type_name(other)
+        ))),
+    }
+}
+
+impl Unknown {
+    fn fault(self, field: &str) -> Fault {
+        match self {
+            Self::Unrecognized => Fault::failed_to_parse(format!(
+                "Failed to parse: {{ {field}: ... }}. Unrecognized field '{field}'."
+            )),
+            Self::Pipeline => Fault::failed_to_parse(format!("unrecognized field '{field}'")),
+            Self::Modify => {
+                Fault::location(51177, format!("BSON field '{field}' is an unknown field."))
+            }
+            Self::Field(of) => {
+                Fault::location(40415, format!("BSON field '{of}.{field}' is an unknown field."))
+            }
+        }
+    }
+}
+
+/// Refuses a new document that a server of this version does not store.
+pub(crate) fn check_insert(document: &Document, version: &str) -> Result<(), Fault> {
+    if number(version) >= FIVE {
+        return Ok(());
+    }
+    match document.keys().find(|key| key.starts_with('$')) {
+        Some(key) => {
+            Err(Fault::bad_value(format!("Document can't have $ prefixed field names: {key}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a document that an update has made if a server of this version does not store it.
+pub(crate) fn check_updated(document: &Document, version: &str) -> Result<(), Fault> {
+    if number(version) >= FIVE {
+        return Ok(());
+    }
+    match dollar_path(document) {
+        // References have fields of their own.
+        Some((_, "$ref" | "$id" | "$db")) | None => Ok(()),
+        Some((path, key)) => Err(Fault::new(
+            Code::named(52, "DollarPrefixedFieldName"),
+            format!("The dollar ($) prefixed field '{key}' in '{path}' is not valid for storage."),
+        )),
+    }
+}
+
+/// The first field whose name begins with a dollar sign, and the way to it.
+fn dollar_path(document: &Document) -> Option<(String, &str)> {
+    document.iter().find_map(|(key, value)| {
+        if key.starts_with('$') {
+            return Some((key.clone(), key.as_str()));
+        }
+        let (path, found) = dollar_path(value.as_document()?)?;
+        Some((format!("{key}.{path}"), found))
+    })
+}
+
+/// A reply as a server of this version gives it.
+pub(crate) fn aged(mut reply: Document, version: &str) -> Document {
+    if number(version) >= FOUR_FOUR {
+        return reply;
+    }
+    reply.remove("topologyVersion");
+    if let Ok(labels) = reply.get_array_mut("errorLabels") {
+        labels.retain(|label| label.as_str() == Some("TransientTransactionError"));
+        if labels.is_empty() {
+            reply.remove("errorLabels");
+        }
+    }
+    reply
+}
+
+/// Whether a server of this version is of that one, or a later one.
+pub(crate) fn is_since(version: &str, first: Version) -> bool {
+    number(version) >= first
+}
+
+fn number(version: &str) -> Version {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    fn refused(version: &str, name: &str, body: Document) -> Option<String> {
+        let call = Call::read(name, "db", body).unwrap();
+        check(&call, version).err().map(|fault| fault.message)
+    }
+
+    #[test]
+    fn fields_are_unknown_before_their_time() {
+        let find = doc! { "find": "c", "let": {} };
+        assert!(refused("4.4.20", "find", find.clone()).unwrap().contains("Unrecognized field"));
+        assert_eq!(refused("5.0.0", "find", find), None);
+        let delete = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 1, "hint": "a" }] };
+        let unknown = "BSON field 'delete.deletes.hint' is an unknown field.";
+        assert_eq!(refused("4.2.0", "delete", delete.clone()).as_deref(), Some(unknown));
+        assert_eq!(refused("4.4.0", "delete", delete), None);
+    }
+
+    #[test]
+    fn comments_were_words_at_first() {
+        let count = |comment: Bson| doc! { "count": "c", "comment": comment };
+        assert!(refused("4.4.13", "count", count(doc! {}.into())).is_some());
+        assert_eq!(refused("4.4.13", "count", count("why".into())), None);
+        assert_eq!(refused("4.4.14", "count", count(doc! {}.into())), None);
+    }
+
+    #[test]
+    fn dollar_signs_were_not_stored() {
+        assert!(check_insert(&doc! { "$a": 1 }, "4.4.0").is_err());
+        assert!(check_insert(&doc! { "a": { "$a": 1 } }, "4.4.0").is_ok());
+        assert!(check_insert(&doc! { "$a": 1 }, "5.0.0").is_ok());
+        assert_eq!(check_updated(&doc! { "a": { "$b": 1 } }, "4.4.0").unwrap_err().code.number, 52);
+        assert!(check_updated(&doc! { "a": { "$ref": "c", "$id": 1 } }, "4.4.0").is_ok());
+        assert!(check_updated(&doc! { "a": { "$b": 1 } }, "5.0.0").is_ok());
+    }
+
+    #[test]
+    fn errors_had_fewer_labels() {
+        let reply = doc! { "ok": 0, "errorLabels": ["RetryableWriteError"], "topologyVersion": {} };
+        assert_eq!(aged(reply.clone(), "4.2.0"), doc! { "ok": 0 });
+        assert_eq!(aged(reply.clone(), "4.4.0"), reply);
+    }
+}

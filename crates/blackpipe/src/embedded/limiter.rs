@@ -1,0 +1,241 @@
+//! Load shedding: so many requests, or new connections, a second, and a store of unused ones for
+//! bursts. What exceeds it is turned away.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How much is let in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limit {
+    pub(crate) is_on: bool,
+    pub(crate) per_second: f64,
+    /// For how many seconds' worth of it there is room.
+    pub(crate) burst_seconds: f64,
+    /// How many may wait for their turn.
+    pub(crate) queue: u64,
+}
+
+impl Default for Limit {
+    /// As servers have it unless they are told otherwise: all is let in.
+    fn default() -> Self {
+        Self {
+            is_on: false,
+            per_second: f64::from(i32::MAX),
+            burst_seconds: f64::MAX,
+            queue: u64::MAX,
+        }
+    }
+}
+
+impl Limit {
+    /// So many a second, and so many at once.
+    pub(crate) fn new(per_second: f64, burst: f64) -> Self {
+        let burst_seconds = if per_second > 0.0 { burst / per_second } else { 0.0 };
+        Self { is_on: true, per_second, burst_seconds, queue: 0 }
+    }
+
+    fn room(&self) -> f64 {
+        (self.per_second * self.burst_seconds).min(f64::MAX)
+    }
+}
+
+/// What has become of what came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) admitted: i64,
+    pub(crate) rejected: i64,
+    pub(crate) exempted: i64,
+}
+
+/// A token bucket that can be set otherwise at any time.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    /// The same as in the limit, for a glance without a lock.
+    is_on: AtomicBool,
+    bucket: Mutex<Bucket>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    limit: Limit,
+    tokens: f64,
+    at: Instant,
+    waiting: u64,
+    counts: Counts,
+}
+
+impl Limiter {
+    pub(crate) fn new(limit: Limit) -> Self {
+        let bucket = Bucket {
+            tokens: limit.room(),
+            limit,
+            at: Instant::now(),
+            waiting: 0,
+            counts: Counts::default(),
+        };
+        Self { is_on: AtomicBool::new(limit.is_on), bucket: Mutex::new(bucket) }
+    }
+
+    /// Whether anything can be turned away.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn limit(&self) -> Limit {
+        self.bucket().limit
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.bucket().counts
+    }
+
+    /// Sets it otherwise; the room for bursts is full then.
+    pub(crate) fn set(&self, limit: Limit) {
+        let mut bucket = self.bucket();
+        bucket.limit = limit;
+        bucket.tokens = limit.room();
+        bucket.at = Instant::now();
+        self.is_on.store(limit.is_on, Ordering::Relaxed);
+    }
+
+    /// Lets one in, or does not.
+    pub(crate) fn admit(&self) -> bool {
+        let mut bucket = self.bucket();
+        let admitted = bucket.take(Instant::now());
+        match admitted {
+            true => bucket.counts.admitted += 1,
+            false => bucket.counts.rejected += 1,
+        }
+        admitted
+    }
+
+    /// Counts one that no limit applies to.
+    pub(crate) fn exempt(&self) {
+        self.bucket().counts.exempted += 1;
+    }
+
+    /// Lets one in, when its turn comes; or does not, if too many wait.
+    pub(crate) async fn queue(&self) -> bool {
+        let waiting = match self.join_queue() {
+            Joined::Admitted => return true,
+            Joined::Rejected => return false,
+            Joined::Waits => Waiting(self),
+        };
+        loop {
+            let pause = {
+                let mut bucket = self.bucket();
+                if !bucket.limit.is_on || bucket.take(Instant::now()) {
+                    bucket.counts.admitted += 1;
+                    break;
+                }
+                bucket.until_next()
+            };
+            tokio::time::sleep(pause).await;
+        }
+        drop(waiting);
+        true
+    }
+
+    fn join_queue(&self) -> Joined {
+        let mut bucket = self.bucket();
+        if bucket.waiting == 0 && bucket.take(Instant::now()) {
+            bucket.counts.admitted += 1;
+            Joined::Admitted
+        } else if bucket.waiting >= bucket.limit.queue {
+            bucket.counts.rejected += 1;
+            Joined::Rejected
+        } else {
+            bucket.waiting += 1;
+            Joined::Waits
+        }
+    }
+
+    fn bucket(&self) -> MutexGuard<'_, Bucket> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Joined {
+    Admitted,
+    Rejected,
+    Waits,
+}
+
+/// One that is counted as waiting, also if it is dropped.
+struct Waiting<'a>(&'a Limiter);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.bucket().waiting -= 1;
+    }
+}
+
+impl Bucket {
+    fn take(&mut self, now: Instant) -> bool {
+        let earned = now.saturating_duration_since(self.at).as_secs_f64() * self.limit.per_second;
+        self.tokens = (self.tokens + earned).min(self.limit.room());
+        self.at = now;
+        let has_one = self.tokens >= 1.0;
+        if has_one {
+            self.tokens -= 1.0;
+        }
+        has_one
+    }
+
+    /// How long until there is another token; an hour, if never.
+    fn until_next(&self) -> Duration {
+        const LONG: f64 = 3600.0;
+        let seconds = (1.0 - self.tokens) / self.limit.per_second;
+        Duration::from_secs_f64(if seconds.is_finite() { seconds.clamp(1e-4, LONG) } else { LONG })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_let_in_and_then_so_many_a_second() {
+        let limiter = Limiter::new(Limit::new(10.0, 3.0));
+        let admitted = (0..5).filter(|_| limiter.admit()).count();
+        assert_eq!(admitted, 3);
+        tokio::time::advance(Duration::from_millis(101)).await;
+        assert!(limiter.admit());
+        assert!(!limiter.admit());
+        assert_eq!(limiter.counts(), Counts { admitted: 4, rejected: 3, exempted: 0 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unused_room_does_not_grow_beyond_the_burst() {
+        let limiter = Limiter::new(Limit::new(10.0, 2.0));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!((0..5).filter(|_| limiter.admit()).count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_room_nothing_is_let_in() {
+        let limiter = Limiter::new(Limit::new(0.0, 0.0));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!limiter.admit());
+        limiter.set(Limit::default());
+        assert!(!limiter.is_on());
+        assert!(limiter.admit());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn some_may_wait_for_their_turn_and_the_rest_is_turned_away() {
+        let limiter = Limiter::new(Limit { queue: 1, ..Limit::new(1.0, 1.0) });
+        assert!(limiter.queue().await);
+        let began = Instant::now();
+        let (second, third) = tokio::join!(limiter.queue(), limiter.queue());
+        assert_eq!((second, third), (true, false));
+        assert!(began.elapsed() >= Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,174 @@
+//! The log that members replicate: entries in the order of their time.
+
+mod branch;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bson::{Bson, DateTime, Document, Timestamp, Uuid, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    change::{Change, Statement},
+    store::Store,
+};
+
+pub(crate) use branch::Log;
+
+/// When something was written: the cluster's time, and the term of the primary that wrote it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OpTime {
+    pub(crate) term: i64,
+    pub(crate) timestamp: TimestampOrder,
+}
+
+/// A timestamp as something to compare: seconds, and a count within the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TimestampOrder {
+    pub(crate) time: u32,
+    pub(crate) increment: u32,
+}
+
+impl From<Timestamp> for TimestampOrder {
+    fn from(Timestamp { time, increment }: Timestamp) -> Self {
+        Self { time, increment }
+    }
+}
+
+impl From<TimestampOrder> for Timestamp {
+    fn from(TimestampOrder { time, increment }: TimestampOrder) -> Self {
+        Self { time, increment }
+    }
+}
+
+impl OpTime {
+    /// As replies show it.
+    pub(crate) fn to_document(self) -> Document {
+        doc! { "ts": Timestamp::from(self.timestamp), "t": self.term }
+    }
+}
+
+impl TimestampOrder {
+    /// The next one that is not before this second.
+    pub(crate) fn next(self, second: u32) -> Self {
+        if second > self.time {
+            Self { time: second, increment: 1 }
+        } else if let Some(increment) = self.increment.checked_add(1) {
+            Self { time: self.time, increment }
+        } else {
+            // Clients may have heard of the last moment of a second.
+            Self { time: self.time.saturating_add(1), increment: 1 }
+        }
+    }
+
+    /// The first moment of its second, as a time of day.
+    pub(crate) fn date(self) -> Bson {
+        Bson::DateTime(DateTime::from_millis(i64::from(self.time) * 1000))
+    }
+}
+
+/// Who a session belongs to and which it is: the bytes of its UUID and of its user's digest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionId {
+    pub(crate) id: Vec<u8>,
+    pub(crate) user: Vec<u8>,
+}
+
+/// What an entry says about a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) session: SessionId,
+    pub(crate) number: i64,
+    pub(crate) what: Recorded,
+}
+
+/// What is known of a transaction number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Recorded {
+    /// A statement of a retryable write was executed.
+    Statement(Statement),
+    /// The transaction of several documents committed.
+    Committed,
+}
+
+/// One entry: its changes are there all together or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) at: OpTime,
+    pub(crate) wall: DateTime,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) record: Option<Record>,
+    /// What each of the changes found, for change streams.
+    pub(crate) before: Vec<Before>,
+}
+
+/// What a change found where it was made. What most changes do not need is not kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Before {
+    /// Which collection it was; none of a view.
+    pub(crate) collection: Option<Uuid>,
+    pub(crate) is_view: bool,
+    /// The document that changed or went; the options of a collection, or the specification of an
+    /// index.
+    pub(crate) document: Option<Arc<Document>>,
+    /// Whether the collection's documents are to be told as they were (`changeStreamPreAndPostImages`).
+    pub(crate) has_images: bool,
+    /// The collection that went because another one got its name.
+    pub(crate) replaced: Option<Uuid>,
+}
+
+impl Entry {
+    /// Whether it is about documents that came from another shard, or went there: nothing that anybody
+    /// wrote.
+    pub(crate) fn is_migration(&self) -> bool {
+        matches!(self.changes.first(), Some(Change::Note(note)) if note.contains_key(MIGRATION))
+    }
+}
+
+/// The field of a note that says so.
+pub(crate) const MIGRATION: &str = "fromMigrate";
+
+/// A member's log as a reader may see it, up to what most members have: what change streams tell of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    log: Log,
+    committed: OpTime,
+    data: Store,
+}
+
+impl History {
+    /// The log of a member that knows most to have it up to here, and the data then.
+    pub(crate) fn new(log: &Log, committed: OpTime, data: &Store) -> Self {
+        Self { log: log.clone(), committed, data: data.clone() }
+    }
+
+    /// The data after the newest entry of it.
+    pub(crate) fn data(&self) -> &Store {
+        &self.data
+    }
+
+    /// The newest entry of the log, whoever has it.
+    pub(crate) fn last(&self) -> OpTime {
+        self.log.last()
+    }
+
+    /// The newest entry of it.
+    pub(crate) fn committed(&self) -> OpTime {
+        self.committed
+    }
+
+    /// Its entries after a time, in order, if none of them has been forgotten yet.
+    pub(crate) fn after(&self, at: TimestampOrder) -> Result<Vec<Arc<Entry>>, Fault> {
+        if at < self.log.before().timestamp {
+            return Err(Fault::new(
+                Code::named(286, "ChangeStreamHistoryLost"),
+                "Resume of change stream was not possible, as the resume point may no longer be in \
+                 the oplog.",
+            ));
+        }
+        let mut entries = self.log.after(at);
+        entries.truncate(entries.partition_point(|entry| entry.at <= self.committed));
+        Ok(entries)
+    }
+}

@@ -1,0 +1,90 @@
+//! What a collection is called: its database and its own name.
+
+use std::fmt;
+
+use bson::Bson;
+use steadfast_query::{Code, Fault, value};
+
+/// `database.collection`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Namespace {
+    pub(crate) database: String,
+    pub(crate) collection: String,
+}
+
+impl Namespace {
+    pub(crate) fn new(database: impl Into<String>, collection: impl Into<String>) -> Self {
+        Self { database: database.into(), collection: collection.into() }
+    }
+
+    /// The collection that a command names as its first argument, if it is a name.
+    pub(crate) fn of_command(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
+        match argument {
+            Some(Bson::String(name)) => Self::named(database, name),
+            other => {
+                let type_name = other.map_or("missing", value::type_name);
+                Err(Fault::bad_value(format!("collection name has invalid type {type_name}")))
+            }
+        }
+    }
+
+    /// A namespace whose names may be there at all.
+    pub(crate) fn named(database: &str, collection: &str) -> Result<Self, Fault> {
+        let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
+        if collection.contains('\0') {
+            return invalid("namespaces cannot have embedded null characters".to_owned());
+        }
+        if collection.starts_with('.') {
+            return invalid(format!("Collection names cannot start with '.': {collection}"));
+        }
+        if collection.is_empty() || !is_database(database) {
+            return invalid(format!("Invalid namespace specified '{database}.{collection}'"));
+        }
+        Ok(Self::new(database, collection))
+    }
+
+    /// The namespace of a collection that a command may write to.
+    pub(crate) fn to_write(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
+        let namespace = Self::of_command(database, argument)?;
+        namespace.check_writable()?;
+        Ok(namespace)
+    }
+
+    /// Whether a collection of this name can be written to, or be created.
+    pub(crate) fn check_writable(&self) -> Result<(), Fault> {
+        let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
+        let name = self.collection.as_str();
+        if name.contains('$') {
+            return invalid(format!("Invalid collection name: {name}"));
+        }
+        if matches!(name, "system.profile" | "system.views") {
+            return invalid(format!("cannot write to {self}"));
+        }
+        if let Some(system) = name.strip_prefix("system.")
+            && !matches!(system, "users" | "roles" | "version" | "js" | "buckets")
+        {
+            return invalid(format!("Invalid system namespace: {self}"));
+        }
+        if self.database.len() + 1 + name.len() > LONGEST {
+            return invalid(format!(
+                "Fully qualified namespace is too long. Namespace: {self} Max: {LONGEST}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a name and its database.
+const LONGEST: usize = 255;
+
+/// Whether a database may have this name.
+fn is_database(name: &str) -> bool {
+    !name.is_empty() && name.len() < 64 && !name.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
+        || name == "$external"
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.database, self.collection)
+    }
+}

@@ -1,0 +1,129 @@
+//! The chunks of a sharded collection: ranges of its key, which together are all of the key space,
+//! and the shard that each lives on.
+
+use std::cmp::Ordering;
+
+use bson::Bson;
+use steadfast_query::Fault;
+
+use super::key::{Key, compare_keys};
+
+/// A range of keys, from its minimum up to, not including, its maximum.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) min: Key,
+    pub(crate) max: Key,
+}
+
+impl Range {
+    /// Whether a key is in it. The end of all keys belongs to the last range.
+    pub(crate) fn contains(&self, key: &[Bson]) -> bool {
+        compare_keys(&self.min, key).is_le()
+            && (compare_keys(key, &self.max).is_lt()
+                || self.max.iter().all(|bound| *bound == Bson::MaxKey))
+    }
+
+    /// Whether it holds all of another.
+    pub(crate) fn covers(&self, other: &Range) -> bool {
+        compare_keys(&self.min, &other.min).is_le() && compare_keys(&self.max, &other.max).is_ge()
+    }
+
+    /// Whether they have a key in common.
+    pub(crate) fn overlaps(&self, other: &Range) -> bool {
+        compare_keys(&self.min, &other.max).is_lt() && compare_keys(&other.min, &self.max).is_lt()
+    }
+}
+
+/// A range and where it lives.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chunk {
+    pub(crate) range: Range,
+    pub(crate) shard: String,
+}
+
+/// All chunks of a collection, in the order of their ranges. They cover the key space without gap
+/// or overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chunks {
+    chunks: Vec<Chunk>,
+}
+
+impl Chunks {
+    /// One chunk from the least key to the greatest.
+    pub(crate) fn whole(least: Key, greatest: Key, shard: &str) -> Self {
+        let range = Range { min: least, max: greatest };
+        Self { chunks: vec![Chunk { range, shard: shard.to_owned() }] }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The chunk that a key belongs to.
+    pub(crate) fn of(&self, key: &[Bson]) -> &Chunk {
+        let after = self.chunks.partition_point(|it| compare_keys(&it.range.min, key).is_le());
+        &self.chunks[after.saturating_sub(1)]
+    }
+
+    /// The chunks that keys from `low` to `high`, both included, belong to.
+    pub(crate) fn between(&self, low: &[Bson], high: &[Bson]) -> impl Iterator<Item = &Chunk> {
+        let first = self
+            .chunks
+            .partition_point(|it| compare_keys(&it.range.min, low).is_le())
+            .saturating_sub(1);
+        let after = self.chunks.partition_point(|it| compare_keys(&it.range.min, high).is_le());
+        self.chunks[first..after.max(first)].iter()
+    }
+
+    /// Splits the chunk that this key is in, so that one begins with it. Nothing is to be done if one
+    /// does already, or if it is the end of all keys.
+    pub(crate) fn split_at(&mut self, key: &[Bson]) {
+        let after = self.chunks.partition_point(|it| compare_keys(&it.range.min, key).is_le());
+        let Some(place) = after.checked_sub(1) else { return };
+        let chunk = &mut self.chunks[place];
+        let begins = compare_keys(&chunk.range.min, key) == Ordering::Equal;
+        if begins || compare_keys(key, &chunk.range.max).is_ge() {
+            return;
+        }
+        let upper = Range { min: key.to_vec(), max: chunk.range.max.clone() };
+        chunk.range.max = key.to_vec();
+        let shard = chunk.shard.clone();
+        self.chunks.insert(place + 1, Chunk { range: upper, shard });
+    }
+
+    /// Makes a range live on a shard. Chunks are split at its bounds.
+    pub(crate) fn assign(&mut self, range: &Range, shard: &str) {
+        self.split_at(&range.min);
+        self.split_at(&range.max);
+        for chunk in &mut self.chunks {
+            if range.covers(&chunk.range) {
+                shard.clone_into(&mut chunk.shard);
+            }
+        }
+    }
+
+    /// Makes one chunk of neighbours that live on the same shard and fill this range.
+    pub(crate) fn merge(&mut self, range: &Range) -> Result<(), Fault> {
+        let inside: Vec<usize> = (0..self.chunks.len())
+            .filter(|place| range.covers(&self.chunks[*place].range))
+            .collect();
+        let (Some(first), Some(last)) = (inside.first(), inside.last()) else {
+            return Err(Fault::bad_value("no chunk lies in this range"));
+        };
+        let (first, last) = (*first, *last);
+        let whole = compare_keys(&self.chunks[first].range.min, &range.min).is_eq()
+            && compare_keys(&self.chunks[last].range.max, &range.max).is_eq();
+        let one_shard =
+            self.chunks[first..=last].iter().all(|it| it.shard == self.chunks[first].shard);
+        if !whole || !one_shard {
+            return Err(Fault::bad_value("the range is not made of whole chunks of one shard"));
+        }
+        self.chunks[first].range.max.clone_from(&range.max);
+        self.chunks.drain(first + 1..=last);
+        Ok(())
+    }
+}

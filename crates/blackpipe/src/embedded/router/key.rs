@@ -1,0 +1,196 @@
+//! Shard keys: which fields of a document say where it lives, and how their values compare.
+
+use std::cmp::Ordering;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Collation, Fault, value::compare};
+
+/// The values of a shard key, one for each of its fields, in their order.
+pub(crate) type Key = Vec<Bson>;
+
+/// Compares two keys, field by field.
+pub(crate) fn compare_keys(left: &[Bson], right: &[Bson]) -> Ordering {
+    let simple = Collation::simple();
+    left.iter()
+        .zip(right)
+        .map(|(left, right)| compare(left, right, &simple))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// One field of a shard key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    /// Its dotted path.
+    pub(crate) path: String,
+    /// Whether it is the hash of the value that counts.
+    pub(crate) hashed: bool,
+}
+
+/// The pattern of a shard key: `{datacenter: 1, userid: 1}`, `{_id: "hashed"}`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ShardKey {
+    fields: Vec<Field>,
+}
+
+impl ShardKey {
+    /// Reads a pattern.
+    pub(crate) fn parse(pattern: &Document) -> Result<Self, Fault> {
+        let refused = |why: &str| {
+            Fault::bad_value(format!(
+                "Unsupported shard key pattern {}. {why}",
+                Bson::from(pattern)
+            ))
+        };
+        if pattern.is_empty() {
+            return Err(Fault::bad_value("Shard key pattern is empty"));
+        }
+        let mut fields = Vec::with_capacity(pattern.len());
+        for (path, kind) in pattern {
+            if path.is_empty()
+                || path.split('.').any(|part| part.is_empty() || part.starts_with('$'))
+            {
+                return Err(refused("Field names must not be empty or start with '$'."));
+            }
+            let hashed = match kind {
+                Bson::String(kind) if kind == "hashed" => true,
+                Bson::Int32(1) | Bson::Int64(1) => false,
+                Bson::Double(kind) if *kind == 1.0 => false,
+                _ => {
+                    return Err(refused(
+                        "Pattern must either be a single hashed field, or a list of ascending \
+                         fields.",
+                    ));
+                }
+            };
+            fields.push(Field { path: path.clone(), hashed });
+        }
+        if fields.iter().filter(|field| field.hashed).count() > 1 {
+            return Err(refused("There can be at most one hashed field."));
+        }
+        Ok(Self { fields })
+    }
+
+    pub(crate) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The pattern as a document.
+    pub(crate) fn pattern(&self) -> Document {
+        self.fields
+            .iter()
+            .map(|field| {
+                let kind = if field.hashed { Bson::from("hashed") } else { Bson::Int32(1) };
+                (field.path.clone(), kind)
+            })
+            .collect()
+    }
+
+    /// Whether the first field is hashed, so that hashes split the whole key space.
+    pub(crate) fn begins_hashed(&self) -> bool {
+        self.fields[0].hashed
+    }
+
+    /// The least key of all.
+    pub(crate) fn least(&self) -> Key {
+        vec![Bson::MinKey; self.fields.len()]
+    }
+
+    /// What is above all keys.
+    pub(crate) fn greatest(&self) -> Key {
+        vec![Bson::MaxKey; self.fields.len()]
+    }
+
+    /// The key of a document. A field that is missing counts as null.
+    pub(crate) fn of(&self, document: &Document) -> Result<Key, Fault> {
+        self.fields
+            .iter()
+            .map(|field| {
+                let value = value_at(document, &field.path)?.unwrap_or(Bson::Null);
+                Ok(if field.hashed { hash_of(&value) } else { value })
+            })
+            .collect()
+    }
+
+    /// Reads a bound: all fields of the key by their names, in their order. A prefix of them will do,
+    /// the rest is `MinKey`.
+    pub(crate) fn bound(&self, bound: &Document) -> Result<Key, Fault> {
+        let mut key = self.least();
+        if bound.is_empty() || bound.len() > self.fields.len() {
+            return Err(self.bad_bound(bound));
+        }
+        for (place, (name, value)) in bound.iter().enumerate() {
+            if *name != self.fields[place].path {
+                return Err(self.bad_bound(bound));
+            }
+            key[place] = value.clone();
+        }
+        Ok(key)
+    }
+
+    fn bad_bound(&self, bound: &Document) -> Fault {
+        Fault::new(
+            Code::named(61, "ShardKeyNotFound"),
+            format!(
+                "shard key bounds {} are not valid for shard key pattern {}",
+                Bson::from(bound),
+                Bson::from(self.pattern())
+            ),
+        )
+    }
+
+    /// A key as the document that `config.chunks` shows.
+    pub(crate) fn document(&self, key: &[Bson]) -> Document {
+        self.fields
+            .iter()
+            .zip(key)
+            .map(|(field, value)| (field.path.clone(), value.clone()))
+            .collect()
+    }
+
+    /// Whether a change of the field at this path may change the key.
+    pub(crate) fn touched_by(&self, path: &str) -> bool {
+        self.fields.iter().any(|field| {
+            field.path == path
+                || field.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+                || path.strip_prefix(&field.path).is_some_and(|rest| rest.starts_with('.'))
+        })
+    }
+
+    /// Whether an index over this pattern begins with the whole shard key, so that what is unique on
+    /// each shard is unique in the cluster.
+    pub(crate) fn is_prefix_of(&self, pattern: &Document) -> bool {
+        pattern.len() >= self.fields.len()
+            && self.fields.iter().zip(pattern.keys()).all(|(field, name)| field.path == *name)
+    }
+}
+
+/// The hash that a hashed field counts with.
+pub(crate) fn hash_of(value: &Bson) -> Bson {
+    Bson::Int64(steadfast_query::index::hashed(value))
+}
+
+/// The value at a dotted path of a document that is to be stored. Arrays have no place in a shard
+/// key.
+fn value_at(document: &Document, path: &str) -> Result<Option<Bson>, Fault> {
+    let mut parts = path.split('.');
+    let mut value = parts.next().and_then(|name| document.get(name));
+    for part in parts {
+        value = match value {
+            Some(Bson::Document(inner)) => inner.get(part),
+            Some(Bson::Array(_)) => return Err(array_in_key()),
+            _ => None,
+        };
+    }
+    match value {
+        Some(Bson::Array(_)) => Err(array_in_key()),
+        value => Ok(value.cloned()),
+    }
+}
+
+fn array_in_key() -> Fault {
+    Fault::new(
+        Code::named(61, "ShardKeyNotFound"),
+        "Shard key cannot contain array values or array descendants.",
+    )
+}

@@ -1,0 +1,88 @@
+//! Read preferences as a router reads them from a command.
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault};
+
+/// Which kind of member a read prefers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Primary,
+    PrimaryPreferred,
+    Secondary,
+    SecondaryPreferred,
+    Nearest,
+}
+
+impl Mode {
+    const ALL: [Mode; 5] = [
+        Mode::Primary,
+        Mode::PrimaryPreferred,
+        Mode::Secondary,
+        Mode::SecondaryPreferred,
+        Mode::Nearest,
+    ];
+
+    /// The name that commands have for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::PrimaryPreferred => "primaryPreferred",
+            Self::Secondary => "secondary",
+            Self::SecondaryPreferred => "secondaryPreferred",
+            Self::Nearest => "nearest",
+        }
+    }
+}
+
+/// Which member a read prefers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Preference {
+    pub(crate) mode: Mode,
+    /// A member must have all tags of one of these; an empty one allows any member.
+    tags: Vec<Document>,
+}
+
+impl Preference {
+    /// The primary, as for everything that says nothing else.
+    pub(crate) fn primary() -> Self {
+        Self { mode: Mode::Primary, tags: Vec::new() }
+    }
+
+    /// The one of a command.
+    pub(crate) fn of(body: &Document) -> Result<Self, Fault> {
+        let Some(given) = body.get("$readPreference") else { return Ok(Self::primary()) };
+        let Bson::Document(given) = given else {
+            return Err(Fault::type_mismatch("$readPreference must be a document"));
+        };
+        let name = given.get_str("mode").unwrap_or("primary");
+        let Some(mode) = Mode::ALL.into_iter().find(|mode| mode.name() == name) else {
+            return Err(Fault::failed_to_parse(format!(
+                "Could not parse $readPreference mode '{name}'. Only the modes 'primary', \
+                 'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported."
+            )));
+        };
+        let tags: Vec<Document> = match given.get("tags") {
+            None => Vec::new(),
+            Some(Bson::Array(tags)) => tags.iter().filter_map(Bson::as_document).cloned().collect(),
+            Some(_) => return Err(Fault::type_mismatch("tags must be an array of documents")),
+        };
+        if mode == Mode::Primary && tags.iter().any(|set| !set.is_empty()) {
+            return Err(Fault::new(
+                Code::BAD_VALUE,
+                "Only empty tags are allowed with primary read preference",
+            ));
+        }
+        Ok(Self { mode, tags })
+    }
+
+    /// Whether a member's tags, which its `hello` shows, are allowed.
+    pub(crate) fn allows(&self, hello: &Document) -> bool {
+        let empty = Document::new();
+        let has = hello.get_document("tags").unwrap_or(&empty);
+        self.tags.is_empty()
+            || self
+                .tags
+                .iter()
+                .any(|set| set.iter().all(|(name, value)| has.get(name) == Some(value)))
+    }
+}

@@ -1,0 +1,260 @@
+//! The statements of a write command: where each is to go, decided before any of them is sent.
+
+use std::collections::BTreeSet;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    catalog::Sharded,
+    reads::is_simple,
+    target::{self, exact_key},
+};
+
+/// The wire version of the first server that finds the one document to change by itself if a filter
+/// does not say its shard key (7.0).
+const FINDS_BY_ITSELF: i32 = 21;
+
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Kind {
+    /// The field of the command that has the statements.
+    pub(super) fn list(self) -> &'static str {
+        match self {
+            Self::Insert => "documents",
+            Self::Update => "updates",
+            Self::Delete => "deletes",
+        }
+    }
+
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// One statement of a command.
+#[derive(Clone, Debug)]
+pub(super) struct Statement {
+    /// Its place in the command.
+    pub(super) index: usize,
+    /// What a retry knows it by.
+    pub(super) id: i32,
+    pub(super) body: Document,
+}
+
+/// Where a statement is to go.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Way {
+    /// To this shard.
+    One(String),
+    /// To all of these.
+    Many(BTreeSet<String>),
+    /// The router has to look at documents first: to find the one that is meant, or to see whether the
+    /// update moves it to another shard.
+    Look(BTreeSet<String>),
+}
+
+/// Where a statement is to go.
+pub(super) fn way(
+    kind: Kind,
+    statement: &Document,
+    sharded: &Sharded,
+    wire_version: i32,
+) -> Result<Way, Fault> {
+    match kind {
+        Kind::Insert => Ok(Way::One(sharded.owner(statement)?.to_owned())),
+        Kind::Update => update_way(statement, sharded, wire_version),
+        Kind::Delete => delete_way(statement, sharded, wire_version),
+    }
+}
+
+fn update_way(update: &Document, sharded: &Sharded, wire_version: i32) -> Result<Way, Fault> {
+    let (filter, simple) = filter_of(update, sharded);
+    let key = exact_key(&sharded.key, &filter, simple);
+    let shards = target::shards(sharded, &filter, simple);
+    let upsert = flag(update, "upsert");
+    if flag(update, "multi") {
+        if upsert && key.is_none() {
+            return Err(no_key_for_upsert(update));
+        }
+        let touches = moves(update.get("u"), &filter, sharded);
+        return Ok(if touches { Way::Look(shards) } else { to(shards) });
+    }
+    if let Some(key) = &key {
+        let shard = sharded.chunks.of(key).shard.clone();
+        let touches = moves(update.get("u"), &filter, sharded);
+        return Ok(if touches { Way::Look(shards) } else { Way::One(shard) });
+    }
+    if wire_version >= FINDS_BY_ITSELF {
+        return Ok(Way::Look(shards));
+    }
+    if upsert {
+        return Err(no_key_for_upsert(update));
+    }
+    let touches = moves(update.get("u"), &filter, sharded);
+    if let Some(Bson::Document(replacement)) = update.get("u")
+        && !is_operators(replacement)
+        && shards.len() > 1
+    {
+        let mut replacement = replacement.clone();
+        if let (None, Some(id)) = (replacement.get("_id"), exact_id(&filter, simple)) {
+            replacement.insert("_id", id);
+        }
+        return Ok(Way::One(sharded.owner(&replacement)?.to_owned()));
+    }
+    if touches {
+        return Ok(Way::Look(shards));
+    }
+    if shards.len() == 1 || exact_id(&filter, simple).is_some() {
+        return Ok(to(shards));
+    }
+    Err(Fault::new(
+        Code::INVALID_OPTIONS,
+        format!(
+            "A {{multi:false}} update on a sharded collection must contain an exact match on _id \
+             (and have the collection default collation) or target a single shard (and have the \
+             simple collation), but this update targeted {} shards. Update request: {}, shard key \
+             pattern: {}",
+            shards.len(),
+            Bson::from(update),
+            Bson::from(sharded.key.pattern())
+        ),
+    ))
+}
+
+fn delete_way(delete: &Document, sharded: &Sharded, wire_version: i32) -> Result<Way, Fault> {
+    let (filter, simple) = filter_of(delete, sharded);
+    let shards = target::shards(sharded, &filter, simple);
+    let all = !matches!(
+        delete.get("limit"),
+        Some(Bson::Int32(1) | Bson::Int64(1)) | Some(Bson::Double(1.0))
+    );
+    if all {
+        return Ok(to(shards));
+    }
+    if let Some(key) = exact_key(&sharded.key, &filter, simple) {
+        return Ok(Way::One(sharded.chunks.of(&key).shard.clone()));
+    }
+    if wire_version >= FINDS_BY_ITSELF {
+        return Ok(Way::Look(shards));
+    }
+    if exact_id(&filter, simple).is_some() {
+        return Ok(to(shards));
+    }
+    Err(Fault::new(
+        Code::named(61, "ShardKeyNotFound"),
+        format!(
+            "A single delete on a sharded collection must contain an exact match on _id (and have \
+             the collection default collation) or contain the shard key (and have the simple \
+             collation). Delete request: {}, shard key pattern: {}",
+            Bson::from(delete),
+            Bson::from(sharded.key.pattern())
+        ),
+    ))
+}
+
+/// Where a findAndModify is to go. Its filter is `query`.
+pub(super) fn modify_way(
+    body: &Document,
+    sharded: &Sharded,
+    wire_version: i32,
+) -> Result<Way, Fault> {
+    let filter = body.get_document("query").cloned().unwrap_or_default();
+    let simple = is_simple(body.get_document("collation").ok(), sharded);
+    let shards = target::shards(sharded, &filter, simple);
+    let Some(key) = exact_key(&sharded.key, &filter, simple) else {
+        if wire_version >= FINDS_BY_ITSELF {
+            return Ok(Way::Look(shards));
+        }
+        return Err(Fault::new(
+            Code::named(61, "ShardKeyNotFound"),
+            "Query for sharded findAndModify must contain the shard key",
+        ));
+    };
+    let moves = !flag(body, "remove") && moves(body.get("update"), &filter, sharded);
+    Ok(if moves { Way::Look(shards) } else { Way::One(sharded.chunks.of(&key).shard.clone()) })
+}
+
+fn to(shards: BTreeSet<String>) -> Way {
+    match shards.first() {
+        Some(only) if shards.len() == 1 => Way::One(only.clone()),
+        _ => Way::Many(shards),
+    }
+}
+
+/// The filter of a statement, and whether it compares strings byte by byte.
+pub(super) fn filter_of(statement: &Document, sharded: &Sharded) -> (Document, bool) {
+    let filter = statement.get_document("q").cloned().unwrap_or_default();
+    (filter, is_simple(statement.get_document("collation").ok(), sharded))
+}
+
+/// Whether an update may change the shard key of a document that the filter matches.
+pub(super) fn moves(update: Option<&Bson>, filter: &Document, sharded: &Sharded) -> bool {
+    let Some(Bson::Document(update)) = update else { return true };
+    if is_operators(update) {
+        return update.iter().any(|(operator, fields)| {
+            fields.as_document().into_iter().flatten().any(|(path, value)| {
+                let renamed = value.as_str().filter(|_| operator == "$rename");
+                sharded.key.touched_by(path)
+                    || renamed.is_some_and(|path| sharded.key.touched_by(path))
+            })
+        });
+    }
+    let mut replacement = update.clone();
+    if let (None, Some(id)) = (replacement.get("_id"), exact_id(filter, true)) {
+        replacement.insert("_id", id);
+    }
+    let old = exact_key(&sharded.key, filter, true);
+    match (old, sharded.key.of(&replacement)) {
+        (Some(old), Ok(new)) => super::key::compare_keys(&old, &new).is_ne(),
+        _ => true,
+    }
+}
+
+/// The `_id` that a filter fixes.
+fn exact_id(filter: &Document, simple: bool) -> Option<Bson> {
+    let value = match filter.get("_id")? {
+        Bson::Document(it) if is_operators(it) => it.get("$eq").filter(|_| it.len() == 1)?,
+        value => value,
+    };
+    match value {
+        Bson::RegularExpression(_) | Bson::Array(_) => None,
+        Bson::String(_) | Bson::Document(_) if !simple => None,
+        value => Some(value.clone()),
+    }
+}
+
+pub(super) fn is_operators(document: &Document) -> bool {
+    document.keys().next().is_some_and(|name| name.starts_with('$'))
+}
+
+pub(super) fn flag(document: &Document, field: &str) -> bool {
+    match document.get(field) {
+        Some(Bson::Boolean(flag)) => *flag,
+        Some(Bson::Int32(number)) => *number != 0,
+        Some(Bson::Int64(number)) => *number != 0,
+        Some(Bson::Double(number)) => *number != 0.0,
+        _ => false,
+    }
+}
+
+fn no_key_for_upsert(update: &Document) -> Fault {
+    Fault::new(
+        Code::named(61, "ShardKeyNotFound"),
+        format!(
+            "Failed to target upsert by query :: could not extract exact shard key. Update \
+             request: {}",
+            Bson::from(update)
+        ),
+    )
+}

@@ -1,0 +1,33 @@
+//! Search indexes: a service beside the servers keeps them, and there is none.
+
+use bson::Bson;
+use steadfast_query::{Code, Fault};
+
+use super::{call::Call, era};
+
+/// The first version that knows of them.
+const SINCE: era::Version = (7, 0, 0);
+
+const COMMANDS: [&str; 4] =
+    ["createSearchIndexes", "dropSearchIndex", "listSearchIndexes", "updateSearchIndex"];
+
+/// Refuses what is about search indexes, as a server does that has nobody to ask.
+pub(crate) fn check(call: &Call, version: &str) -> Result<(), Fault> {
+    let lists = |stage: &Bson| {
+        stage.as_document().is_some_and(|stage| stage.contains_key("$listSearchIndexes"))
+    };
+    let is_about = COMMANDS.contains(&call.name.as_str())
+        || call.name == "aggregate"
+            && call
+                .body
+                .get_array("pipeline")
+                .is_ok_and(|stages| stages.first().is_some_and(lists));
+    if !is_about || !era::is_since(version, SINCE) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        Code::named(31082, "SearchNotEnabled"),
+        "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires \
+         additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.",
+    ))
+}

@@ -1,0 +1,135 @@
+//! Who is primary, and when.
+
+use super::*;
+
+#[test]
+fn the_first_member_is_primary_from_the_beginning() {
+    let lab = Lab::new(3);
+    assert_eq!(lab.state.primary(), Some(0));
+    let hello = lab.state.hello(0, lab.now);
+    assert!(hello.get_bool("isWritablePrimary").unwrap());
+    assert_eq!(hello.get_object_id("electionId").unwrap().to_hex(), "7fffffff0000000000000001");
+    let hello = lab.state.hello(1, lab.now);
+    assert!(hello.get_bool("secondary").unwrap());
+    assert_eq!(hello.get_str("primary").unwrap(), "localhost:27017");
+    assert!(!hello.contains_key("electionId"));
+}
+
+#[test]
+fn a_dead_primary_is_replaced_when_the_timeout_is_over() {
+    let mut lab = Lab::new(3);
+    lab.state.kill(0, lab.now);
+    assert_eq!(lab.state.primary(), None);
+    lab.pass(TIMEOUT - milliseconds(1));
+    assert_eq!(lab.state.primary(), None);
+    lab.pass(milliseconds(1));
+    assert_eq!(lab.state.primary(), Some(1));
+    assert_eq!(lab.state.member(1).term, 2);
+    lab.state.restart(0, lab.now);
+    assert_eq!(lab.state.primary(), Some(1));
+    assert!(lab.state.is_replicated());
+}
+
+#[test]
+fn without_most_members_nobody_is_elected_and_the_primary_gives_up() {
+    let mut lab = Lab::new(3);
+    lab.state.kill(1, lab.now);
+    lab.pass(TIMEOUT * 4);
+    assert_eq!(lab.state.primary(), Some(0));
+    lab.state.kill(2, lab.now);
+    assert_eq!(lab.state.primary(), Some(0));
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), None);
+    assert_eq!(lab.state.next_deadline(), None, "there is nothing to wait for");
+    lab.state.restart(2, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(0));
+}
+
+#[test]
+fn the_member_with_the_newest_log_is_elected() {
+    let mut lab = Lab::new(3);
+    lab.state.hold_replication(1, true, lab.now);
+    lab.insert(0, 1).unwrap();
+    lab.state.kill(0, lab.now);
+    lab.state.hold_replication(2, true, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(2));
+}
+
+#[test]
+fn a_frozen_primary_that_goes_on_gives_way_at_once() {
+    let mut lab = Lab::new(3);
+    lab.state.freeze(0, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(1));
+    lab.state.thaw(0, lab.now);
+    assert!(!lab.state.member(0).is_primary());
+    assert_eq!(lab.state.primary(), Some(1));
+}
+
+#[test]
+fn on_two_sides_of_a_partition_two_take_themselves_for_the_primary_for_a_while() {
+    let mut lab = Lab::new(3);
+    lab.state.set_manual_elections(true, lab.now);
+    lab.state.partition(&[&[0], &[1, 2]], lab.now);
+    lab.state.elect(1, lab.now).unwrap();
+    assert!(lab.state.member(0).is_primary() && lab.state.member(1).is_primary());
+    assert_ne!(lab.state.member(0).term, lab.state.member(1).term);
+    lab.state.heal(lab.now);
+    assert!(!lab.state.member(0).is_primary() && lab.state.member(1).is_primary());
+}
+
+#[test]
+fn after_a_step_down_another_member_is_elected_at_once() {
+    let mut lab = Lab::new(3);
+    let before = lab.state.signals(0).0;
+    lab.state.step_down(0, lab.now + milliseconds(5000), lab.now);
+    assert_eq!(lab.state.primary(), Some(1));
+    assert!(lab.state.signals(0).0 > before, "clients are told");
+    assert_eq!(lab.state.hello(0, lab.now).get_str("primary").unwrap(), "localhost:27018");
+}
+
+#[test]
+fn a_member_that_stepped_down_is_not_elected_before_its_time() {
+    let mut lab = Lab::new(3);
+    lab.state.kill(1, lab.now);
+    lab.state.hold_replication(2, true, lab.now);
+    lab.insert(0, 1).unwrap();
+    lab.state.step_down(0, lab.now + milliseconds(5000), lab.now);
+    lab.pass(milliseconds(4999));
+    assert_eq!(lab.state.primary(), None, "member 2 lacks an entry that member 0 has");
+    lab.pass(milliseconds(1));
+    assert_eq!(lab.state.primary(), Some(0));
+}
+
+#[test]
+fn who_lacks_entries_that_most_have_is_not_elected() {
+    let mut lab = Lab::new(3);
+    lab.state.hold_replication(2, true, lab.now);
+    lab.insert(0, 1).unwrap();
+    assert_eq!(lab.state.elect(2, lab.now).unwrap_err().code.number, 125);
+    assert_eq!(lab.state.primary(), Some(0));
+    lab.state.hold_replication(2, false, lab.now);
+    lab.state.elect(2, lab.now).unwrap();
+    assert_eq!(lab.state.primary(), Some(2));
+}
+
+#[test]
+fn a_set_of_one_is_primary_again_after_a_restart() {
+    let mut lab = Lab::new(1);
+    lab.insert(0, 1).unwrap();
+    let process = lab.state.process(0);
+    lab.state.kill(0, lab.now);
+    assert_eq!(lab.state.primary(), None);
+    lab.state.restart(0, lab.now);
+    assert_eq!(lab.state.primary(), Some(0));
+    assert_ne!(lab.state.process(0), process);
+    assert_eq!(lab.ids(0), [1]);
+}
+
+#[test]
+fn an_idle_set_has_nothing_to_wake_for() {
+    let lab = Lab::new(3);
+    assert_eq!(lab.state.next_deadline(), None);
+}

@@ -1,0 +1,189 @@
+//! The data of one member: collections with their indexes, and the records of sessions.
+//!
+//! A store is a persistent value: a clone costs nothing and shares what is equal. A snapshot for a
+//! reader, for a transaction, or to roll back to, is a clone.
+
+mod before;
+mod collection;
+mod index;
+mod session;
+mod size;
+
+use std::{ops::Bound, sync::Arc};
+
+use rpds::RedBlackTreeMapSync;
+use steadfast_query::{Code, Fault};
+
+use super::{
+    change::Change,
+    log::{Before, Entry, Record, SessionId},
+    namespace::Namespace,
+};
+
+pub(crate) use collection::Collection;
+pub(crate) use index::Index;
+pub(crate) use session::SessionRecord;
+pub(crate) use size::size_of_document;
+
+/// The data of one member at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    collections: RedBlackTreeMapSync<Arc<Namespace>, Collection>,
+    sessions: RedBlackTreeMapSync<SessionId, SessionRecord>,
+}
+
+impl Store {
+    /// The collection, or the view, of this name.
+    pub(crate) fn collection(&self, namespace: &Namespace) -> Option<&Collection> {
+        self.collections.get(namespace)
+    }
+
+    /// The collections and views of a database, by name.
+    pub(crate) fn collections<'a>(
+        &'a self,
+        database: &'a str,
+    ) -> impl Iterator<Item = (&'a Namespace, &'a Collection)> {
+        let first = Namespace::new(database, "");
+        self.from(first).take_while(move |(namespace, _)| namespace.database == database)
+    }
+
+    /// The names of the databases, in order: those that have a collection.
+    pub(crate) fn databases(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.collections.keys().map(|namespace| namespace.database.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What is known of a session.
+    pub(crate) fn session(&self, session: &SessionId) -> Option<&SessionRecord> {
+        self.sessions.get(session)
+    }
+
+    /// All sessions that something is known of.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionId, &SessionRecord)> {
+        self.sessions.iter()
+    }
+
+    /// Forgets a session that has expired.
+    pub(crate) fn forget(&mut self, session: &SessionId) {
+        self.sessions.remove_mut(session);
+    }
+
+    /// Makes changes, all or none of them, and says what each of them found.
+    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<Vec<Before>, Fault> {
+        if let [change] = changes {
+            let before = self.before(change);
+            self.check_and_apply(change)?;
+            return Ok(vec![before]);
+        }
+        let mut changed = self.clone();
+        let mut all = Vec::with_capacity(changes.len());
+        for change in changes {
+            all.push(changed.before(change));
+            changed.check_and_apply(change)?;
+        }
+        *self = changed;
+        Ok(all)
+    }
+
+    /// Applies a whole entry, or nothing of it.
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), Fault> {
+        match entry.changes.as_slice() {
+            [] => {}
+            [change] => self.check_and_apply(change)?,
+            changes => {
+                let mut changed = self.clone();
+                changes.iter().try_for_each(|change| changed.check_and_apply(change))?;
+                *self = changed;
+            }
+        }
+        if let Some(record) = &entry.record {
+            self.record(record, entry.wall);
+        }
+        Ok(())
+    }
+
+    /// Makes a change if it can be made, or none of it: no key may be there twice, and what is changed
+    /// must be there.
+    pub(crate) fn check_and_apply(&mut self, change: &Change) -> Result<(), Fault> {
+        match change {
+            Change::Insert { namespace, document } => {
+                self.existing(namespace)?.insert(namespace, document)
+            }
+            Change::Replace { namespace, document, by: _ } => {
+                self.existing(namespace)?.replace(namespace, document)
+            }
+            Change::Delete { namespace, id } => self.existing(namespace)?.delete(namespace, id),
+            Change::CreateCollection { namespace, uuid, options } => {
+                if self.collections.contains_key(namespace) {
+                    return Err(exists(namespace));
+                }
+                let collection = Collection::new(*uuid, options.clone())?;
+                self.collections.insert_mut(Arc::new(namespace.clone()), collection);
+                Ok(())
+            }
+            Change::ModifyCollection { namespace, options } => {
+                self.existing(namespace)?.modify(options.clone());
+                Ok(())
+            }
+            Change::DropCollection { namespace } => {
+                if self.collections.remove_mut(namespace) {
+                    Ok(())
+                } else {
+                    Err(missing(namespace))
+                }
+            }
+            Change::RenameCollection { from, to } => {
+                let collection = self.existing(from)?.clone();
+                self.collections.remove_mut(from);
+                self.collections.insert_mut(Arc::new(to.clone()), collection);
+                Ok(())
+            }
+            Change::CreateIndex { namespace, specification } => {
+                self.existing(namespace)?.create_index(namespace, specification)
+            }
+            Change::ModifyIndex { namespace, name, specification } => {
+                let collection = self.existing(namespace)?;
+                let mut changed = collection.clone();
+                changed.drop_index(name)?;
+                changed.create_index(namespace, specification)?;
+                *collection = changed;
+                Ok(())
+            }
+            Change::DropIndex { namespace, name } => self.existing(namespace)?.drop_index(name),
+            Change::DropDatabase { .. } | Change::Note(_) => Ok(()),
+        }
+    }
+
+    /// Puts on record what became of a statement or a transaction of a session.
+    pub(crate) fn record(&mut self, record: &Record, at: bson::DateTime) {
+        if self.sessions.get(&record.session).is_none() {
+            self.sessions.insert_mut(record.session.clone(), SessionRecord::new(record.number, at));
+        }
+        if let Some(known) = self.sessions.get_mut(&record.session) {
+            known.add(record.number, &record.what, at);
+        }
+    }
+
+    fn existing(&mut self, namespace: &Namespace) -> Result<&mut Collection, Fault> {
+        self.collections.get_mut(namespace).ok_or_else(|| missing(namespace))
+    }
+
+    fn from(&self, first: Namespace) -> impl Iterator<Item = (&Namespace, &Collection)> {
+        self.collections
+            .range::<Namespace, _>((Bound::Included(first), Bound::Unbounded))
+            .map(|(namespace, collection)| (&**namespace, collection))
+    }
+}
+
+fn missing(namespace: &Namespace) -> Fault {
+    Fault::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}"))
+}
+
+fn exists(namespace: &Namespace) -> Fault {
+    Fault::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists."))
+}
+
+#[cfg(test)]
+mod tests;

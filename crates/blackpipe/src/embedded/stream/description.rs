@@ -1,0 +1,119 @@
+//! `updateDescription`: a difference as clients are told it, field by field.
+
+use bson::{Bson, Document, doc};
+
+/// What a server of some version says of an update.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Details {
+    /// `truncatedArrays`.
+    pub(super) truncated: bool,
+    /// `disambiguatedPaths`.
+    pub(super) disambiguated: bool,
+}
+
+/// A path, and its parts if they cannot be told from the path.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    text: String,
+    parts: Vec<Bson>,
+    is_ambiguous: bool,
+}
+
+impl Path {
+    fn field(&self, name: &str) -> Self {
+        let is_number = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
+        self.with(name, name.into(), is_number || name.contains('.'))
+    }
+
+    fn element(&self, at: &str) -> Self {
+        self.with(at, Bson::Int32(at.parse().unwrap_or(i32::MAX)), false)
+    }
+
+    fn with(&self, text: &str, part: Bson, is_ambiguous: bool) -> Self {
+        let mut path = self.clone();
+        if !path.parts.is_empty() {
+            path.text.push('.');
+        }
+        path.text.push_str(text);
+        path.parts.push(part);
+        path.is_ambiguous |= is_ambiguous;
+        path
+    }
+}
+
+/// What has been told so far.
+#[derive(Default)]
+struct Told {
+    updated: Document,
+    removed: Vec<Bson>,
+    truncated: Vec<Bson>,
+    disambiguated: Document,
+}
+
+/// The `updateDescription` of a difference.
+pub(super) fn description(difference: &Document, details: Details) -> Document {
+    let mut told = Told::default();
+    told.document(difference, &Path::default());
+    let mut description = doc! { "updatedFields": told.updated, "removedFields": told.removed };
+    if details.truncated {
+        description.insert("truncatedArrays", told.truncated);
+    }
+    if details.disambiguated {
+        description.insert("disambiguatedPaths", told.disambiguated);
+    }
+    description
+}
+
+impl Told {
+    fn document(&mut self, difference: &Document, path: &Path) {
+        for (section, value) in difference {
+            let Bson::Document(fields) = value else { continue };
+            match section.as_str() {
+                "d" => {
+                    for name in fields.keys() {
+                        let path = self.seen(path.field(name));
+                        self.removed.push(path.into());
+                    }
+                }
+                "u" | "i" => {
+                    for (name, value) in fields {
+                        let path = self.seen(path.field(name));
+                        self.updated.insert(path, value.clone());
+                    }
+                }
+                inside => self.inside(fields, &path.field(&inside[1..])),
+            }
+        }
+    }
+
+    fn inside(&mut self, difference: &Document, path: &Path) {
+        match difference.get("a") {
+            Some(Bson::Boolean(true)) => self.array(difference, path),
+            _ => self.document(difference, path),
+        }
+    }
+
+    fn array(&mut self, difference: &Document, path: &Path) {
+        for (section, value) in difference.iter().skip(1) {
+            let at = &section[1..];
+            match (&section[..1], value) {
+                ("l", length) => {
+                    let field = self.seen(path.clone());
+                    self.truncated.push(doc! { "field": field, "newSize": length }.into());
+                }
+                ("s", Bson::Document(inside)) => self.inside(inside, &path.element(at)),
+                (_, value) => {
+                    let path = self.seen(path.element(at));
+                    self.updated.insert(path, value.clone());
+                }
+            }
+        }
+    }
+
+    fn seen(&mut self, path: Path) -> String {
+        if path.is_ambiguous {
+            self.disambiguated.insert(path.text.as_str(), path.parts);
+        }
+        path.text
+    }
+}

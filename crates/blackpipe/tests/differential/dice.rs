@@ -1,0 +1,46 @@
+//! Chance that comes out the same each time: numbers from a seed.
+
+/// SplitMix64.
+pub(crate) struct Dice {
+    state: u64,
+    /// Whether expressions may use the variable `v`, which the command defines.
+    pub(crate) variables: bool,
+}
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed, variables: false }
+    }
+
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below this one.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.roll() % u64::try_from(bound).expect("a small bound")).expect("small")
+    }
+
+    /// The same as an int.
+    pub(crate) fn few(&mut self, bound: usize) -> i32 {
+        i32::try_from(self.below(bound)).expect("small")
+    }
+
+    /// A small number around 0.
+    pub(crate) fn small(&mut self) -> i32 {
+        self.few(9) - 2
+    }
+
+    /// True once in so many times.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+}

@@ -1,0 +1,189 @@
+//! The same operations, by chance, on the embedded deployment and on a real server: the answers are
+//! the same, and so is what is stored in the end.
+//!
+//! A few thousand operations run with the other tests. `STEADFAST_DIFFERENTIAL=100000` runs as many as
+//! it says, `STEADFAST_SEED=7` others than usual.
+#![allow(missing_docs)]
+
+mod compare;
+mod dice;
+mod expressions;
+mod filters;
+mod operations;
+mod pipelines;
+mod server;
+mod tally;
+mod updates;
+mod values;
+
+use std::env;
+
+use blackpipe::embedded::Deployment;
+use bson::{Document, doc};
+use testbed::{Mongod, Options};
+
+use crate::{
+    compare::{are_same, essence, is_optimizers},
+    dice::Dice,
+    operations::{INDEXED, MADE, Operation, PLAIN, indexes},
+    server::Server,
+    tally::Tally,
+};
+
+/// After so many operations the collections are compared and begun anew, so that they stay small.
+const ROUND: usize = 250;
+
+/// So many differences are shown.
+const SHOWN: usize = 100;
+
+/// What an expression that fails for a document does to a pipeline depends on what the server's
+/// optimizer has made of it: a constant may be computed though no document comes to it, a `$match`
+/// may go before the stage that fails. So there are two real servers, one of which takes pipelines as
+/// they are, and where the two differ, either is right.
+struct Servers {
+    real: Server,
+    literal: Server,
+    ours: Server,
+    tally: Tally,
+}
+
+/// What came of an operation.
+enum Verdict {
+    Same,
+    /// The real servers do not agree. After a write, what is stored may differ from now on.
+    Undecided,
+    /// In words.
+    Different(String),
+}
+
+impl Servers {
+    fn all(&mut self, command: &Document) {
+        for server in [&mut self.real, &mut self.literal, &mut self.ours] {
+            let reply = server.run(command);
+            assert!(reply.get_f64("ok").is_ok_and(|ok| ok == 1.0), "{command}: {reply}");
+        }
+    }
+
+    fn begin(&mut self, dice: &mut Dice) {
+        self.all(&doc! { "dropDatabase": 1, "$db": "differential" });
+        self.all(&doc! { "create": PLAIN, "$db": "differential" });
+        self.all(&doc! { "create": MADE, "$db": "differential" });
+        self.all(&doc! { "createIndexes": INDEXED, "indexes": indexes(), "$db": "differential" });
+        let mut others: Vec<_> = (0..8).map(|_| dice.stored()).collect();
+        others.iter_mut().zip(0..).for_each(|(other, id)| drop(other.insert("_id", id)));
+        self.all(&doc! { "insert": "other", "documents": others, "$db": "differential" });
+    }
+
+    fn compare(&mut self, operation: &Operation) -> Verdict {
+        let [real, literal, ours] = [&mut self.real, &mut self.literal, &mut self.ours]
+            .map(|server| server.run_to_end(&operation.command));
+        self.tally.note(&operation.command, &real);
+        if is_optimizers(&real) || is_optimizers(&literal) {
+            return Verdict::Undecided;
+        }
+        let same = |left, right| are_same(&essence(operation, left), &essence(operation, right));
+        match (same(&real, &literal), same(&real, &ours) || same(&literal, &ours)) {
+            (true, true) => Verdict::Same,
+            (false, true) => Verdict::Undecided,
+            (_, false) => Verdict::Different(format!(
+                "{}\n  mongod:   {real}\n  embedded: {ours}",
+                operation.command
+            )),
+        }
+    }
+
+    /// Operations until one differs, and then what is stored; with care, after each that writes.
+    fn round(&mut self, dice: &mut Dice, careful: bool) -> Verdict {
+        self.begin(dice);
+        for _ in 0..ROUND {
+            let operation = dice.operation();
+            let verdict = self.compare(&operation);
+            match verdict {
+                Verdict::Same if careful && operation.writes => match self.compare_stored() {
+                    Verdict::Different(difference) => {
+                        let command = operation.command;
+                        return Verdict::Different(format!("{command}\n  and then {difference}"));
+                    }
+                    Verdict::Same | Verdict::Undecided => {}
+                },
+                Verdict::Same => {}
+                Verdict::Undecided => {
+                    self.tally.undecided += 1;
+                    if operation.writes {
+                        return verdict;
+                    }
+                }
+                Verdict::Different(_) => return verdict,
+            }
+        }
+        self.compare_stored()
+    }
+
+    fn compare_stored(&mut self) -> Verdict {
+        for collection in [PLAIN, INDEXED, MADE] {
+            let command = doc! {
+                "find": collection,
+                "sort": { "_id": 1 },
+                "batchSize": 1000,
+                "$db": "differential",
+            };
+            let verdict = self.compare(&Operation { command, ordered: true, writes: false });
+            if !matches!(verdict, Verdict::Same) {
+                return verdict;
+            }
+        }
+        Verdict::Same
+    }
+}
+
+/// A server that takes pipelines and filters as they are.
+fn literal() -> Mongod {
+    let mongod = Mongod::standalone(Options::new()).unwrap_or_else(|error| panic!("{error}"));
+    for name in ["disablePipelineOptimization", "disableMatchExpressionOptimization"] {
+        let command = doc! { "configureFailPoint": name, "mode": "alwaysOn" };
+        mongod.run_command("admin", command).expect("a fail point that is known");
+    }
+    // Nor does it translate them: what the other engine of this version joins has lost the types of
+    // some values.
+    let command = doc! { "setParameter": 1, "internalQueryForceClassicEngine": true };
+    mongod.run_command("admin", command).expect("a parameter that is known");
+    mongod
+}
+
+fn asked(variable: &str, usual: usize) -> usize {
+    env::var(variable).map_or(usual, |number| number.parse().expect("a number"))
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn random_operations_have_the_same_results_as_on_a_real_server() {
+    let mongod = testbed::shared::standalone().unwrap_or_else(|error| panic!("{error}"));
+    let embedded = Deployment::standalone().version("6.0").start();
+    let literal = literal();
+    let mut servers = Servers {
+        real: Server::at(mongod.address()),
+        literal: Server::at(literal.address()),
+        ours: Server::at(embedded.member(0).address()),
+        tally: Tally::default(),
+    };
+
+    let seed = asked("STEADFAST_SEED", 1);
+    let operations = asked("STEADFAST_DIFFERENTIAL", 3_000);
+    let mut differences = Vec::new();
+    let mut round = seed * 1_000_000;
+    while servers.tally.operations() < operations {
+        let dice = || Dice::new(u64::try_from(round).expect("a seed"));
+        if let Verdict::Different(late) = servers.round(&mut dice(), false) {
+            // Once more, to find the operation with which it began.
+            match servers.round(&mut dice(), true) {
+                Verdict::Different(difference) => differences.push(difference),
+                Verdict::Same | Verdict::Undecided => differences.push(late),
+            }
+        }
+        round += 1;
+    }
+    println!("seed {seed}: {}", servers.tally);
+    let shown: Vec<_> = differences.iter().take(SHOWN).map(String::as_str).collect();
+    let count = differences.len();
+    assert!(shown.is_empty(), "{count} differences, seed {seed}:\n{}", shown.join("\n"));
+}

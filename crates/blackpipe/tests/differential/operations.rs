@@ -1,0 +1,221 @@
+//! Commands by chance, and how far the answers to each must agree.
+
+use bson::{Bson, Document, doc};
+
+use crate::{dice::Dice, updates::Update};
+
+/// A command, and whether the order of the documents in its answer is said.
+pub(crate) struct Operation {
+    pub(crate) command: Document,
+    pub(crate) ordered: bool,
+    /// Whether it may change what is stored.
+    pub(crate) writes: bool,
+}
+
+/// The collection without an index of its own, where the first document in natural order is the one
+/// that is meant when several match.
+pub(crate) const PLAIN: &str = "plain";
+
+/// The collection with indexes, where a server may look in any order.
+pub(crate) const INDEXED: &str = "indexed";
+
+/// The collection that pipelines write to.
+pub(crate) const MADE: &str = "made";
+
+/// Its indexes.
+pub(crate) fn indexes() -> Vec<Document> {
+    vec![
+        // None is sparse, nor partial by `$exists`: by such an index a server finds too little for
+        // `{$lte: null}` and `{$gt: MinKey}`.
+        doc! { "key": { "a": 1 }, "name": "a_1", "unique": true,
+        "partialFilterExpression": { "a": { "$gt": 0 } } },
+        doc! { "key": { "b": 1, "c": -1 }, "name": "b_1_c_-1", "unique": true,
+        "partialFilterExpression": { "b": { "$gt": 0 } } },
+        doc! { "key": { "d.e": 1 }, "name": "d.e_1" },
+    ]
+}
+
+impl Dice {
+    pub(crate) fn operation(&mut self) -> Operation {
+        let collection = if self.once_in(4) { INDEXED } else { PLAIN };
+        let kind = self.below(21);
+        // An upsert takes no expression in its filter, an insert has none; and where one document is
+        // the first of all, it depends on the way to it which others are asked whether they match.
+        self.variables = kind >= 10 && !matches!(kind, 11 | 12) && self.once_in(6);
+        let mut operation = match kind {
+            0..=4 => unordered(self.insert(collection)),
+            5..=9 => unordered(self.update_command(collection)),
+            10 => unordered(self.delete(collection)),
+            11 | 12 => unordered(self.find_and_modify(collection)),
+            13..=15 => self.find(collection),
+            // The index knows an empty array as something else than it is.
+            16 if self.variables => self.find(PLAIN),
+            16 => Operation { writes: false, ..unordered(self.count_or_distinct(PLAIN)) },
+            17 if self.once_in(2) => unordered(doc! {
+                "aggregate": PLAIN,
+                "pipeline": self.writing_pipeline(),
+                "cursor": {},
+            }),
+            _ => {
+                let pipeline = self.pipeline();
+                let ordered = pipeline.iter().any(|stage| stage.contains_key("$sort"));
+                let batch = if self.once_in(4) { self.few(3) } else { 1000 };
+                let cursor = doc! { "batchSize": batch };
+                let command =
+                    doc! { "aggregate": collection, "pipeline": pipeline, "cursor": cursor };
+                Operation { command, ordered, writes: false }
+            }
+        };
+        if self.variables {
+            operation.command.insert("let", doc! { "v": self.constant() });
+        }
+        operation.command.insert("$db", "differential");
+        operation
+    }
+
+    /// What a variable stands for.
+    fn constant(&mut self) -> Bson {
+        match self.once_in(2) {
+            true => self.number(),
+            false => doc! { "$literal": self.value(1) }.into(),
+        }
+    }
+
+    fn insert(&mut self, collection: &str) -> Document {
+        let documents: Vec<_> = (0..1 + self.below(3)).map(|_| self.stored()).collect();
+        doc! { "insert": collection, "documents": documents, "ordered": !self.once_in(3) }
+    }
+
+    fn update_command(&mut self, collection: &str) -> Document {
+        let updates: Vec<_> = (0..1 + self.below(2))
+            .map(|_| {
+                let Update { update, array_filters } = self.update();
+                let is_replacement = update.as_document().is_some_and(|update| {
+                    update.keys().next().is_none_or(|key| !key.starts_with('$'))
+                });
+                let multi = !is_replacement && self.once_in(3);
+                let mut q = self.one_of_many(collection, multi);
+                if self.once_in(6) {
+                    q.insert("_id", self.id());
+                    q.insert(self.path(), self.value(1));
+                    q.insert("$and", vec![doc! { self.path(): { "$eq": self.value(1) } }]);
+                }
+                // What an upsert makes up is different each time, unless the id is given.
+                let upsert = self.once_in(5) && says_id(&q);
+                let mut statement = doc! { "q": q, "u": update, "multi": multi, "upsert": upsert };
+                if !array_filters.is_empty() {
+                    statement.insert("arrayFilters", array_filters);
+                }
+                statement
+            })
+            .collect();
+        doc! { "update": collection, "updates": updates, "ordered": !self.once_in(3) }
+    }
+
+    /// A filter for a statement that takes one document, if it is not for many.
+    fn one_of_many(&mut self, collection: &str, many: bool) -> Document {
+        match many || collection == PLAIN {
+            // Where one cannot be changed, which have been depends on the order.
+            true if collection == INDEXED => doc! { "_id": { "$gte": self.id() } },
+            true if many => self.filter(2),
+            true => self.filter_in_order(),
+            false => doc! { "_id": self.id() },
+        }
+    }
+
+    /// A filter of which a server finds the first document in natural order: alternatives of ids it
+    /// looks up one after the other.
+    fn filter_in_order(&mut self) -> Document {
+        let filter = self.filter(2);
+        let (kind, shown) = (filter.keys().next(), filter.to_string());
+        match kind.is_some_and(|it| it.starts_with('$')) && shown.contains("_id") {
+            true => doc! { "_id": self.id() },
+            false => filter,
+        }
+    }
+
+    fn delete(&mut self, collection: &str) -> Document {
+        let many = self.once_in(4);
+        let q = if many {
+            doc! { "_id": self.id() }
+        } else {
+            self.one_of_many(collection, many)
+        };
+        doc! { "delete": collection, "deletes": [{ "q": q, "limit": i32::from(!many) }] }
+    }
+
+    fn find_and_modify(&mut self, collection: &str) -> Document {
+        let mut command = doc! { "findAndModify": collection };
+        if self.once_in(2) || collection == INDEXED {
+            command.insert("query", self.filter(2));
+            command.insert("sort", self.sort());
+        } else {
+            command.insert("query", self.filter_in_order());
+        }
+        if self.once_in(6) {
+            command.insert("remove", true);
+        } else {
+            let Update { update, array_filters } = self.update();
+            command.insert("update", update);
+            if !array_filters.is_empty() {
+                command.insert("arrayFilters", array_filters);
+            }
+            command.insert("new", self.once_in(2));
+            let id = command.get_document("query").is_ok_and(says_id);
+            command.insert("upsert", id && self.once_in(3));
+        }
+        if self.once_in(3) {
+            command.insert("fields", self.projection());
+        }
+        command
+    }
+
+    fn find(&mut self, collection: &str) -> Operation {
+        let mut command = doc! { "find": collection, "filter": self.filter(2) };
+        command.insert("batchSize", if self.once_in(4) { self.few(3) } else { 1000 });
+        // Without a collation of their own, indexes are of no use with one.
+        if self.once_in(6) {
+            command.insert("collation", doc! { "locale": "en", "strength": 2 });
+        }
+        let ordered = self.once_in(2);
+        if ordered {
+            command.insert("sort", self.sort());
+            if self.once_in(3) {
+                command.insert("skip", self.few(4));
+            }
+            if !self.variables && self.once_in(3) {
+                command.insert("limit", self.few(4));
+            }
+        }
+        if self.once_in(3) {
+            let mut projection = self.projection();
+            // A server may sort what is left of the documents, and what is left of an array need not
+            // have anything at an index.
+            if ordered {
+                let by_index = |path: &str| path.contains(|it: char| it.is_ascii_digit());
+                projection = projection.into_iter().filter(|(path, _)| !by_index(path)).collect();
+            }
+            command.insert("projection", projection);
+        }
+        Operation { command, ordered, writes: false }
+    }
+
+    fn count_or_distinct(&mut self, collection: &str) -> Document {
+        let query: Bson = self.filter(2).into();
+        match self.once_in(2) {
+            true => doc! { "count": collection, "query": query },
+            false => doc! { "distinct": collection, "key": self.path(), "query": query },
+        }
+    }
+}
+
+/// Whether a filter says the id of what an upsert inserts. One that matches nothing, whatever is stored,
+/// says nothing.
+fn says_id(filter: &Document) -> bool {
+    let is_value = |id: &Bson| !id.as_document().is_some_and(|it| it.contains_key("$gte"));
+    filter.get("_id").is_some_and(is_value) && !filter.to_string().contains("\"$all\": []")
+}
+
+fn unordered(command: Document) -> Operation {
+    Operation { command, ordered: false, writes: true }
+}

@@ -1,0 +1,127 @@
+//! A sharded cluster behind its routers.
+
+use super::*;
+
+#[tokio::test]
+async fn what_one_router_writes_another_reads_and_shards_keep() {
+    let cluster = Deployment::sharded(&["alfa", "bravo"]).routers(2).start();
+    assert_eq!(cluster.members().len(), 2);
+    assert!(!cluster.uri().contains("replicaSet"), "{}", cluster.uri());
+    let mut client = connect(&cluster, 0).await;
+    let greeting = client.run(hello()).await;
+    assert_eq!(greeting.get_str("msg").unwrap(), "isdbgrid");
+    assert!(greeting.contains_key("$clusterTime"));
+    assert!(is_ok(&client.run(insert(1)).await));
+    assert_eq!(ids(&connect(&cluster, 1).await.run(find()).await), [1]);
+    let names: Vec<_> = cluster.shards().iter().map(|shard| shard.name()).collect();
+    assert_eq!(names, ["alfa", "bravo"]);
+    let mut kept = Vec::new();
+    for shard in cluster.shards() {
+        let mut member = connect_to(shard.members()[0].address()).await;
+        kept.push(ids(&member.run(find()).await).len());
+    }
+    kept.sort_unstable();
+    assert_eq!(kept, [0, 1], "an unsharded collection is on one shard");
+}
+
+#[tokio::test]
+async fn a_failover_of_a_shard_is_the_routers_business() {
+    let cluster =
+        Deployment::sharded(&["alfa"]).election_timeout(Duration::from_millis(50)).start();
+    let mut client = connect(&cluster, 0).await;
+    let write = retryable_insert(1, 1);
+    assert!(is_ok(&client.run(write.clone()).await));
+    let shard = cluster.shard("alfa");
+    shard.faults().kill(shard.primary().unwrap());
+    shard.until_primary().await;
+    assert_eq!(client.run(write).await.get_i32("n").unwrap(), 1);
+    assert_eq!(ids(&client.run(find()).await), [1]);
+    let executions = cluster.faults().executions();
+    assert_eq!(executions.iter().map(|it| it.times).collect::<Vec<_>>(), [1]);
+}
+
+#[tokio::test]
+async fn a_router_dies_and_comes_back() {
+    let cluster = Deployment::sharded(&["alfa"]).start();
+    let mut client = connect(&cluster, 0).await;
+    client.run(insert(1)).await;
+    cluster.faults().kill(0);
+    assert!(client.rest().await.0.is_empty());
+    assert!(TcpStream::connect(cluster.member(0).address()).await.is_err());
+    cluster.faults().restart(0);
+    assert_eq!(ids(&connect(&cluster, 0).await.run(find()).await), [1]);
+}
+
+#[tokio::test]
+async fn routers_have_fail_points_of_their_own() {
+    let cluster = Deployment::sharded(&["alfa"]).routers(2).start();
+    let point = doc! {
+        "configureFailPoint": "failCommand", "mode": { "times": 1 },
+        "data": { "failCommands": ["insert"], "errorCode": 91 }, "$db": "admin",
+    };
+    let mut client = connect(&cluster, 0).await;
+    assert!(is_ok(&client.run(point).await));
+    assert!(is_ok(&connect(&cluster, 1).await.run(insert(1)).await));
+    assert_eq!(code(&client.run(insert(2)).await), 91);
+}
+
+#[tokio::test]
+async fn behind_a_load_balancer_a_router_says_which_it_is() {
+    let cluster = Deployment::sharded(&["alfa"]).load_balanced().start();
+    assert!(cluster.uri().ends_with("/?loadBalanced=true"), "{}", cluster.uri());
+    let mut asked = hello();
+    asked.insert("loadBalanced", true);
+    let reply = connect(&cluster, 0).await.run(asked).await;
+    assert!(reply.get_object_id("serviceId").is_ok(), "{reply}");
+    let reply = connect(&cluster, 0).await.run(hello()).await;
+    assert!(!reply.contains_key("serviceId"));
+}
+
+#[tokio::test]
+async fn a_cluster_needs_shards_and_routers() {
+    assert!(Deployment::sharded(&[]).try_start().is_err());
+    assert!(Deployment::sharded(&["alfa", "alfa"]).try_start().is_err());
+    assert!(Deployment::sharded(&["alfa"]).routers(0).try_start().is_err());
+    assert!(Deployment::sharded(&["alfa"]).shard_members(0).try_start().is_err());
+}
+
+#[tokio::test]
+async fn zones_keep_the_messages_of_a_datacenter_on_its_shard() {
+    let cluster = Deployment::sharded(&["alfa", "bravo"]).without_balancer().start();
+    let mut client = connect(&cluster, 0).await;
+    let admin = |mut command: bson::Document| {
+        command.insert("$db", "admin");
+        command
+    };
+    let all = bson::Bson::MinKey..bson::Bson::MaxKey;
+    for zone in ["alfa", "bravo"] {
+        let add = doc! { "addShardToZone": zone, "zone": zone };
+        assert!(is_ok(&client.run(admin(add)).await));
+        let range = doc! {
+            "updateZoneKeyRange": "db.things",
+            "min": { "datacenter": zone, "_id": all.start.clone() },
+            "max": { "datacenter": zone, "_id": all.end.clone() },
+            "zone": zone,
+        };
+        assert!(is_ok(&client.run(admin(range)).await));
+    }
+    let shard = doc! { "shardCollection": "db.things", "key": { "datacenter": 1, "_id": 1 } };
+    assert!(is_ok(&client.run(admin(shard)).await));
+    let alfa = cluster
+        .chunks("db.things")
+        .into_iter()
+        .find(|chunk| chunk.min == doc! { "datacenter": "alfa", "_id": all.start.clone() });
+    assert_eq!(alfa.unwrap().shard, "alfa");
+    assert_eq!(cluster.zones("db.things").len(), 2);
+    assert!(!cluster.balancer_step().await.unwrap(), "all are in their place from the start");
+    let insert = doc! {
+        "insert": "things",
+        "documents": [{ "_id": 1, "datacenter": "alfa" }, { "_id": 2, "datacenter": "bravo" }],
+        "$db": "db",
+    };
+    assert!(is_ok(&client.run(insert).await));
+    for (shard, id) in [("alfa", 1), ("bravo", 2)] {
+        let mut member = connect_to(cluster.shard(shard).members()[0].address()).await;
+        assert_eq!(ids(&member.run(find()).await), [id]);
+    }
+}

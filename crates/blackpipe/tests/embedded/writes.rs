@@ -1,0 +1,60 @@
+//! Writes through failovers: none is lost, none is applied twice.
+
+use super::*;
+
+#[tokio::test]
+async fn a_write_that_is_sent_again_to_another_primary_is_applied_once() {
+    let set = Deployment::replica_set(3).start();
+    let mut write = retryable_insert(1, 1);
+    write.insert("writeConcern", doc! { "w": "majority" });
+    assert!(is_ok(&connect(&set, 0).await.run(write.clone()).await));
+    set.faults().kill(0);
+    let primary = set.until_primary().await;
+    let mut client = connect(&set, primary).await;
+    let again = client.run(write).await;
+    assert_eq!(again.get_i32("n").unwrap(), 1);
+    assert!(again.contains_key("retriedStmtIds"), "{again}");
+    assert_eq!(ids(&client.run(find()).await), [1]);
+    assert_eq!(set.faults().executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_secondary_refuses_writes_and_says_so_with_its_topology() {
+    let set = Deployment::replica_set(2).start();
+    let reply = connect(&set, 1).await.run(retryable_insert(1, 1)).await;
+    assert_eq!(code(&reply), 10107);
+    assert!(labels(&reply).contains(&"RetryableWriteError"));
+    assert!(reply.contains_key("topologyVersion"));
+}
+
+#[tokio::test]
+async fn a_write_that_waits_for_members_in_vain_was_done_nevertheless() {
+    let set = Deployment::replica_set(2).start();
+    set.faults().hold_replication(1);
+    let mut write = insert(1);
+    write.insert("writeConcern", doc! { "w": 2, "wtimeout": 10 });
+    let mut client = connect(&set, 0).await;
+    let reply = client.run(write).await;
+    assert_eq!(reply.get_document("writeConcernError").unwrap().get_i32("code").unwrap(), 64);
+    assert_eq!(ids(&client.run(find()).await), [1]);
+    assert_eq!(ids(&connect(&set, 1).await.run(find()).await), [0_i32; 0]);
+    set.faults().release_replication(1);
+    set.until_replicated().await;
+    assert_eq!(ids(&connect(&set, 1).await.run(find()).await), [1]);
+}
+
+#[tokio::test]
+async fn who_hangs_up_while_a_write_waits_leaves_it_done() {
+    let set = Deployment::replica_set(2).start();
+    set.faults().hold_replication(1);
+    let mut write = insert(1);
+    write.insert("writeConcern", doc! { "w": 2 });
+    let mut client = connect(&set, 0).await;
+    client.send(write).await;
+    let mut other = connect(&set, 0).await;
+    while ids(&other.run(find()).await).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(client);
+    assert_eq!(ids(&other.run(find()).await), [1]);
+}
