@@ -21,6 +21,8 @@ pub enum Target {
     /// the deployment that `STEADFAST_TEST_URI` names.
     #[default]
     Mongod,
+    /// Deployments in this process, of the kind and version that each case asks for.
+    Embedded,
     /// A deployment that runs already.
     Uri(String),
 }
@@ -37,15 +39,11 @@ impl Context {
         Self { apart: true, ..self }
     }
 
-    /// The connection string of the deployment, which is started if it has to be.
-    pub fn deployment_uri(&self) -> Result<String, String> {
-        match &self.target {
-            Target::Mongod if self.apart => {
-                testbed::shared::second_uri().map_err(|error| error.to_string())
-            }
-            Target::Mongod => testbed::shared::uri().map_err(|error| error.to_string()),
-            Target::Uri(uri) => Ok(uri.clone()),
-        }
+    /// The connection string of the deployment of real servers, which is started if it has to be.
+    pub(crate) fn servers_uri(&self) -> Result<String, String> {
+        let started =
+            if self.apart { testbed::shared::second_uri() } else { testbed::shared::uri() };
+        started.map_err(|error| error.to_string())
     }
 }
 
@@ -55,9 +53,7 @@ impl std::str::FromStr for Target {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "mongod" => Ok(Self::Mongod),
-            "embedded" => Err("the embedded deployment is not available yet; use `mongod` or a \
-                               connection string"
-                .to_owned()),
+            "embedded" => Ok(Self::Embedded),
             uri if uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://") => {
                 Ok(Self::Uri(uri.to_owned()))
             }

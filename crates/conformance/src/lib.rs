@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod context;
+mod lane;
 pub mod ledger;
 pub mod report;
 pub mod run;

@@ -14,12 +14,14 @@ use conformance::{Context, Ledger, SpecDir, Suite, SuiteReport, Target, report, 
 /// Runs the JSON test suites of the MongoDB driver specifications.
 ///
 /// Prints a line per suite and a total; exits with 1 if a case failed that does not stand in the
-/// ledger (crates/conformance/ledger.toml), or if a line of the ledger is not needed.
+/// ledger of its target (crates/conformance/ledger.toml, ledger-embedded.toml), or if a line of that
+/// is not needed.
 #[derive(Debug, Parser)]
 #[command(name = "conformance", after_help = suites_help())]
 struct Arguments {
     /// What to run against: `mongod` (a replica set of real servers, started when needed),
-    /// `embedded`, or a connection string
+    /// `embedded` (deployments in this process, of the kind and version that each case asks for),
+    /// or a connection string
     #[arg(long, default_value = "mongod", value_name = "mongod|embedded|URI")]
     target: Target,
     /// A suite to run; may be given several times [default: all suites]
@@ -53,8 +55,8 @@ fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
         Some(dir) => dir,
         None => testbed::spec_tests()?,
     };
+    let ledger = Ledger::of_this_repository(&arguments.target);
     let context = Context::new(SpecDir::open(dir)?, arguments.target);
-    let ledger = Ledger::of_this_repository();
     let chosen = if arguments.suites.is_empty() { suites::ALL } else { &arguments.suites };
 
     let mut out = io::stdout().lock();

@@ -1,7 +1,13 @@
 //! Runs a suite and weighs each result against the ledger.
 
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
 use crate::{
-    Case, CaseResult, Context, Ledger, Suite, SuiteReport, ledger::Entry, report::Failure,
+    Case, CaseResult, Context, Ledger, Suite, SuiteReport, Target, lane::Lane, ledger::Entry,
+    report::Failure,
 };
 
 /// Runs all cases of a suite.
@@ -12,7 +18,7 @@ pub fn run(suite: &Suite, context: &Context, ledger: &Ledger) -> SuiteReport {
     let entries: Vec<&Entry> = ledger.of_suite(suite.name).collect();
     let mut report = SuiteReport::new(suite.name);
     match (suite.load)(context) {
-        Ok(cases) => run_cases(cases, &entries, &mut report),
+        Ok(cases) => run_cases(cases, workers(&context.target), &entries, &mut report),
         Err(error) => report.failed.push(Failure {
             file: String::new(),
             case: "loading the suite".to_owned(),
@@ -22,13 +28,49 @@ pub fn run(suite: &Suite, context: &Context, ledger: &Ledger) -> SuiteReport {
     report
 }
 
-fn run_cases(cases: Vec<Case>, entries: &[&Entry], report: &mut SuiteReport) {
+/// How many cases are run at a time. Each lane has embedded deployments of its own; and most of what
+/// takes time is waiting.
+fn workers(target: &Target) -> usize {
+    match target {
+        Target::Embedded => 3,
+        Target::Mongod | Target::Uri(_) => 1,
+    }
+}
+
+/// The results of all cases, in their order.
+fn results(cases: Vec<Case>, workers: usize) -> Vec<(String, String, CaseResult)> {
+    let count = cases.len();
+    let cases = Mutex::new(cases.into_iter().enumerate());
+    let results = Mutex::new(Vec::with_capacity(count));
+    let work = || {
+        let _lane = (workers > 1).then(Lane::take);
+        loop {
+            let next = lock(&cases).next();
+            let Some((at, case)) = next else { return };
+            let (file, description) = (case.file.clone(), case.description.clone());
+            let result = case.run();
+            lock(&results).push((at, (file, description, result)));
+        }
+    };
+    if workers == 1 {
+        work();
+    } else {
+        thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    }
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run_cases(cases: Vec<Case>, workers: usize, entries: &[&Entry], report: &mut SuiteReport) {
     let mut needed = vec![false; entries.len()];
-    for case in cases {
-        let (file, description) = (case.file.clone(), case.description.clone());
+    for (file, description, result) in results(cases, workers) {
         let lines: Vec<usize> =
             (0..entries.len()).filter(|&at| entries[at].names(&file, &description)).collect();
-        let result = case.run();
         if let CaseResult::PassAtSecondTry(why) = &result {
             let (file, case, why) = (file.clone(), description.clone(), why.clone());
             report.second_tries.push(Failure { file, case, why });
@@ -64,7 +106,7 @@ mod tests {
     fn weigh(cases: Vec<Case>, ledger: &str) -> SuiteReport {
         let ledger = Ledger::parse(ledger).unwrap();
         let mut report = SuiteReport::new("s");
-        run_cases(cases, &ledger.of_suite("s").collect::<Vec<_>>(), &mut report);
+        run_cases(cases, 1, &ledger.of_suite("s").collect::<Vec<_>>(), &mut report);
         report
     }
 

@@ -26,10 +26,10 @@ fn an_unknown_suite_is_answered_with_the_list_of_suites() {
 }
 
 #[test]
-fn a_target_that_is_not_available_yet_is_said_to_be_so() {
-    let output = conformance(&["--target", "embedded"]);
+fn a_target_that_is_neither_known_nor_a_connection_string_is_an_error() {
+    let output = conformance(&["--target", "postgres"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("not available yet"));
+    assert!(text(&output.stderr).contains("expected `mongod`, `embedded` or a connection string"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn passes(name: &str) {
     let suite = suites::find(name).expect("a suite has the name of its module");
     let context = context().clone();
     let context = if LONG.contains(&name) { context.apart() } else { context };
-    let report = run(&suite, &context, &Ledger::of_this_repository());
+    let report = run(&suite, &context, &Ledger::of_this_repository(&context.target));
     assert!(report.is_ok(), "{}", report.complaints().join("\n"));
     // A suite that the caller has brought may be of another age.
     if std::env::var_os("STEADFAST_SPEC_TESTS").is_none() {

@@ -59,6 +59,7 @@ pub type ActionFuture<'a, T> =
 
 mod aggregate;
 mod bulk_write;
+mod client_bulk_write;
 mod count;
 mod create_collection;
 mod create_index;
@@ -88,7 +89,8 @@ pub use crate::session::StartSession;
 
 pub use self::{
     aggregate::Aggregate,
-    bulk_write::BulkWrite,
+    bulk_write::CollectionBulkWrite,
+    client_bulk_write::BulkWrite,
     count::{CountDocuments, EstimatedDocumentCount},
     create_collection::CreateCollection,
     create_index::CreateIndex,

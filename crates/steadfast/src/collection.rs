@@ -78,6 +78,11 @@ impl Handle {
         handle
     }
 
+    /// Whether this is its name and that of its database.
+    pub(crate) fn is_at(&self, namespace: &Namespace) -> bool {
+        *self.database == *namespace.db && *self.name == *namespace.coll
+    }
+
     /// The collection's name, if a server could have such a collection (pitfall 41).
     pub(crate) fn checked_name(&self) -> Result<&str> {
         if !self.is_well_named {
@@ -88,16 +93,7 @@ impl Handle {
 
     fn check_name(&self) -> Result<()> {
         check_database_name(&self.database)?;
-        if self.name.is_empty() {
-            return Err(Error::invalid_argument("the name of a collection is empty"));
-        }
-        if self.name.contains('\0') {
-            return Err(Error::invalid_argument(format!(
-                "the name of a collection contains a NUL byte: {:?}",
-                self.name
-            )));
-        }
-        Ok(())
+        check_collection_name(&self.name)
     }
 
     /// Where a read goes: what the action says, else the collection's, else the primary.
@@ -134,6 +130,18 @@ pub(crate) fn check_database_name(name: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::invalid_argument(format!("the database name {name:?} is invalid: {reason}")))
+}
+
+fn check_collection_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid_argument("the name of a collection is empty"));
+    }
+    if name.contains('\0') {
+        return Err(Error::invalid_argument(format!(
+            "the name of a collection contains a NUL byte: {name:?}"
+        )));
+    }
+    Ok(())
 }
 
 impl<T: Send + Sync> Collection<T> {
@@ -212,6 +220,12 @@ impl Namespace {
     /// The namespace of collection `coll` in database `db`.
     pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
         Self { db: db.into(), coll: coll.into() }
+    }
+
+    /// Refuses it if no server could have such a collection.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_database_name(&self.db)?;
+        check_collection_name(&self.coll)
     }
 
     /// Reads `database.collection`; the collection's name may itself contain dots.

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub(crate) use steadfast_core::retry::Kind;
 use steadfast_core::selection::SelectionCriteria;
 
-pub(crate) use self::sequence::{Beside, Documents, Sequence, Source};
+pub(crate) use self::sequence::{Ahead, Beside, Documents, Sequence, Source};
 use crate::{
     Client, ClientSession,
     cursor::Pinned,
@@ -145,8 +145,9 @@ impl Command {
 
     /// Copies documents that were only lent, for a command that outlives the loan.
     pub(crate) fn keep(&mut self, lent: Option<&Beside<'_>>) -> Result<()> {
-        if let Some(Beside { identifier, documents }) = lent {
-            self.sequence = Some(Sequence { identifier, documents: documents.to_vec()? });
+        if let Some(Beside { identifier, documents, ahead }) = lent {
+            let (documents, ahead) = (documents.to_vec()?, ahead.cloned());
+            self.sequence = Some(Sequence { identifier, documents, ahead });
         }
         Ok(())
     }

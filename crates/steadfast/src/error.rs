@@ -6,6 +6,7 @@
 mod gridfs;
 mod history;
 mod kind;
+mod partial;
 mod write;
 
 use std::{collections::BTreeSet, fmt, io, sync::Arc};
@@ -20,6 +21,7 @@ pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
 pub(crate) use self::history::History;
 pub use self::kind::{CommandError, ErrorKind};
+pub use self::partial::PartialBulkWriteResult;
 pub use self::write::{
     BulkWriteError, IndexedWriteError, InsertManyError, WriteConcernError, WriteError, WriteFailure,
 };

@@ -106,6 +106,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/black-pipe.md")]
     struct BlackPipe;
+
+    #[doc = include_str!("../../../docs/embedded.md")]
+    struct Embedded;
 }
 
 pub use self::{

@@ -6,6 +6,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod bulk;
 pub(crate) mod change_stream;
+pub(crate) mod client_bulk;
 pub(crate) mod collections;
 pub(crate) mod count;
 pub(crate) mod databases;

@@ -117,8 +117,9 @@ pub use self::{
         UpdateOptionsBuilder,
     },
     write_model::{
-        DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
-        UpdateOneModel, WriteModel,
+        DeleteManyModel, DeleteManyModelBuilder, DeleteOneModel, DeleteOneModelBuilder, Given,
+        InsertOneModel, InsertOneModelBuilder, Missing, ReplaceOneModel, ReplaceOneModelBuilder,
+        UpdateManyModel, UpdateManyModelBuilder, UpdateOneModel, UpdateOneModelBuilder, WriteModel,
     },
 };
 pub use crate::index::{

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use bson::{Binary, Bson, Document};
 use serde::{Deserialize, Serialize};
 
-pub use self::bulk_write::BulkWriteResult;
+pub use self::bulk_write::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
 use crate::options::{CreateCollectionOptions, number};
 
 /// What an `insert_one` did.

@@ -1,8 +1,10 @@
 //! The deployments that tests run on, and what is known of each.
 //!
-//! The one that the run is aimed at comes first. When that is the replica set of real servers, others
-//! stand by for the tests that are not meant for it: a standalone server, and a replica set and a
-//! standalone server that demand a login. Each is started when a test first asks for it.
+//! The one that the run is aimed at comes first; others may stand by for the tests that are not meant
+//! for it. Each is started when a test first asks for it.
+
+mod embedded;
+mod mongod;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +13,6 @@ use std::{
 
 use bson::{Document, doc};
 use steadfast::Client;
-use testbed::{Mongod, Options, ReplicaSet, User};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -59,11 +60,8 @@ impl Deployment {
             requirements::check(of_file, &deployment.facts)?;
             requirements::check(test, &deployment.facts)
         };
-        let main = context.deployment_uri().map_err(NoDeployment::Broken)?;
-        let main = Self::at(&main).map_err(NoDeployment::Broken)?;
-        let Err(mut lacking) = suits(&main) else { return Ok(main) };
-        let all: Vec<_> = [of_file, test].into_iter().flatten().flatten().collect();
-        for uri in others(context, &all) {
+        let mut lacking = String::new();
+        for uri in candidates(context, [of_file, test]) {
             let deployment = uri().and_then(|uri| Self::at(&uri)).map_err(NoDeployment::Broken)?;
             match suits(&deployment) {
                 Ok(()) => return Ok(deployment),
@@ -94,7 +92,7 @@ impl Deployment {
         let parameters = admin.run_command(doc! { "getParameter": "*" }).await?;
         let options = admin.run_command(doc! { "getCmdLineOpts": 1 }).await?;
         let facts = Facts {
-            topology: topology(&hello),
+            topology: topology(uri, &hello),
             version: version(&build),
             auth: demands_login(&options),
             parameters,
@@ -112,57 +110,29 @@ fn background() -> &'static Runtime {
     })
 }
 
-/// Whether the servers are started by this run, so that others may be.
-fn is_ours(context: &Context) -> bool {
-    context.target == Target::Mongod && std::env::var_os("STEADFAST_TEST_URI").is_none()
-}
+/// How to get the connection string of a deployment, which may have to be started for it.
+type Candidate = Box<dyn Fn() -> Result<String, String>>;
 
-/// Where the deployments that stand by are, those first that the requirements are likely to ask for.
-fn others(context: &Context, requirements: &[&Requirement]) -> Vec<fn() -> Result<String, String>> {
-    let single = requirements.iter().any(|requirement| allows_standalone(requirement));
-    let login = requirements.iter().any(|requirement| requirement.0.auth == Some(true));
-    match (single, login) {
-        _ if !is_ours(context) => vec![],
-        (false, false) => vec![],
-        (true, false) => vec![standalone_uri],
-        (false, true) => vec![secured_uri],
-        (true, true) => vec![secured_uri, secured_standalone_uri],
+/// The deployments that may suit, those first that are most likely to. Of each list of requirements
+/// that there is, one must be met.
+fn candidates(context: &Context, requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
+    match &context.target {
+        Target::Mongod => {
+            let all: Vec<_> = requirements.into_iter().flatten().flatten().collect();
+            mongod::candidates(context, &all)
+        }
+        Target::Embedded => embedded::candidates(requirements),
+        Target::Uri(uri) => {
+            let uri = uri.clone();
+            vec![Box::new(move || Ok(uri.clone()))]
+        }
     }
 }
 
-fn allows_standalone(requirement: &Requirement) -> bool {
-    requirement.0.topologies.as_ref().is_some_and(|names| names.contains(&TopologyName::Single))
-}
-
-fn standalone_uri() -> Result<String, String> {
-    let server = testbed::shared::standalone().map_err(|error| error.to_string())?;
-    Ok(format!("mongodb://{}/", server.address()))
-}
-
-/// A server that demands a login. Some tests leave little time for one: the hashing is cut short.
-fn secured() -> Options {
-    Options::new()
-        .parameter("scramSHA256IterationCount=5000")
-        .parameter("scramIterationCount=5000")
-        .user(User::new("runner", "secret"))
-}
-
-fn secured_uri() -> Result<String, String> {
-    static SECURED: OnceLock<Result<ReplicaSet, String>> = OnceLock::new();
-    let start = || ReplicaSet::start(1, secured()).map_err(|error| error.to_string());
-    let set = SECURED.get_or_init(start).as_ref().map_err(Clone::clone)?;
-    Ok(set.uri().replacen("mongodb://", "mongodb://runner:secret@", 1))
-}
-
-fn secured_standalone_uri() -> Result<String, String> {
-    static SECURED: OnceLock<Result<Mongod, String>> = OnceLock::new();
-    let start = || Mongod::standalone(secured()).map_err(|error| error.to_string());
-    let server = SECURED.get_or_init(start).as_ref().map_err(Clone::clone)?;
-    Ok(format!("mongodb://runner:secret@{}/", server.address()))
-}
-
-fn topology(hello: &Document) -> TopologyName {
-    if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+fn topology(uri: &str, hello: &Document) -> TopologyName {
+    if uri.contains("loadBalanced=true") {
+        TopologyName::LoadBalanced
+    } else if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
         TopologyName::Sharded
     } else if hello.contains_key("setName") {
         TopologyName::ReplicaSet

@@ -1,11 +1,11 @@
 //! Whether an error is the one that a test expects.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 use steadfast::error::{BulkWriteError, Error, ErrorKind, InsertManyError, WriteFailure};
 
 use super::{
     matching::Matcher,
-    operations::{bulk_write_result, by_index},
+    operations::{bulk_write_result, by_index, partial_bulk_write_result},
     schema::ExpectedError,
     stop::{Step, Stop},
 };
@@ -78,8 +78,44 @@ fn expect_parts(
             .value(wanted, found.as_ref(), true)
             .map_err(|stop| stop.within(format!("the partial result {found:?}")))?;
     }
-    if expected.write_errors.is_some() || expected.write_concern_errors.is_some() {
-        return Err(Stop::needs("the client's bulk write"));
+    expect_write_errors(matcher, expected, error)
+}
+
+/// The errors of single writes, by their index and all of them, and those of write concerns in order.
+fn expect_write_errors(matcher: &Matcher<'_>, expected: &ExpectedError, error: &Error) -> Step<()> {
+    let none = BulkWriteError::default();
+    let found = match &*error.kind {
+        ErrorKind::BulkWrite(found) => found,
+        _ => &none,
+    };
+    if let Some(wanted) = &expected.write_errors {
+        let errors = found.write_errors.iter().map(|(index, error)| {
+            let mut shown = doc! { "code": error.code, "message": &error.message };
+            shown.extend(error.details.clone().map(|it| ("details".to_owned(), it.into())));
+            (*index, shown.into())
+        });
+        let shown = by_index(errors);
+        if shown.len() != wanted.len() {
+            return Err(Stop::failed(format!("its write errors are {shown}")));
+        }
+        for (index, wanted) in wanted {
+            matcher
+                .value(wanted, shown.get(index), true)
+                .map_err(|stop| stop.within(format!("the error of write {index}")))?;
+        }
+    }
+    if let Some(wanted) = &expected.write_concern_errors {
+        let found = &found.write_concern_errors;
+        if found.len() != wanted.len() {
+            return Err(Stop::failed(format!("its write concern errors are {found:?}")));
+        }
+        for (wanted, found) in wanted.iter().zip(found) {
+            let mut shown = doc! { "code": found.code, "message": &found.message };
+            shown.extend(found.details.clone().map(|it| ("details".to_owned(), it.into())));
+            matcher
+                .root(wanted, &shown)
+                .map_err(|stop| stop.within("a write concern error".to_owned()))?;
+        }
     }
     Ok(())
 }
@@ -158,7 +194,7 @@ fn code_names(error: &Error) -> Vec<String> {
 fn partial_result(operation: &str, error: &Error) -> Option<Document> {
     match &*error.kind {
         ErrorKind::BulkWrite(BulkWriteError { partial_result: Some(partly), .. }) => {
-            Some(bulk_write_result(partly))
+            Some(partial_bulk_write_result(partly))
         }
         ErrorKind::InsertMany(partly) => {
             let mut result = bulk_write_result(&Default::default());

@@ -42,14 +42,26 @@ impl FailPoints {
         Ok(())
     }
 
+    /// Sets a fail point on this server, through the runner's client.
+    pub(super) async fn set_on(
+        &self,
+        client: &Client,
+        server: ServerAddress,
+        command: Document,
+    ) -> Step<()> {
+        let name = command.get_str("configureFailPoint").map_err(|error| error.to_string())?;
+        let name = name.to_owned();
+        let admin = client.database("admin");
+        admin.run_command(command).selection_criteria(exactly(&server)).await?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((server, name));
+        Ok(())
+    }
+
     /// Switches all fail points off, each on its own server, through the runner's client.
     pub(super) async fn clear(&self, client: &Client) -> Step<()> {
         let set = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (server, name) in set {
-            let that_one = {
-                let server = server.clone();
-                SelectionCriteria::Predicate(Arc::new(move |info| *info.address() == server))
-            };
+            let that_one = exactly(&server);
             if name == FAILS_WRITES {
                 await_quiet(client, &that_one).await?;
             }
@@ -61,6 +73,12 @@ impl FailPoints {
         }
         Ok(())
     }
+}
+
+/// This server and no other.
+fn exactly(server: &ServerAddress) -> SelectionCriteria {
+    let server = server.clone();
+    SelectionCriteria::Predicate(Arc::new(move |info| *info.address() == server))
 }
 
 /// Waits until the server works on no write of a test any more. One that it still tries would succeed

@@ -56,7 +56,9 @@ use bson::{Bson, Document};
 use steadfast::{Collection, error::Error};
 
 use self::arguments::Arguments;
-pub(super) use self::results::{bulk_write as bulk_write_result, by_index};
+pub(super) use self::results::{
+    bulk_write as bulk_write_result, by_index, partial as partial_bulk_write_result,
+};
 use super::{
     entities::{Entity, SharedCursor},
     errors,
@@ -220,7 +222,6 @@ impl Outcome {
 /// An operation that the format knows and the driver has not, or one that nobody knows.
 fn unknown(of: &str, name: &str) -> Failure {
     let lacking = match name {
-        "clientBulkWrite" => "the client's bulk write",
         "count" => "the deprecated count, which the driver leaves out",
         "mapReduce" => "mapReduce, which the driver leaves out",
         "rename" => "renaming of collections",

@@ -24,7 +24,7 @@ pub(super) fn check(requirements: Option<&[Requirement]>, facts: &Facts) -> Resu
 /// What the deployment lacks, in a few words.
 fn unmet(requirement: &RequirementFields, facts: &Facts) -> Option<String> {
     if let Some(topologies) = &requirement.topologies
-        && !topologies.contains(&facts.topology)
+        && !topologies.iter().any(|&topology| is_met(topology, facts.topology))
     {
         return Some(format!("needs {}", name(topologies[0])));
     }
@@ -46,6 +46,13 @@ fn unmet(requirement: &RequirementFields, facts: &Facts) -> Option<String> {
         _ => {}
     }
     unmet_parameter(requirement, facts)
+}
+
+/// Whether a test for one kind of deployment is for this one.
+pub(super) fn is_met(wanted: TopologyName, found: TopologyName) -> bool {
+    // The shards of today are replica sets.
+    let is_sharded_set = wanted == TopologyName::ShardedReplicaSet;
+    wanted == found || is_sharded_set && found == TopologyName::Sharded
 }
 
 fn unmet_parameter(requirement: &RequirementFields, facts: &Facts) -> Option<String> {

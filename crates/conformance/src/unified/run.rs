@@ -31,6 +31,9 @@ pub(super) struct Run {
     logs: Logs,
 }
 
+/// Longer than any test takes, on a busy machine, too. One that waits for what does not come has failed.
+const BOUND: Duration = Duration::from_secs(120);
+
 /// Runs a test on a deployment that suits it.
 pub(super) fn run(deployment: Deployment, file: &TestFile, test: &Test) -> Step<()> {
     if !file.is_understood() {
@@ -77,7 +80,10 @@ fn meets_overload(test: &Test) -> bool {
 }
 
 async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
-    let played = operate(run, file, test).await;
+    let played = match tokio::time::timeout(BOUND, operate(run, file, test)).await {
+        Ok(played) => played,
+        Err(_) => Err(Stop::failed(format!("it has not ended within {BOUND:?}"))),
+    };
     await_kills(run, test).await;
     for entity in run.entities.clients() {
         entity.journal.close();

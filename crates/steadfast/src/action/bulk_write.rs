@@ -1,14 +1,17 @@
-//! Many writes of all kinds at once.
+//! Many writes of all kinds to one collection at once.
 
+use std::borrow::Borrow;
+
+use bson::Document;
 use serde::Serialize;
 
 use super::write;
 use crate::{
     ClientSession, Collection,
     collection::Handle,
-    error::Result,
+    error::{Error, Result},
     operation::bulk::{self, Statements},
-    options::{BulkWriteOptions, WriteModel},
+    options::{BulkWriteOptions, InsertOneModel, ReplaceOneModel, WriteModel},
     results::BulkWriteResult,
     trace,
 };
@@ -17,7 +20,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// Carries out many writes in as few commands as the server's limits allow.
     ///
     /// In order, which is the default, the first write that is refused ends it. With
-    /// [`ordered(false)`](BulkWrite::ordered) all are tried, grouped by kind. Either way the error
+    /// [`ordered(false)`](CollectionBulkWrite::ordered) all are tried, grouped by kind. Either way the error
     /// is a [`BulkWriteError`](crate::error::BulkWriteError), with every refusal under its index in
     /// `models`, every write concern that was not met, and what was done all the same. If a command
     /// after the first cannot be carried out at all, the error is the same, and why is its
@@ -49,33 +52,62 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn bulk_write(&self, models: impl IntoIterator<Item = WriteModel<T>>) -> BulkWrite<'_> {
-        BulkWrite {
-            collection: &self.handle,
-            statements: Statements::of_models(models),
-            options: None,
-            session: None,
-        }
+    ///
+    /// To write to several collections at once, see [`Client::bulk_write`](crate::Client::bulk_write).
+    pub fn bulk_write(
+        &self,
+        models: impl IntoIterator<Item = WriteModel<T>>,
+    ) -> CollectionBulkWrite<'_> {
+        let mut elsewhere = None;
+        let models = models.into_iter().inspect(|model| {
+            let other = model.namespace().filter(|it| !self.handle.is_at(it));
+            elsewhere = elsewhere.take().or_else(|| other.cloned());
+        });
+        let statements = Statements::of_models(models);
+        let statements = match elsewhere {
+            None => statements,
+            Some(other) => Err(Error::invalid_argument(format!(
+                "a write of {other} cannot be part of a bulk write of {}",
+                self.namespace()
+            ))),
+        };
+        CollectionBulkWrite { collection: &self.handle, statements, options: None, session: None }
+    }
+
+    /// The insert of a document, for a [`bulk_write`](crate::Client::bulk_write) of the client.
+    pub fn insert_one_model(&self, document: impl Borrow<T>) -> Result<InsertOneModel> {
+        let document = bson::serialize_to_document(document.borrow())?;
+        Ok(InsertOneModel::new(document).namespace(self.namespace()))
+    }
+
+    /// The replacement of a document, for a [`bulk_write`](crate::Client::bulk_write) of the client.
+    pub fn replace_one_model(
+        &self,
+        filter: Document,
+        replacement: impl Borrow<T>,
+    ) -> Result<ReplaceOneModel> {
+        let replacement = bson::serialize_to_document(replacement.borrow())?;
+        Ok(ReplaceOneModel::new(filter, replacement).namespace(self.namespace()))
     }
 }
 
 /// Carries out many writes. See [`Collection::bulk_write`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
-pub struct BulkWrite<'a> {
+pub struct CollectionBulkWrite<'a> {
     collection: &'a Handle,
     statements: Result<Statements<'static>>,
     pub(crate) options: Option<BulkWriteOptions>,
     session: Option<&'a mut ClientSession>,
 }
 
-impl BulkWrite<'_> {
+impl CollectionBulkWrite<'_> {
     async fn execute(self) -> Result<BulkWriteResult> {
         let options = self.options.unwrap_or_default();
         let mut settings = bulk::settings(&options);
         let statements = self.statements?;
-        let deadline =
-            write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
+        let inherited = self.collection.timeout;
+        let deadline = write::start_clock(options.timeout, self.session.as_deref(), inherited)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
@@ -88,5 +120,5 @@ impl BulkWrite<'_> {
     }
 }
 
-awaitable!(['a] BulkWrite<'a> => BulkWriteResult);
-takes_session!(['a] BulkWrite<'a>);
+awaitable!(['a] CollectionBulkWrite<'a> => BulkWriteResult);
+takes_session!(['a] CollectionBulkWrite<'a>);

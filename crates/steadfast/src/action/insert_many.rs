@@ -77,8 +77,8 @@ impl InsertMany<'_> {
         let options = self.options.unwrap_or_default();
         let mut settings = insert::settings_of_many(&options);
         let documents = self.documents?;
-        let deadline =
-            write::start_clock(options.timeout, self.session.as_deref(), self.collection)?;
+        let inherited = self.collection.timeout;
+        let deadline = write::start_clock(options.timeout, self.session.as_deref(), inherited)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
         let mut ids = InsertedIds::new(&documents);
         let run = write::run_batches(self.collection, &documents, &settings, session, deadline);

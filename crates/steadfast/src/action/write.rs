@@ -55,21 +55,33 @@ pub(super) async fn check_unheard_hint(
     Ok(())
 }
 
-/// The session of the application for a write of several batches. It is refused here and not with
-/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
-/// are without a write concern.
+/// The session of the application for a collection's write of several batches.
 pub(super) fn share(
     session: Option<&mut ClientSession>,
     collection: &Handle,
     settings: &mut Settings<'_>,
 ) -> Result<Option<Arc<Session>>> {
+    share_with(session, &collection.client, settings, |settings| {
+        bulk::is_acknowledged(collection, settings)
+    })
+}
+
+/// The session of the application for a write of several batches. It is refused here and not with
+/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
+/// are without a write concern.
+pub(super) fn share_with(
+    session: Option<&mut ClientSession>,
+    client: &Client,
+    settings: &mut Settings<'_>,
+    is_acknowledged: impl FnOnce(&Settings<'_>) -> bool,
+) -> Result<Option<Arc<Session>>> {
     let Some(session) = session else { return Ok(None) };
-    let session = session.share(&collection.client)?;
+    let session = session.share(client)?;
     settings.in_transaction = session.is_in_transaction();
     if settings.in_transaction && settings.write_concern.is_some() {
         return Err(session::explicit_write_concern());
     }
-    if !bulk::is_acknowledged(collection, settings) {
+    if !is_acknowledged(settings) {
         return Err(session::unacknowledged());
     }
     Ok(Some(session))
@@ -79,18 +91,18 @@ pub(super) fn share(
 pub(super) fn start_clock(
     own: Option<Duration>,
     session: Option<&ClientSession>,
-    collection: &Handle,
+    inherited: Option<Duration>,
 ) -> Result<Option<Deadline>> {
     if let Some(session) = session
         && let Some(deadline) = session.shared().operation_deadline(own.is_some())?
     {
         return Ok(Some(deadline));
     }
-    Ok(TimeLimit::of(own, collection.timeout).map(|limit| Deadline::begin(limit.timeout)))
+    Ok(TimeLimit::of(own, inherited).map(|limit| Deadline::begin(limit.timeout)))
 }
 
 /// A server that takes writes, and the time that it took to find it.
-async fn select(
+pub(super) async fn select(
     client: &Client,
     operation: trace::Operation<'_>,
     deadline: Option<Deadline>,

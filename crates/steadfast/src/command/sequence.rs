@@ -1,5 +1,5 @@
 //! The documents that travel beside a command's body: the documents of an insert, the statements of
-//! an update or a delete.
+//! an update or a delete, the operations of a bulk write and the collections that they are about.
 
 use std::{fmt, ops::Range};
 
@@ -14,13 +14,24 @@ pub(crate) struct Sequence {
     pub(crate) identifier: &'static CStr,
     /// The documents, one after the other.
     pub(crate) documents: Vec<u8>,
+    /// Those that go in front of them.
+    pub(crate) ahead: Option<Ahead>,
+}
+
+/// Documents of another field, few and small, that are copied into the message in front of the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Ahead {
+    /// The field whose array they are: `nsInfo`.
+    pub(crate) identifier: &'static CStr,
+    /// The documents, one after the other.
+    pub(crate) documents: Vec<u8>,
 }
 
 impl Sequence {
     /// The same, lent.
     pub(crate) fn beside(&self) -> Beside<'_> {
-        let Self { identifier, documents } = self;
-        Beside { identifier, documents: Documents::Whole(documents) }
+        let Self { identifier, documents, ahead } = self;
+        Beside { identifier, documents: Documents::Whole(documents), ahead: ahead.as_ref() }
     }
 }
 
@@ -30,6 +41,8 @@ pub(crate) struct Beside<'a> {
     /// The field whose array they are.
     pub(crate) identifier: &'static CStr,
     pub(crate) documents: Documents<'a>,
+    /// Those that go in front of them.
+    pub(crate) ahead: Option<&'a Ahead>,
 }
 
 /// Where documents are, and how many bytes.

@@ -104,7 +104,14 @@ impl<'a> Outgoing<'a> {
             let length = message.finish().map_err(cannot_be_sent)?;
             return Ok(Written { length, to_follow: 0 });
         };
-        let sequence = message.start_sequence(beside.identifier.as_str());
+        let identifier = beside.identifier.as_str();
+        let sequence = match beside.ahead {
+            None => message.start_sequence(identifier),
+            Some(ahead) => message.start_sequence(ahead.identifier.as_str()).and_then(|mut few| {
+                few.push_encoded(&ahead.documents)?;
+                few.start_sequence(identifier)
+            }),
+        };
         let mut sequence = sequence.map_err(cannot_be_sent)?;
         let bytes = beside.documents.bytes();
         let to_follow = if bytes > most_copied { bytes } else { 0 };

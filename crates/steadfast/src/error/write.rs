@@ -8,7 +8,7 @@ use std::{
 use bson::{Bson, Document};
 use serde::{Deserialize, Serialize};
 
-use crate::results::BulkWriteResult;
+use super::PartialBulkWriteResult;
 
 /// A write that was applied, but is not yet as durable as its write concern asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ pub struct BulkWriteError {
     /// The models that were refused, by their index.
     pub write_errors: BTreeMap<usize, WriteError>,
     /// What was done; there only if something was.
-    pub partial_result: Option<BulkWriteResult>,
+    pub partial_result: Option<PartialBulkWriteResult>,
 }
 
 impl BulkWriteError {

@@ -187,6 +187,8 @@ fn is_wait_for_connection(error: &Error, phase: Phase) -> bool {
 /// and the code of the write concern.
 pub(super) struct Blemish {
     codes: Vec<i32>,
+    /// How many statements failed; the codes of some may not be known yet.
+    errors: usize,
     any_applied: bool,
     write_concern: Option<i32>,
     labels: Labels,
@@ -196,7 +198,7 @@ impl Blemish {
     /// None if the reply tells of no failure.
     pub(super) fn of(reply: &RawDocument) -> Option<Self> {
         let mut codes = Vec::new();
-        let (mut any_applied, mut write_concern) = (false, None);
+        let (mut any_applied, mut write_concern, mut errors) = (false, None, 0);
         for (key, value) in reply.iter().flatten() {
             match (key.as_str(), value) {
                 ("writeErrors", RawBsonRef::Array(errors)) => {
@@ -208,22 +210,40 @@ impl Blemish {
                     write_concern = Some(error.get_i32("code").unwrap_or_default());
                 }
                 ("n", RawBsonRef::Int32(count)) => any_applied = count > 0,
+                ("nErrors", RawBsonRef::Int32(count)) => errors = usize::try_from(count).ok()?,
+                ("nInserted" | "nMatched" | "nUpserted" | "nDeleted", RawBsonRef::Int32(count)) => {
+                    any_applied |= count > 0;
+                }
                 _ => {}
             }
         }
-        if codes.is_empty() && write_concern.is_none() {
+        if errors > 0 {
+            codes = codes_in_cursor(reply);
+            // Of errors that are still to come, nobody knows what they tell.
+            any_applied |= codes.len() < errors;
+        }
+        if codes.is_empty() && write_concern.is_none() && errors == 0 {
             return None;
         }
         let labels = refusal::labels(reply).iter().collect();
-        Some(Self { codes, any_applied, write_concern, labels })
+        let errors = errors.max(codes.len());
+        Some(Self { codes, errors, any_applied, write_concern, labels })
     }
 
     /// What it tells the retry machine.
     pub(super) fn failure(&self) -> Failure<'_> {
         let cause = match self.write_concern {
-            Some(code) if self.codes.is_empty() => Cause::WriteConcern { code },
+            Some(code) if self.errors == 0 => Cause::WriteConcern { code },
             _ => Cause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
         };
         Failure { phase: Phase::Sending, cause, labels: self.labels, base_backoff: None }
     }
+}
+
+/// The codes of the errors that the reply to a `bulkWrite` brings along.
+fn codes_in_cursor(reply: &RawDocument) -> Vec<i32> {
+    let cursor = reply.get_document("cursor").ok();
+    let batch = cursor.and_then(|cursor| cursor.get_array("firstBatch").ok());
+    let items = batch.into_iter().flatten().flatten();
+    items.filter_map(|item| item.as_document()?.get_i32("code").ok()).collect()
 }

@@ -169,6 +169,8 @@ pub(super) fn hear(
         match field.key {
             b"ok" => heard.succeeded = *ok.get_or_insert_with(|| is_ok(&field)),
             b"writeErrors" | b"writeConcernError" => heard.blemished = true,
+            // Of `bulkWrite`, which tells of each in its cursor.
+            b"nErrors" => heard.blemished |= field.as_i32() != Some(0),
             b"$clusterTime" => {
                 if let Some(signed) = field.as_document() {
                     hear_cluster_time(signed, sessions, session);

@@ -368,7 +368,10 @@ fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
             "the message is {size} bytes long, but the server takes {limit} at most"
         )));
     }
-    let unheard = outgoing.beside.as_ref().filter(|_| !outgoing.acknowledged);
+    // The operations of a client's bulk write were measured when they were planned: what is limited
+    // is a document in one, and not the whole.
+    let measured = |beside: &&Beside<'_>| beside.ahead.is_some();
+    let unheard = outgoing.beside.as_ref().filter(|it| !outgoing.acknowledged && !measured(it));
     if let (Some(beside), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
         let mut largest = 0;
         beside.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;

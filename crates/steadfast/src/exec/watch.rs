@@ -7,6 +7,7 @@ use bson::{Bson, Document, RawDocument, oid::ObjectId};
 use super::raw;
 use crate::{
     Client,
+    command::Documents,
     connection::{Connection, Outgoing},
     error::Error,
     event::command::{
@@ -121,18 +122,27 @@ impl Watched {
     }
 }
 
+/// Documents that travel beside a command, as the array that they are.
+fn array(documents: &Documents<'_>) -> Vec<Bson> {
+    let mut array = Vec::new();
+    let shown = documents.for_each(|document| {
+        array.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
+    });
+    debug_assert!(shown.is_ok(), "{shown:?}");
+    array
+}
+
 impl Outgoing<'_> {
     /// The command as a document, as events show it: with what is added for the attempt, and with
     /// the documents beside it in the field whose array they are.
     fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
         if let Some(beside) = &self.beside {
-            let mut documents = Vec::new();
-            let shown = beside.documents.for_each(|document| {
-                documents.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
-            });
-            debug_assert!(shown.is_ok(), "{shown:?}");
-            document.insert(beside.identifier.as_str(), documents);
+            document.insert(beside.identifier.as_str(), array(&beside.documents));
+            if let Some(ahead) = beside.ahead {
+                let documents = Documents::Whole(&ahead.documents);
+                document.insert(ahead.identifier.as_str(), array(&documents));
+            }
         }
         document.insert("$db", self.database);
         for (key, value) in [("lsid", self.lsid), ("$clusterTime", self.cluster_time)] {

@@ -4,6 +4,7 @@
 //! cut into batches once the server's limits are known ([`plan`]), sent batch by batch, and counted
 //! together again ([`Tally`]).
 
+mod evidence;
 mod held;
 mod ids;
 mod plan;
@@ -11,6 +12,7 @@ mod statements;
 mod tally;
 
 pub(crate) use self::{
+    evidence::Evidence,
     ids::InsertedIds,
     plan::{Batch, plan},
     statements::Statements,

@@ -106,7 +106,8 @@ pub(crate) fn head(
 
 /// The command with the statements that `documents` holds one after the other.
 pub(crate) fn with_statements(mut command: Command, verb: Verb, documents: Vec<u8>) -> Command {
-    command.sequence = Some(Sequence { identifier: verb.identifier(), documents });
+    let identifier = verb.identifier();
+    command.sequence = Some(Sequence { identifier, documents, ahead: None });
     command
 }
 

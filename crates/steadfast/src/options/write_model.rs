@@ -1,10 +1,18 @@
-//! The writes that a [`bulk_write`](crate::Collection::bulk_write) is made of.
+//! The writes that a bulk write is made of.
+
+mod builder;
 
 use bson::Document;
 
+pub use self::builder::{
+    DeleteManyModelBuilder, DeleteOneModelBuilder, Given, InsertOneModelBuilder, Missing,
+    ReplaceOneModelBuilder, UpdateManyModelBuilder, UpdateOneModelBuilder,
+};
 use super::{Collation, Hint, UpdateModifications};
+use crate::Namespace;
 
-/// One write of a [`bulk_write`](crate::Collection::bulk_write).
+/// One write of a bulk write: of a [collection](crate::Collection::bulk_write), or of a
+/// [client](crate::Client::bulk_write), which needs to know each write's collection, too.
 ///
 /// Each kind has a struct of its own that turns into this, and that takes its options.
 ///
@@ -18,6 +26,23 @@ use super::{Collation, Hint, UpdateModifications};
 ///     InsertOneModel::new(doc! { "_id": 1 }).into(),
 ///     UpdateOneModel::new(doc! { "_id": 2 }, doc! { "$inc": { "n": 1 } }).upsert(true).into(),
 ///     DeleteManyModel::new(doc! { "n": { "$gt": 9 } }).into(),
+/// ];
+/// # drop(models);
+/// ```
+///
+/// For a client, each says which collection it is about:
+///
+/// ```
+/// use steadfast::{
+///     Namespace,
+///     bson::doc,
+///     options::{DeleteOneModel, InsertOneModel, WriteModel},
+/// };
+///
+/// let books = Namespace::new("library", "books");
+/// let models: Vec<WriteModel> = vec![
+///     InsertOneModel::new(doc! { "_id": 1 }).namespace(books.clone()).into(),
+///     DeleteOneModel::builder().namespace(books).filter(doc! { "_id": 2 }).build().into(),
 /// ];
 /// # drop(models);
 /// ```
@@ -38,6 +63,20 @@ pub enum WriteModel<T = Document> {
     DeleteMany(DeleteManyModel),
 }
 
+impl<T> WriteModel<T> {
+    /// Which collection it is about, if it says so.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Self::InsertOne(model) => model.namespace.as_ref(),
+            Self::UpdateOne(model) => model.namespace.as_ref(),
+            Self::UpdateMany(model) => model.namespace.as_ref(),
+            Self::ReplaceOne(model) => model.namespace.as_ref(),
+            Self::DeleteOne(model) => model.namespace.as_ref(),
+            Self::DeleteMany(model) => model.namespace.as_ref(),
+        }
+    }
+}
+
 /// Declares a model: what it cannot be without and what that is made from, then its options, each
 /// with a setter.
 macro_rules! model {
@@ -52,6 +91,9 @@ macro_rules! model {
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct $name $(<$document = Document>)? {
+            /// Which collection it is about. Needed in the bulk write of a client; in that of a
+            /// collection it can only be that one.
+            pub namespace: Option<Namespace>,
             $( $(#[doc = $required_doc])+ pub $required: $required_kind, )+
             $( $(#[doc = $field_doc])+ pub $field: Option<$kind>, )*
         }
@@ -59,7 +101,14 @@ macro_rules! model {
         impl $(<$document>)? $name $(<$document>)? {
             /// The write with none of its options set.
             pub fn new($($required: $given),+) -> Self {
-                Self { $($required: $required.into(),)+ $($field: None,)* }
+                Self { namespace: None, $($required: $required.into(),)+ $($field: None,)* }
+            }
+
+            /// Which collection it is about.
+            #[must_use]
+            pub fn namespace(mut self, value: impl Into<Option<Namespace>>) -> Self {
+                self.namespace = value.into();
+                self
             }
 
             $(

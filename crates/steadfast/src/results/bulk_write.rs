@@ -1,9 +1,11 @@
-//! What a bulk write did.
+//! What a bulk write did: of a collection, or of a client.
 
 use std::collections::BTreeMap;
 
 use bson::Bson;
 use serde::Serialize;
+
+use super::{DeleteResult, InsertOneResult, UpdateResult};
 
 /// What a [`bulk_write`](crate::Collection::bulk_write) did.
 ///
@@ -27,4 +29,44 @@ pub struct BulkWriteResult {
     pub inserted_ids: BTreeMap<usize, Bson>,
     /// The `_id`s of the documents that upserts inserted, by the index of each write.
     pub upserted_ids: BTreeMap<usize, Bson>,
+}
+
+/// How many documents the [`bulk_write`](crate::Client::bulk_write) of a client wrote.
+///
+/// With a write concern of `w: 0` nobody counts: then it is not `acknowledged`, and all is zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SummaryBulkWriteResult {
+    /// Whether the server said so. False for a write concern of `w: 0`.
+    pub acknowledged: bool,
+    /// How many documents were inserted.
+    pub inserted_count: i64,
+    /// How many documents the filters of updates and replacements matched.
+    pub matched_count: i64,
+    /// How many of them are now different.
+    pub modified_count: i64,
+    /// How many documents were inserted because an upsert matched none.
+    pub upserted_count: i64,
+    /// How many documents are gone.
+    pub deleted_count: i64,
+}
+
+/// What each write of a client's [`bulk_write`](crate::Client::bulk_write) did, if it was asked for
+/// [`verbose_results`](crate::action::BulkWrite::verbose_results).
+///
+/// The keys are the places of the writes in what was given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct VerboseBulkWriteResult {
+    /// How many documents were written in all.
+    #[serde(flatten)]
+    pub summary: SummaryBulkWriteResult,
+    /// What each insert did that was carried out.
+    pub insert_results: BTreeMap<usize, InsertOneResult>,
+    /// What each update and each replacement did that was carried out.
+    pub update_results: BTreeMap<usize, UpdateResult>,
+    /// What each delete did that was carried out.
+    pub delete_results: BTreeMap<usize, DeleteResult>,
 }

@@ -1,10 +1,11 @@
-//! The prose tests of nine specifications, by their numbers: retryable writes, retryable reads,
+//! The prose tests of ten specifications, by their numbers: retryable writes, retryable reads,
 //! overload, time limits of calls, change streams, server discovery and monitoring, connection pools,
-//! server selection, transactions. Each module says what it leaves out, and why.
+//! server selection, transactions, bulk writes of clients. Each module says what it leaves out, and why.
 //!
 //! They have a replica set to themselves, because a server has only one `failCommand`.
 
 mod change_streams;
+mod client_bulk_write;
 mod discovery;
 mod overload;
 mod pooling;

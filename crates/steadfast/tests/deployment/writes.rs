@@ -355,7 +355,7 @@ async fn an_ordered_bulk_write_stops_at_the_first_refusal() -> Result<()> {
     let failed = bulk_error(&error);
     assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(failed.write_errors[&2].code, 11000);
-    let partial = failed.partial_result.as_ref().unwrap();
+    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
     assert_eq!((partial.matched_count, partial.inserted_count, partial.deleted_count), (1, 1, 0));
     assert_eq!(partial.inserted_ids, [(1, Bson::from(1))].into());
     assert_eq!(books.count_documents(doc! {}).await?, 2);
@@ -368,7 +368,7 @@ async fn an_unordered_bulk_write_tries_everything() -> Result<()> {
     let error = books.bulk_write(failing()).ordered(false).await.unwrap_err();
     let failed = bulk_error(&error);
     assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [2]);
-    let partial = failed.partial_result.as_ref().unwrap();
+    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
     assert_eq!((partial.matched_count, partial.inserted_count, partial.deleted_count), (1, 2, 1));
     assert_eq!(partial.inserted_ids.keys().copied().collect::<Vec<_>>(), [1, 3]);
     assert_eq!(books.count_documents(doc! {}).await?, 2);
@@ -388,7 +388,7 @@ async fn every_batch_of_a_bulk_write_reports_its_write_concern() -> Result<()> {
     let failed = bulk_error(&error);
     assert_eq!(failed.write_concern_errors.len(), 2);
     assert!(failed.write_errors.is_empty());
-    let partial = failed.partial_result.as_ref().unwrap();
+    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
     assert_eq!((partial.inserted_count, partial.deleted_count), (1, 1));
     Ok(())
 }
@@ -419,7 +419,7 @@ async fn what_was_done_before_the_network_broke_is_told() -> Result<()> {
     let error = books.bulk_write(models).await.unwrap_err();
     let failed = bulk_error(&error);
     assert!(failed.write_errors.is_empty());
-    let partial = failed.partial_result.as_ref().unwrap();
+    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
     assert_eq!((partial.inserted_count, partial.deleted_count), (1, 0));
     assert_eq!(partial.inserted_ids, [(0, Bson::from(1))].into());
     let source = std::error::Error::source(&error).unwrap().downcast_ref::<Error>().unwrap();

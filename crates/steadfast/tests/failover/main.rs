@@ -9,6 +9,8 @@ mod counters;
 mod lossy_proxy;
 mod lost_chunks;
 mod lost_replies;
+mod marked;
+mod seeded;
 mod step_downs;
 mod storm;
 

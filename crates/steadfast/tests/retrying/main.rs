@@ -9,6 +9,7 @@ mod common;
 mod attempts;
 mod batches;
 mod change_streams;
+mod client_bulk_writes;
 mod connections;
 mod deadlines;
 mod deployment;

@@ -12,7 +12,7 @@ use super::uri;
 use crate::unified::{
     deployment::Deployment,
     events::{Journal, Watch},
-    schema::{ClientSpec, LogComponents, ServerApiSpec},
+    schema::{ClientSpec, LogComponents, ServerApiSpec, TopologyName},
     stop::{Step, Stop},
 };
 
@@ -44,7 +44,13 @@ impl ClientEntity {
         if spec.store_events_as_entities.is_some() {
             return Err(Stop::needs("events as entities, which the format has given up"));
         }
-        let uri = uri::with_options(&deployment.uri, defaults)?;
+        let uri = match deployment.facts.topology {
+            TopologyName::Sharded if spec.use_multiple_routers != Some(true) => {
+                uri::with_one_seed(&deployment.uri)
+            }
+            _ => deployment.uri.clone(),
+        };
+        let uri = uri::with_options(&uri, defaults)?;
         let uri = uri::with_options(&uri, &spec.uri_options)?;
         let mut options = ClientOptions::parse(&uri).await?;
         options.server_api = spec.server_api.as_ref().map(server_api).transpose()?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bson::{Document, Timestamp};
 use steadfast::{
     ClientSession, TransactionState,
-    options::{SessionOptions, TransactionOptions},
+    options::{ServerAddress, SessionOptions, TransactionOptions},
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -47,6 +47,15 @@ impl SessionEntity {
         let id = session.id().clone();
         let journal = client.journal.clone();
         Ok(Self { id, held: Arc::new(Mutex::new(Some(session))), journal })
+    }
+
+    /// The server that its transaction is bound to.
+    pub(crate) async fn pinned_server(&self) -> Step<ServerAddress> {
+        if !self.take().await?.session().is_pinned() {
+            return Err(Stop::failed("the session is not pinned"));
+        }
+        let server = self.journal.server_of(&self.id);
+        server.ok_or_else(|| Stop::failed("no event tells where the session is pinned"))
     }
 
     /// Takes the session for an operation.

@@ -84,7 +84,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// `mongodb://user@a,b,c/db` with `a` alone.
-fn with_one_seed(address: &str) -> String {
+pub(super) fn with_one_seed(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("mongodb", address));
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, hosts) =

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bson::{Document, oid::ObjectId};
+use bson::{Bson, Document, oid::ObjectId};
 use steadfast::{
     event::{
         EventHandler,
@@ -92,6 +92,8 @@ struct State {
     checked_out: i64,
     ready_connections: BTreeMap<ServerAddress, usize>,
     last_fail_point: Option<ServerAddress>,
+    /// Where the last command of each session went.
+    sessions: Vec<(Bson, ServerAddress)>,
     killed_cursors: usize,
     aborted_transactions: usize,
 }
@@ -159,6 +161,12 @@ impl Journal {
     /// The server that was last told to fail.
     pub(crate) fn last_fail_point(&self) -> Option<ServerAddress> {
         self.lock().last_fail_point.clone()
+    }
+
+    /// The server that the last command of a session went to.
+    pub(crate) fn server_of(&self, session: &Document) -> Option<ServerAddress> {
+        let id = Bson::Document(session.clone());
+        self.lock().sessions.iter().find(|(known, _)| *known == id).map(|(_, at)| at.clone())
     }
 
     /// How often a server was asked to forget a cursor, and has answered.
@@ -229,6 +237,10 @@ impl State {
             CommandEvent::Started(event) => {
                 if event.command_name == "configureFailPoint" {
                     self.last_fail_point = Some(event.connection.address.clone());
+                }
+                if let Some(session) = event.command.get("lsid") {
+                    self.sessions.retain(|(known, _)| known != session);
+                    self.sessions.push((session.clone(), event.connection.address.clone()));
                 }
                 let ignored = self.watch.ignores_command(event);
                 if ignored {

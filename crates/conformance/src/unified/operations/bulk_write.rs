@@ -1,15 +1,15 @@
-//! Many writes at once, from the models that a test gives.
+//! Many writes at once, from the models that a test gives: of a collection, or of a client.
 
 use bson::{Bson, Document};
 use steadfast::{
-    Collection,
+    Client, Collection, Namespace,
     options::{
         BulkWriteOptions, DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel,
         UpdateManyModel, UpdateModifications, UpdateOneModel, WriteModel,
     },
 };
 
-use super::{Arguments, Done, awaited};
+use super::{Arguments, Done, Outcome, awaited, results};
 use crate::unified::stop::{Step, Stop};
 
 pub(super) async fn bulk_write(
@@ -23,6 +23,21 @@ pub(super) async fn bulk_write(
     Ok(awaited!(session, collection.bulk_write(models).with_options(options))?.into())
 }
 
+pub(super) async fn client_bulk_write(client: &Client, mut arguments: Arguments) -> Done {
+    let mut session = arguments.session();
+    let models: Vec<Document> = arguments.required("models")?;
+    let models = models.into_iter().map(model).collect::<Step<Vec<_>>>()?;
+    let verbose = arguments.optional::<bool>("verboseResults")?.unwrap_or(false);
+    let options: BulkWriteOptions = arguments.options()?;
+    let action = client.bulk_write(models).with_options(options);
+    let result = if verbose {
+        results::verbose(&awaited!(session, action.verbose_results())?)
+    } else {
+        results::summary(&awaited!(session, action)?)
+    };
+    Ok(Outcome::Value(result.into()))
+}
+
 /// A model from the document of one key that names its kind.
 fn model(request: Document) -> Step<WriteModel> {
     let mut fields = request.into_iter();
@@ -30,16 +45,19 @@ fn model(request: Document) -> Step<WriteModel> {
         return Err(Stop::failed("a request has one key, and a document under it"));
     };
     let mut given = Arguments::new(&kind, content);
+    let at = given.optional::<Namespace>("namespace")?;
     let model = match kind.as_str() {
-        "insertOne" => InsertOneModel::new(given.required("document")?).into(),
-        "updateOne" => update_one(&mut given)?.into(),
-        "updateMany" => update_many(&mut given)?.into(),
-        "replaceOne" => replace_one(&mut given)?.into(),
+        "insertOne" => InsertOneModel::new(given.required("document")?).namespace(at).into(),
+        "updateOne" => update_one(&mut given)?.namespace(at).into(),
+        "updateMany" => update_many(&mut given)?.namespace(at).into(),
+        "replaceOne" => replace_one(&mut given)?.namespace(at).into(),
         "deleteOne" => DeleteOneModel::new(given.required("filter")?)
+            .namespace(at)
             .collation(given.optional("collation")?)
             .hint(given.optional("hint")?)
             .into(),
         "deleteMany" => DeleteManyModel::new(given.required("filter")?)
+            .namespace(at)
             .collation(given.optional("collation")?)
             .hint(given.optional("hint")?)
             .into(),

@@ -3,13 +3,18 @@
 use bson::Document;
 use steadfast::options::{DriverInfo, ListDatabasesOptions};
 
-use super::{Arguments, Done, Outcome, awaited, change_streams, results::documents, unknown};
+use super::{
+    Arguments, Done, Outcome, awaited, bulk_write, change_streams, results::documents, unknown,
+};
 use crate::unified::entities::ClientEntity;
 
 pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Arguments) -> Done {
     let client = &entity.client;
     if name == "createChangeStream" {
         return change_streams::create(client.watch(), arguments).await;
+    }
+    if name == "clientBulkWrite" {
+        return bulk_write::client_bulk_write(client, arguments).await;
     }
     let mut session = arguments.session();
     match name {

@@ -4,8 +4,11 @@ use bson::{Bson, Document, doc};
 use serde::{Serialize, de::DeserializeOwned};
 use steadfast::{
     ClientSession, Cursor, SessionCursor,
-    error::Error,
-    results::{BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, UpdateResult},
+    error::{Error, PartialBulkWriteResult},
+    results::{
+        BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, SummaryBulkWriteResult,
+        UpdateResult, VerboseBulkWriteResult,
+    },
 };
 
 use super::Outcome;
@@ -27,14 +30,8 @@ impl From<InsertManyResult> for Outcome {
 
 impl From<UpdateResult> for Outcome {
     fn from(result: UpdateResult) -> Self {
-        let mut document = doc! {
-            "matchedCount": count(result.matched_count),
-            "modifiedCount": count(result.modified_count),
-            "upsertedCount": i64::from(result.upserted_id.is_some()),
-        };
-        if let Some(id) = result.upserted_id {
-            document.insert("upsertedId", id);
-        }
+        let mut document = doc! { "upsertedCount": i64::from(result.upserted_id.is_some()) };
+        document.extend(update(&result));
         Self::Value(document.into())
     }
 }
@@ -97,6 +94,57 @@ pub(crate) fn bulk_write(result: &BulkWriteResult) -> Document {
         "upsertedCount": count(result.upserted_count),
         "insertedIds": by_index(result.inserted_ids.clone()),
         "upsertedIds": by_index(result.upserted_ids.clone()),
+    }
+}
+
+/// What one update did.
+fn update(result: &UpdateResult) -> Document {
+    let mut document = doc! {
+        "matchedCount": count(result.matched_count),
+        "modifiedCount": count(result.modified_count),
+    };
+    if let Some(id) = &result.upserted_id {
+        document.insert("upsertedId", id);
+    }
+    document
+}
+
+/// The result of a client's bulk write.
+pub(super) fn summary(result: &SummaryBulkWriteResult) -> Document {
+    if !result.acknowledged {
+        return doc! { "acknowledged": false };
+    }
+    doc! {
+        "acknowledged": true,
+        "insertedCount": result.inserted_count,
+        "matchedCount": result.matched_count,
+        "modifiedCount": result.modified_count,
+        "deletedCount": result.deleted_count,
+        "upsertedCount": result.upserted_count,
+    }
+}
+
+/// The same, and what each write did.
+pub(super) fn verbose(result: &VerboseBulkWriteResult) -> Document {
+    let inserts = result.insert_results.iter();
+    let inserts = inserts.map(|(at, one)| (*at, doc! { "insertedId": &one.inserted_id }.into()));
+    let updates = result.update_results.iter().map(|(at, one)| (*at, update(one).into()));
+    let deletes = result.delete_results.iter();
+    let deletes =
+        deletes.map(|(at, one)| (*at, doc! { "deletedCount": count(one.deleted_count) }.into()));
+    let mut document = summary(&result.summary);
+    document.insert("insertResults", by_index(inserts));
+    document.insert("updateResults", by_index(updates));
+    document.insert("deleteResults", by_index(deletes));
+    document
+}
+
+/// What a bulk write did that failed in part.
+pub(crate) fn partial(result: &PartialBulkWriteResult) -> Document {
+    match result {
+        PartialBulkWriteResult::Summary(result) => summary(result),
+        PartialBulkWriteResult::Verbose(result) => verbose(result),
+        PartialBulkWriteResult::Collection(result) => bulk_write(result),
     }
 }
 

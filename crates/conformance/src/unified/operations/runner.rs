@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) async fn call(run: &Arc<Run>, name: &str, mut given: Arguments) -> Step<Outcome> {
     match name {
         "failPoint" => fail_point(run, &mut given).await?,
-        "targetedFailPoint" => return Err(Stop::needs("a sharded cluster")),
+        "targetedFailPoint" => targeted_fail_point(run, &mut given).await?,
         "createEntities" => {
             let specs: NonEmpty<schema::Entity> = given.required("entities")?;
             run.entities.create(&run.deployment, &specs).await?;
@@ -64,6 +64,14 @@ async fn fail_point(run: &Run, given: &mut Arguments) -> Step<()> {
     let entity = run.entities.client(&given.required::<String>("client")?)?;
     let command = given.required("failPoint")?;
     run.fail_points.set(&entity.client, &entity.journal, command).await
+}
+
+/// Sets a fail point on the server that a session is bound to.
+async fn targeted_fail_point(run: &Run, given: &mut Arguments) -> Step<()> {
+    let session = run.entities.session(&given.required::<String>("session")?)?;
+    let server = session.pinned_server().await?;
+    let command = given.required("failPoint")?;
+    run.fail_points.set_on(&run.deployment.client, server, command).await
 }
 
 async fn wait_for_event(run: &Run, given: &mut Arguments) -> Step<()> {

@@ -268,7 +268,7 @@ impl<'a> Statements<'a> {
             }
             (Verb::Insert | Verb::Update | Verb::Delete, _) => Documents::Whole(&run.bytes[range]),
         };
-        Beside { identifier: batch.verb.identifier(), documents }
+        Beside { identifier: batch.verb.identifier(), documents, ahead: None }
     }
 
     /// Which write the `nth` statement of a batch is, as the caller counts them.

@@ -8,12 +8,12 @@ use std::{
 use bson::{RawDocument, RawDocumentBuf};
 use steadfast_core::address::ServerAddress;
 
-use super::{Batch, InsertedIds, Statements};
+use super::{Batch, Evidence, InsertedIds, Statements};
 use crate::{
     command::Reply,
     error::{
         BulkWriteError, Error, ErrorKind, History, IndexedWriteError, InsertManyError,
-        RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
+        PartialBulkWriteResult, RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::write::{Verb, WriteReply},
     refusal::labels,
@@ -152,7 +152,9 @@ impl Tally {
         Err(evidence.of(ErrorKind::BulkWrite(BulkWriteError {
             write_concern_errors: self.write_concern_errors,
             write_errors: self.write_errors,
-            partial_result: self.carried_out.then_some(self.result),
+            partial_result: self
+                .carried_out
+                .then_some(PartialBulkWriteResult::Collection(self.result)),
         })))
     }
 
@@ -187,37 +189,6 @@ impl Tally {
                 Ok(Some(Evidence { labels, told, history, broken }))
             }
         }
-    }
-}
-
-/// What an error carries beside its kind.
-struct Evidence {
-    labels: Vec<String>,
-    told: Option<(RawDocumentBuf, ServerAddress)>,
-    history: Option<History>,
-    broken: Option<Error>,
-}
-
-impl Evidence {
-    fn of(self, kind: ErrorKind) -> Error {
-        let mut error = Error::new(kind);
-        for label in self.labels {
-            error.add_label(label);
-        }
-        if let Some(mut history) = self.history {
-            history.attempts.extend_from_slice(self.broken.as_ref().map_or(&[], Error::attempts));
-            error = error.with_history(history);
-        }
-        if let Some(broken) = self.broken {
-            if let Some(server) = broken.server_address() {
-                error = error.with_server(server);
-            }
-            error = error.with_source(broken);
-        }
-        if let Some((reply, server)) = self.told {
-            error = error.with_server(&server).with_response(reply);
-        }
-        error
     }
 }
 

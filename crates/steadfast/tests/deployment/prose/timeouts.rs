@@ -2,8 +2,8 @@
 //!
 //! Where they measure milliseconds, the times here are longer, in proportion: which of two limits
 //! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a
-//! session ends when it is let go of, and what that aborts is aborted in the background; 11, it needs
-//! server 8.0.
+//! session ends when it is let go of, and what that aborts is aborted in the background; 11, it is
+//! with the bulk writes of clients.
 
 use std::time::{Duration, Instant};
 

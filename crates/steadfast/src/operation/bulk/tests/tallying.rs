@@ -29,6 +29,10 @@ fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Docu
     Tallied { tally, statements }
 }
 
+fn partial(error: &BulkWriteError) -> &BulkWriteResult {
+    error.partial_result.as_ref().unwrap().of_collection().unwrap()
+}
+
 /// Replies counted in, and the writes that they are to.
 struct Tallied {
     tally: Tally,
@@ -90,7 +94,7 @@ async fn errors_have_the_indexes_of_the_caller() {
     let error = tallied(inserts(6), false, 2, &replies).conclude_bulk_write(None).unwrap_err();
     let failed = bulk_error(&error);
     assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [3]);
-    let partial = failed.partial_result.as_ref().unwrap();
+    let partial = partial(failed);
     assert_eq!(partial.inserted_count, 3);
     assert_eq!(partial.inserted_ids.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(error.server_address(), Some(&server()));
@@ -126,7 +130,7 @@ async fn every_write_concern_error_is_kept() {
     let error = tallied(inserts(3), true, 1, &replies).conclude_bulk_write(None).unwrap_err();
     let failed = bulk_error(&error);
     assert_eq!(failed.write_concern_errors.iter().map(|e| e.code).collect::<Vec<_>>(), [64, 91]);
-    assert_eq!(failed.partial_result.as_ref().unwrap().inserted_count, 3);
+    assert_eq!(partial(failed).inserted_count, 3);
     assert!(error.contains_label("One") && error.contains_label("Two"));
 
     let error = tallied(inserts(3), true, 1, &replies).conclude_insert_many(None).unwrap_err();
@@ -173,7 +177,7 @@ async fn what_was_done_before_the_network_broke_is_told() {
     network.add_label("RetryableWriteError");
     let tally = tallied(inserts(4), true, 2, &replies);
     let error = tally.conclude_bulk_write(Some(network.clone())).unwrap_err();
-    assert_eq!(bulk_error(&error).partial_result.as_ref().unwrap().inserted_count, 2);
+    assert_eq!(partial(bulk_error(&error)).inserted_count, 2);
     assert!(bulk_error(&error).write_errors.is_empty());
     let source = error.source().unwrap().downcast_ref::<Error>().unwrap();
     assert!(source.is_network_error());
@@ -194,7 +198,7 @@ async fn a_write_that_matched_nothing_was_carried_out_all_the_same() {
     ];
     let tally = tallied(vec![update(0), insert(1)], true, 9, &replies);
     let error = tally.conclude_bulk_write(None).unwrap_err();
-    assert_eq!(bulk_error(&error).partial_result, Some(BulkWriteResult::default()));
+    assert_eq!(*partial(bulk_error(&error)), BulkWriteResult::default());
 }
 
 #[tokio::test]

@@ -1,0 +1,275 @@
+//! The writes of a client's bulk write, encoded and waiting to be sent.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use bson::{Bson, Document, RawDocument};
+use serde::Serialize;
+
+use super::Batch;
+use crate::{
+    Namespace,
+    command::{Beside, Documents},
+    error::{Error, Result},
+    operation::{
+        insert::{self, IdOrigin},
+        write::{Change, Verb, append_whole},
+    },
+    options::{Collation, Hint, UpdateModifications, WriteModel},
+};
+
+/// Where in an operation its collection's place in `nsInfo` is: behind the length of the document, a
+/// type, and one of `insert`, `update` and `delete`, which are equally long.
+const PLACE_AT: usize = 4 + 1 + "insert\0".len();
+
+/// Any number of writes, as they will be sent.
+///
+/// They lie one after the other in one run of bytes, from which batches are cut. The place of each
+/// one's collection is written into them when that is done, because each batch counts its own.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    bytes: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+    /// The collections, each once.
+    pub(super) namespaces: Vec<Namespace>,
+    positions: BTreeMap<Namespace, usize>,
+    /// How the latest insert came by its `_id`, which is a good guess for the next.
+    expected: IdOrigin,
+}
+
+/// What is known of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) verb: Verb,
+    /// Whether it may write several documents.
+    pub(super) multi: bool,
+    /// Which of the collections it is about.
+    pub(super) namespace: usize,
+    /// How long the document is that it has stored, or the update that it has carried out.
+    pub(super) document_bytes: usize,
+    /// Where it ends in the run.
+    end: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a, U> {
+    update: i32,
+    filter: &'a Document,
+    update_mods: &'a U,
+    multi: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upsert: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    array_filters: Option<&'a [Document]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collation: Option<&'a Collation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a Hint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sort: Option<&'a Document>,
+}
+
+#[derive(Serialize)]
+struct Delete<'a> {
+    delete: i32,
+    filter: &'a Document,
+    multi: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collation: Option<&'a Collation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a Hint>,
+}
+
+impl Operations {
+    /// The models of a `bulk_write`.
+    pub(crate) fn of_models(
+        models: impl IntoIterator<Item = impl Into<WriteModel>>,
+    ) -> Result<Self> {
+        let mut operations = Self::default();
+        for model in models {
+            operations.push(&model.into())?;
+        }
+        if operations.entries.is_empty() {
+            return Err(Error::invalid_argument("bulk_write needs at least one model"));
+        }
+        Ok(operations)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn push(&mut self, model: &WriteModel) -> Result<()> {
+        let namespace = self.place(model)?;
+        match model {
+            WriteModel::InsertOne(model) => self.push_insert(namespace, &model.document),
+            WriteModel::UpdateOne(model) => {
+                let update = Self::update(&model.filter, &model.update, false);
+                let update = Update {
+                    upsert: model.upsert,
+                    array_filters: model.array_filters.as_deref(),
+                    collation: model.collation.as_ref(),
+                    hint: model.hint.as_ref(),
+                    sort: model.sort.as_ref(),
+                    ..update
+                };
+                self.push_update(namespace, &update, Change::Update)
+            }
+            WriteModel::UpdateMany(model) => {
+                let update = Self::update(&model.filter, &model.update, true);
+                let update = Update {
+                    upsert: model.upsert,
+                    array_filters: model.array_filters.as_deref(),
+                    collation: model.collation.as_ref(),
+                    hint: model.hint.as_ref(),
+                    ..update
+                };
+                self.push_update(namespace, &update, Change::Update)
+            }
+            WriteModel::ReplaceOne(model) => {
+                let update = Update {
+                    update: 0,
+                    filter: &model.filter,
+                    update_mods: &model.replacement,
+                    multi: false,
+                    upsert: model.upsert,
+                    array_filters: None,
+                    collation: model.collation.as_ref(),
+                    hint: model.hint.as_ref(),
+                    sort: model.sort.as_ref(),
+                };
+                self.push_update(namespace, &update, Change::Replacement)
+            }
+            WriteModel::DeleteOne(model) => {
+                let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
+                let filter = &model.filter;
+                let delete = Delete { delete: 0, filter, multi: false, collation, hint };
+                self.push_delete(namespace, &delete)
+            }
+            WriteModel::DeleteMany(model) => {
+                let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
+                let filter = &model.filter;
+                let delete = Delete { delete: 0, filter, multi: true, collation, hint };
+                self.push_delete(namespace, &delete)
+            }
+        }
+    }
+
+    /// An update without options.
+    fn update<'a>(
+        filter: &'a Document,
+        update_mods: &'a UpdateModifications,
+        multi: bool,
+    ) -> Update<'a, UpdateModifications> {
+        Update {
+            update: 0,
+            filter,
+            update_mods,
+            multi,
+            upsert: None,
+            array_filters: None,
+            collation: None,
+            hint: None,
+            sort: None,
+        }
+    }
+
+    /// Which of the collections a model is about.
+    fn place(&mut self, model: &WriteModel) -> Result<usize> {
+        let namespace = model.namespace().ok_or_else(|| {
+            let index = self.entries.len();
+            Error::invalid_argument(format!("write {index} does not say which collection it is of"))
+        })?;
+        if let Some(position) = self.positions.get(namespace) {
+            return Ok(*position);
+        }
+        namespace.check()?;
+        let position = self.namespaces.len();
+        self.namespaces.push(namespace.clone());
+        self.positions.insert(namespace.clone(), position);
+        Ok(position)
+    }
+
+    fn push_insert(&mut self, namespace: usize, document: &Document) -> Result<()> {
+        let expected = self.expected;
+        let (id, document_bytes) = append_whole(&mut self.bytes, |out| {
+            let start = out.len();
+            out.extend_from_slice(b"\0\0\0\0\x10insert\0\0\0\0\0\x03document\0");
+            let document_start = out.len();
+            let id = insert::append(document, out, expected)?;
+            let document_bytes = out.len() - document_start;
+            out.push(0);
+            let length = i32::try_from(out.len() - start)
+                .map_err(|_| Error::invalid_argument("a document is longer than BSON can tell"))?;
+            out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+            Ok((id, document_bytes))
+        })?;
+        self.expected = id.origin();
+        self.close(Verb::Insert, false, namespace, document_bytes);
+        Ok(())
+    }
+
+    fn push_update<U: Serialize>(
+        &mut self,
+        namespace: usize,
+        update: &Update<'_, U>,
+        change: Change,
+    ) -> Result<()> {
+        let document_bytes = append_whole(&mut self.bytes, |out| {
+            let start = out.len();
+            bson::serialize_to_buffer(update, out)?;
+            let Some(mods) = RawDocument::from_bytes(&out[start..])?.get("updateMods")? else {
+                return Err(Error::invalid_argument("an update is nothing at all"));
+            };
+            change.check(mods)?;
+            Ok(mods.as_document().map_or(0, |document| document.as_bytes().len()))
+        })?;
+        self.close(Verb::Update, update.multi, namespace, document_bytes);
+        Ok(())
+    }
+
+    fn push_delete(&mut self, namespace: usize, delete: &Delete<'_>) -> Result<()> {
+        append_whole(&mut self.bytes, |out| Ok(bson::serialize_to_buffer(delete, out)?))?;
+        self.close(Verb::Delete, delete.multi, namespace, 0);
+        Ok(())
+    }
+
+    fn close(&mut self, verb: Verb, multi: bool, namespace: usize, document_bytes: usize) {
+        let end = self.bytes.len();
+        self.entries.push(Entry { verb, multi, namespace, document_bytes, end });
+    }
+
+    fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.entries[before].end)
+    }
+
+    /// How long an operation is.
+    pub(super) fn bytes_of(&self, index: usize) -> usize {
+        self.entries[index].end - self.start(index)
+    }
+
+    /// Has an operation say which place of `nsInfo` its collection has.
+    pub(super) fn set_place(&mut self, index: usize, place: i32) {
+        let at = self.start(index) + PLACE_AT;
+        self.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
+    }
+
+    /// The operations of a batch, to be sent as often as need be.
+    pub(crate) fn lend<'a>(&'a self, batch: &'a Batch) -> Beside<'a> {
+        let Range { start, end } = batch.indexes;
+        let documents = Documents::Whole(&self.bytes[self.start(start)..self.start(end)]);
+        Beside { identifier: bson::raw::cstr!("ops"), documents, ahead: Some(&batch.namespaces) }
+    }
+
+    /// The `_id` of the document that an insert stores.
+    pub(super) fn id(&self, index: usize) -> Bson {
+        let operation = &self.bytes[self.start(index)..self.entries[index].end];
+        // It was found when the document was encoded, or put there.
+        let id = || {
+            let operation = RawDocument::from_bytes(operation).ok()?;
+            insert::id_of(operation.get_document("document").ok()?).ok().flatten()
+        };
+        id().unwrap_or(Bson::Null)
+    }
+}
