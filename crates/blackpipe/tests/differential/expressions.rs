@@ -5,6 +5,16 @@ use bson::{Bson, DateTime, Document, doc};
 use crate::dice::Dice;
 
 impl Dice {
+    fn set_operand(&mut self) -> Bson {
+        match self.once_in(2) {
+            true => {
+                let values: Vec<_> = (0..self.below(4)).map(|_| self.scalar()).collect();
+                doc! { "$literal": values }.into()
+            }
+            false => format!("${}", self.path()).into(),
+        }
+    }
+
     pub(crate) fn expression(&mut self, depth: usize) -> Bson {
         if depth == 0 || self.once_in(3) {
             return match self.below(4) {
@@ -104,7 +114,9 @@ impl Dice {
             // The elements of a set come in any order.
             9 => {
                 let set = *self.pick(&["$setUnion", "$setIntersection", "$setDifference"]);
-                let set = doc! { set: [next(self), next(self)] };
+                // Which operand is looked at first is the optimizer's choice, if one is a constant: no
+                // constant here is null, or no array.
+                let set = doc! { set: [self.set_operand(), self.set_operand()] };
                 doc! { "$sortArray": { "input": set, "sortBy": 1 } }.into()
             }
             0 | 1 => {

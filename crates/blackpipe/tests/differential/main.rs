@@ -26,7 +26,7 @@ use crate::{
     compare::{are_same, essence, is_optimizers},
     dice::Dice,
     operations::{INDEXED, MADE, Operation, PLAIN, indexes},
-    server::Server,
+    server::{Server, UNREADABLE},
     tally::Tally,
 };
 
@@ -78,7 +78,8 @@ impl Servers {
         let [real, literal, ours] = [&mut self.real, &mut self.literal, &mut self.ours]
             .map(|server| server.run_to_end(&operation.command));
         self.tally.note(&operation.command, &real);
-        if is_optimizers(&real) || is_optimizers(&literal) {
+        let says_nothing = |it: &Document| it.contains_key(UNREADABLE) || is_optimizers(it);
+        if says_nothing(&real) || says_nothing(&literal) {
             return Verdict::Undecided;
         }
         let same = |left, right| are_same(&essence(operation, left), &essence(operation, right));

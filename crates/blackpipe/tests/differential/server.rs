@@ -9,6 +9,10 @@ use std::{
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use steadfast_wire::{DEFAULT_MAX_MESSAGE_SIZE, Message, OpMsg, decode};
 
+/// The field of what stands for a reply that is no proper document: a real server cuts the words of
+/// some errors in the middle of a letter.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
 pub(crate) struct Server {
     stream: TcpStream,
     next_id: i32,
@@ -61,7 +65,9 @@ impl Server {
         reply.resize(usize::try_from(length).expect("a length"), 0);
         self.stream.read_exact(&mut reply[16..]).expect("the server answers");
         match decode(reply.into(), DEFAULT_MAX_MESSAGE_SIZE).expect("a message").message {
-            Message::Msg(msg) => Document::try_from(msg.body.as_raw()).expect("a document"),
+            Message::Msg(msg) => {
+                Document::try_from(msg.body.as_raw()).unwrap_or_else(|_| doc! { UNREADABLE: true })
+            }
             _ => panic!("not an OP_MSG"),
         }
     }

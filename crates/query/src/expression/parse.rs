@@ -15,14 +15,11 @@ pub(super) struct Parser<'a> {
     /// The first error of what was computed beforehand. A server computes when all is read, so that
     /// what cannot be read comes before it.
     failed: Option<Fault>,
-    /// How many operators around this leave their arguments as they are.
-    kept: usize,
 }
 
 impl<'a> Parser<'a> {
     pub(super) fn new(env: &'a Environment, variables: &[&str]) -> Self {
-        let bound = variables.iter().map(|it| (*it).to_owned()).collect();
-        Self { env, bound, failed: None, kept: 0 }
+        Self { env, bound: variables.iter().map(|it| (*it).to_owned()).collect(), failed: None }
     }
 
     /// Reads an expression to its end.
@@ -88,7 +85,7 @@ impl<'a> Parser<'a> {
     ) -> Result<Node, Fault> {
         let constant = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.constant().is_some());
         // Of these, a server computes what is constant last.
-        if self.computes_early() && self.kept == 0 && is_commutative(operator.name) {
+        if self.computes_early() && is_commutative(operator.name) {
             arguments.sort_by_key(constant);
         }
         let folds = operator.folds && arguments.iter().all(constant);
@@ -198,26 +195,15 @@ impl<'a> Parser<'a> {
                 self.call(operator, arguments)
             }
             Form::Named(named) => {
-                let arguments = self.within(operator, |it| it.named(operator, named, argument))?;
+                let arguments = self.forgiving(
+                    |it| it.named(operator, named, argument),
+                    |_| keeps_arguments(operator.name),
+                )?;
                 self.call(operator, arguments)
             }
-            Form::Own(parse) => self.within(operator, |it| parse(it, operator, argument)),
+            Form::Own(parse) => self
+                .forgiving(|it| parse(it, operator, argument), |_| keeps_arguments(operator.name)),
         }
-    }
-
-    /// Reads the arguments of an operator, which a server may leave as they are.
-    fn within<T>(
-        &mut self,
-        operator: &Operator,
-        read: impl FnOnce(&mut Self) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        if !keeps_arguments(operator.name) {
-            return read(self);
-        }
-        self.kept += 1;
-        let read = self.forgiving(read, |_| true);
-        self.kept -= 1;
-        read
     }
 
     /// Arguments by position: an array of them, or one alone.
@@ -297,10 +283,7 @@ impl<'a> Parser<'a> {
 
 /// Whether a server leaves the arguments of this operator as they are.
 fn keeps_arguments(operator: &str) -> bool {
-    matches!(
-        operator,
-        "$firstN" | "$lastN" | "$maxN" | "$minN" | "$setField" | "$sortArray" | "$unsetField"
-    )
+    matches!(operator, "$firstN" | "$lastN" | "$maxN" | "$minN" | "$setField" | "$unsetField")
 }
 
 fn is_commutative(operator: &str) -> bool {
