@@ -160,29 +160,7 @@ fn compare_numbers(a: &Bson, b: &Bson) -> Option<Ordering> {
 
 /// Whether the value is of one of the types, by the names of the query operator `$type`.
 fn is_of_type(types: &Bson, value: &Bson) -> Step<bool> {
-    let name = match value {
-        Bson::Double(_) => "double",
-        Bson::String(_) => "string",
-        Bson::Document(_) => "object",
-        Bson::Array(_) => "array",
-        Bson::Binary(_) => "binData",
-        Bson::Undefined => "undefined",
-        Bson::ObjectId(_) => "objectId",
-        Bson::Boolean(_) => "bool",
-        Bson::DateTime(_) => "date",
-        Bson::Null => "null",
-        Bson::RegularExpression(_) => "regex",
-        Bson::DbPointer(_) => "dbPointer",
-        Bson::JavaScriptCode(_) => "javascript",
-        Bson::JavaScriptCodeWithScope(_) => "javascriptWithScope",
-        Bson::Symbol(_) => "symbol",
-        Bson::Int32(_) => "int",
-        Bson::Timestamp(_) => "timestamp",
-        Bson::Int64(_) => "long",
-        Bson::Decimal128(_) => "decimal",
-        Bson::MinKey => "minKey",
-        Bson::MaxKey => "maxKey",
-    };
+    let name = steadfast_query::value::type_name(value);
     let is_number = ["int", "long", "double", "decimal"].contains(&name);
     let fits = |wanted: &Bson| {
         let wanted = wanted.as_str().ok_or("$$type takes names")?;

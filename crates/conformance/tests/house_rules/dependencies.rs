@@ -37,7 +37,14 @@ const HOUSE: &[Place] = &[
     private("simulation", &["steadfast-core"]),
     private(
         "conformance",
-        &["steadfast-core", "steadfast-wire", "steadfast", "blackpipe", "testbed"],
+        &[
+            "steadfast-core",
+            "steadfast-query",
+            "steadfast-wire",
+            "steadfast",
+            "blackpipe",
+            "testbed",
+        ],
     ),
     private("bench", &["steadfast", "blackpipe", "testbed"]),
 ];
