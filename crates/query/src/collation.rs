@@ -7,7 +7,7 @@ use std::{cmp::Ordering, fmt::Write};
 
 use bson::{Bson, Document, doc};
 
-use crate::Fault;
+use crate::{Fault, value::StringOrder};
 
 use weights::{Weight, weights};
 
@@ -114,6 +114,12 @@ fn has_strings(value: &Bson) -> bool {
         Bson::Array(elements) => elements.iter().any(has_strings),
         Bson::Document(document) => document.iter().any(|(_, value)| has_strings(value)),
         _ => false,
+    }
+}
+
+impl StringOrder for Collation {
+    fn compare(&self, left: &str, right: &str) -> Ordering {
+        self.compare(left, right)
     }
 }
 

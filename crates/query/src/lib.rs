@@ -16,7 +16,6 @@ pub mod projection;
 pub mod sort;
 mod text;
 pub mod update;
-pub mod value;
 
 pub use collation::Collation;
 pub use environment::Environment;
@@ -27,4 +26,5 @@ pub use index::Index;
 pub use pipeline::{Collections, Pipeline};
 pub use projection::Projection;
 pub use sort::Sort;
+pub use steadfast_value as value;
 pub use update::Update;

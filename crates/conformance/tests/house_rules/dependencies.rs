@@ -29,8 +29,9 @@ const fn private(name: &'static str, may_know: &'static [&'static str]) -> Place
 const HOUSE: &[Place] = &[
     published("steadfast-wire", &[]),
     published("steadfast-core", &[]),
-    published("steadfast-query", &[]),
-    published("steadfast", &["steadfast-core", "steadfast-wire"]),
+    published("steadfast-value", &[]),
+    published("steadfast-query", &["steadfast-value"]),
+    published("steadfast", &["steadfast-core", "steadfast-value", "steadfast-wire"]),
     published("blackpipe", &["steadfast-query", "steadfast-wire"]),
     published("steadfast-cli", &["steadfast", "blackpipe"]),
     private("testbed", &[]),
@@ -40,6 +41,7 @@ const HOUSE: &[Place] = &[
         &[
             "steadfast-core",
             "steadfast-query",
+            "steadfast-value",
             "steadfast-wire",
             "steadfast",
             "blackpipe",
@@ -53,7 +55,7 @@ const HOUSE: &[Place] = &[
 const INDEPENDENT: &[&str] = &["blackpipe", "testbed"];
 
 /// The crates without I/O, clock and randomness.
-const PURE: &[&str] = &["steadfast-wire", "steadfast-core", "steadfast-query"];
+const PURE: &[&str] = &["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];
 
 /// What those crates may not depend on by themselves. (`bson` brings randomness along, for ids that
 /// they do not make; that they do not, the scan of their sources shows.)
@@ -222,7 +224,7 @@ fn dependencies_point_one_way() {
 }
 
 #[test]
-fn no_runtime_lies_beneath_wire_and_core() {
+fn no_runtime_lies_beneath_the_pure_crates() {
     assert_none(&LockFile::of_this_workspace().complaints());
 }
 
@@ -277,8 +279,11 @@ fn what_lies_beneath_is_found_by_way_of_others() {
         name = "steadfast-wire"
         dependencies = ["bson 3.1.0"]
         [[package]]
-        name = "steadfast-query"
+        name = "steadfast-value"
         dependencies = ["bson 3.1.0"]
+        [[package]]
+        name = "steadfast-query"
+        dependencies = ["steadfast-value"]
         [[package]]
         name = "bson"
         dependencies = ["odd"]
@@ -290,6 +295,6 @@ fn what_lies_beneath_is_found_by_way_of_others() {
         "#,
     )
     .expect("well formed");
-    let all = ["steadfast-wire", "steadfast-core", "steadfast-query"];
+    let all = ["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];
     assert_eq!(lock.complaints(), all.map(|name| format!("{name} leads to mio")));
 }

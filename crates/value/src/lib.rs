@@ -1,4 +1,8 @@
-//! How values compare: by type first, then among those of a type, numbers across their types.
+//! MongoDB's values: how they compare, by type first, then among those of a type, numbers across their
+//! types; and numbers that are computed with exactly.
+//!
+//! Nothing here does I/O, reads a clock or rolls a die. How two strings compare is the caller's to say
+//! ([`StringOrder`]): byte by byte ([`ByBytes`]), unless a collation says otherwise.
 
 mod arithmetic;
 mod decimal;
@@ -9,28 +13,54 @@ use std::{borrow::Borrow, cmp::Ordering};
 
 use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 
-use crate::Collation;
-
 pub use arithmetic::{Unsound, add, multiply, or_double, subtract};
 pub use decimal::Decimal;
 pub use number::{Number, compare_numbers};
 pub use show::{show, show_document};
 
+/// How two strings compare: what a collation decides.
+pub trait StringOrder {
+    /// Compares two strings.
+    fn compare(&self, left: &str, right: &str) -> Ordering;
+}
+
+/// The order of strings where there is no collation: byte by byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByBytes;
+
+impl StringOrder for ByBytes {
+    fn compare(&self, left: &str, right: &str) -> Ordering {
+        left.cmp(right)
+    }
+}
+
 /// Compares two values in the order of the server's sorts and indexes.
-pub fn compare(left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
-    rank(left).cmp(&rank(right)).then_with(|| compare_alike(left, right, collation))
+///
+/// ```
+/// use bson::bson;
+/// use steadfast_value::{ByBytes, compare};
+///
+/// assert!(compare(&bson!(1), &bson!(1.0), &ByBytes).is_eq());
+/// assert!(compare(&bson!(1_000), &bson!("1"), &ByBytes).is_lt());
+/// ```
+pub fn compare<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Ordering {
+    rank(left).cmp(&rank(right)).then_with(|| compare_alike(left, right, strings))
 }
 
 /// Compares two documents: field by field, each by its type, its name and its value; what ends first
 /// is less.
-pub fn compare_documents(left: &Document, right: &Document, collation: &Collation) -> Ordering {
+pub fn compare_documents<S: StringOrder>(
+    left: &Document,
+    right: &Document,
+    strings: &S,
+) -> Ordering {
     let mut others = right.iter();
     for (name, value) in left {
         let Some((other_name, other)) = others.next() else { return Ordering::Greater };
         let order = rank(value)
             .cmp(&rank(other))
             .then_with(|| name.cmp(other_name))
-            .then_with(|| compare_alike(value, other, collation));
+            .then_with(|| compare_alike(value, other, strings));
         if order.is_ne() {
             return order;
         }
@@ -39,10 +69,10 @@ pub fn compare_documents(left: &Document, right: &Document, collation: &Collatio
 }
 
 /// Compares two arrays, element by element; what ends first is less.
-pub fn compare_arrays(left: &[Bson], right: &[Bson], collation: &Collation) -> Ordering {
+pub fn compare_arrays<S: StringOrder>(left: &[Bson], right: &[Bson], strings: &S) -> Ordering {
     left.iter()
         .zip(right)
-        .map(|(left, right)| compare(left, right, collation))
+        .map(|(left, right)| compare(left, right, strings))
         .find(|order| order.is_ne())
         .unwrap_or_else(|| left.len().cmp(&right.len()))
 }
@@ -71,14 +101,14 @@ pub fn rank(value: &Bson) -> u8 {
 }
 
 /// Compares two values of one rank.
-fn compare_alike(left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
+fn compare_alike<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Ordering {
     match (left, right) {
         (Bson::Int32(left), Bson::Int32(right)) => left.cmp(right),
         (Bson::String(left) | Bson::Symbol(left), Bson::String(right) | Bson::Symbol(right)) => {
-            collation.compare(left, right)
+            strings.compare(left, right)
         }
-        (Bson::Document(left), Bson::Document(right)) => compare_documents(left, right, collation),
-        (Bson::Array(left), Bson::Array(right)) => compare_arrays(left, right, collation),
+        (Bson::Document(left), Bson::Document(right)) => compare_documents(left, right, strings),
+        (Bson::Array(left), Bson::Array(right)) => compare_arrays(left, right, strings),
         (Bson::Binary(left), Bson::Binary(right)) => compare_binaries(left, right),
         (Bson::ObjectId(left), Bson::ObjectId(right)) => left.bytes().cmp(&right.bytes()),
         (Bson::Boolean(left), Bson::Boolean(right)) => left.cmp(right),
@@ -100,7 +130,7 @@ fn compare_alike(left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
         (Bson::JavaScriptCodeWithScope(left), Bson::JavaScriptCodeWithScope(right)) => left
             .code
             .cmp(&right.code)
-            .then_with(|| compare_documents(&left.scope, &right.scope, &Collation::simple())),
+            .then_with(|| compare_documents(&left.scope, &right.scope, &ByBytes)),
         // MinKey, MaxKey, null and undefined equal themselves.
         _ => compare_numbers(left, right).unwrap_or(Ordering::Equal),
     }
@@ -123,7 +153,7 @@ pub struct Ordered(pub Bson);
 
 impl Ord for Ordered {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare(&self.0, &other.0, &Collation::simple())
+        compare(&self.0, &other.0, &ByBytes)
     }
 }
 
@@ -155,7 +185,7 @@ impl Borrow<Bson> for Ordered {
 
 /// Whether two values are equal as a filter sees it: `1` equals `1.0`.
 pub fn equal(left: &Bson, right: &Bson) -> bool {
-    compare(left, right, &Collation::simple()).is_eq()
+    compare(left, right, &ByBytes).is_eq()
 }
 
 /// Whether it is an int, a long, a double or a decimal.
