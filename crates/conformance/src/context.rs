@@ -9,8 +9,8 @@ pub struct Context {
     pub spec: SpecDir,
     /// The deployment for the suites that need one.
     pub target: Target,
-    /// Whether to use another replica set than the others do, so as not to keep them waiting.
-    apart: bool,
+    /// The number of another replica set than the one that most use, so as not to keep them waiting.
+    apart: Option<usize>,
 }
 
 /// A deployment to run against. Suites that need no server ignore it.
@@ -30,19 +30,21 @@ pub enum Target {
 impl Context {
     /// A context for these files and this deployment.
     pub fn new(spec: SpecDir, target: Target) -> Self {
-        Self { spec, target, apart: false }
+        Self { spec, target, apart: None }
     }
 
-    /// The same with a replica set of its own, if the servers are started by the run.
+    /// The same with another replica set, by its number, if the servers are started by the run.
     #[must_use]
-    pub fn apart(self) -> Self {
-        Self { apart: true, ..self }
+    pub fn apart(self, number: usize) -> Self {
+        Self { apart: Some(number), ..self }
     }
 
     /// The connection string of the deployment of real servers, which is started if it has to be.
     pub(crate) fn servers_uri(&self) -> Result<String, String> {
-        let started =
-            if self.apart { testbed::shared::second_uri() } else { testbed::shared::uri() };
+        let started = match self.apart {
+            Some(number) => testbed::shared::other_uri(number),
+            None => testbed::shared::uri(),
+        };
         started.map_err(|error| error.to_string())
     }
 }

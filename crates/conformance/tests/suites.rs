@@ -1,9 +1,14 @@
 //! Runs every suite, a test each.
 #![allow(missing_docs)]
 
-use std::sync::OnceLock;
+use std::{
+    env,
+    panic::resume_unwind,
+    sync::{Mutex, OnceLock, PoisonError},
+    thread::{self, JoinHandle},
+};
 
-use conformance::{Context, Ledger, SpecDir, Target, run, suites};
+use conformance::{Context, Ledger, SpecDir, SuiteReport, Target, run, suites};
 
 fn context() -> &'static Context {
     static CONTEXT: OnceLock<Context> = OnceLock::new();
@@ -14,21 +19,44 @@ fn context() -> &'static Context {
     })
 }
 
-/// The suites that take longest, most of it waiting: they have a replica set to themselves, so that
-/// the others can be run at the same time.
+/// The suites that take longest, most of it waiting. Each has a replica set to itself, and begins with the
+/// first of the others, so that the time is not the sum of all.
 const LONG: [&str; 2] = ["csot", "retryable_reads"];
 
+type Begun = (&'static str, JoinHandle<SuiteReport>);
+
 fn passes(name: &str) {
-    let suite = suites::find(name).expect("a suite has the name of its module");
-    let context = context().clone();
-    let context = if LONG.contains(&name) { context.apart() } else { context };
-    let report = run(&suite, &context, &Ledger::of_this_repository(&context.target));
+    static BEGUN_EARLY: OnceLock<Mutex<Vec<Begun>>> = OnceLock::new();
+    let early = BEGUN_EARLY.get_or_init(|| {
+        let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
+        let long = LONG.into_iter().filter(|_| all_are_asked_for);
+        Mutex::new(long.map(|name| (name, thread::spawn(|| report(name)))).collect())
+    });
+    let begun = {
+        let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = early.iter().position(|(long, _)| *long == name);
+        place.map(|place| early.swap_remove(place).1)
+    };
+    let report = match begun {
+        Some(begun) => begun.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        None => report(name),
+    };
     assert!(report.is_ok(), "{}", report.complaints().join("\n"));
     // A suite that the caller has brought may be of another age.
-    if std::env::var_os("STEADFAST_SPEC_TESTS").is_none() {
+    if env::var_os("STEADFAST_SPEC_TESTS").is_none() {
         let published = PUBLISHED.iter().find(|(suite, _)| *suite == name).map_or(1, |p| p.1);
         assert!(report.total() >= published, "only {} of {published} cases ran", report.total());
     }
+}
+
+fn report(name: &str) -> SuiteReport {
+    let suite = suites::find(name).expect("a suite has the name of its module");
+    let context = context().clone();
+    let context = match LONG.iter().position(|long| *long == name) {
+        Some(number) => context.apart(number),
+        None => context,
+    };
+    run(&suite, &context, &Ledger::of_this_repository(&context.target))
 }
 
 /// How many cases there are in PyMongo 4.19.0, so that none gets lost in loading.

@@ -19,14 +19,15 @@ pub fn uri() -> Result<String> {
     }
 }
 
-/// The connection string of a second deployment like the shared one, for tests that take long and
-/// would keep the others waiting. With `STEADFAST_TEST_URI` there is only the one.
-pub fn second_uri() -> Result<String> {
-    static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();
+/// The connection string of a deployment like the shared one, but another, by its number, for tests that
+/// take long and would keep the others waiting. With `STEADFAST_TEST_URI` there is only the one.
+pub fn other_uri(number: usize) -> Result<String> {
+    static SETS: [OnceLock<Result<ReplicaSet>>; 2] = [const { OnceLock::new() }; 2];
     match env::var(OVERRIDE) {
         Ok(uri) => Ok(uri),
         Err(_) => {
-            let set = SET.get_or_init(|| ReplicaSet::start(3, Options::new()));
+            let set =
+                SETS[number % SETS.len()].get_or_init(|| ReplicaSet::start(3, Options::new()));
             Ok(set.as_ref().map_err(|error| or_set(error.clone()))?.uri())
         }
     }
