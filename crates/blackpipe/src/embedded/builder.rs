@@ -41,6 +41,9 @@ pub enum StartError {
     /// A replica set has more members than MongoDB allows.
     #[error("a replica set of {0} members cannot be started: 50 are the most")]
     TooManyMembers(usize),
+    /// All members have priority 0.
+    #[error("a replica set in which all members have priority 0 never has a primary")]
+    NobodyElectable,
     /// A cluster has no shards, two of one name, or no routers.
     #[error("a sharded cluster needs shards with names of their own, and at least one router")]
     NoCluster,
@@ -78,6 +81,7 @@ pub struct Builder {
     iterations: u32,
     seed: u64,
     election_timeout: Duration,
+    priority_zero: Vec<usize>,
     is_manual: bool,
     is_balancing: bool,
     is_load_balanced: bool,
@@ -102,6 +106,7 @@ impl Builder {
             iterations: 4096,
             seed: 0,
             election_timeout: Duration::from_secs(1),
+            priority_zero: Vec::new(),
             is_manual: false,
             is_balancing: true,
             is_load_balanced: false,
@@ -207,6 +212,13 @@ impl Builder {
     /// How long members do without a primary before they elect another, by default one second.
     pub fn election_timeout(mut self, timeout: Duration) -> Self {
         self.election_timeout = at_most_a_century(timeout);
+        self
+    }
+
+    /// These members of a replica set, or of each shard, have priority 0: they vote and hold data, and
+    /// never are primary. Such is a member that stands in another datacenter than the most of its set.
+    pub fn priority_zero(mut self, members: impl IntoIterator<Item = usize>) -> Self {
+        self.priority_zero = members.into_iter().collect();
         self
     }
 

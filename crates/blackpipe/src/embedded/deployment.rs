@@ -29,7 +29,8 @@ impl Deployment {
         Builder::standalone()
     }
 
-    /// A replica set of so many members. The first is primary when it starts.
+    /// A replica set of so many members. The first is primary when it starts, if it [may
+    /// be](Builder::priority_zero).
     pub fn replica_set(members: usize) -> Builder {
         Builder::replica_set(members)
     }

@@ -46,6 +46,8 @@ pub(crate) struct SetConfig {
     pub(crate) name: Option<String>,
     /// `host:port` of each member, as clients are told them.
     pub(crate) addresses: Vec<String>,
+    /// Members that are never primary. At least one is none of them.
+    pub(crate) priority_zero: Vec<usize>,
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,

@@ -125,3 +125,23 @@ async fn zones_keep_the_messages_of_a_datacenter_on_its_shard() {
         assert_eq!(ids(&member.run(find()).await), [id]);
     }
 }
+
+#[tokio::test]
+async fn a_shard_whose_electable_members_are_gone_has_no_primary_until_one_is_back() {
+    let cluster = Deployment::sharded(&["alfa"])
+        .priority_zero([2])
+        .election_timeout(Duration::from_millis(20))
+        .start();
+    let mut client = connect(&cluster, 0).await;
+    assert!(is_ok(&client.run(insert(1)).await));
+    let shard = cluster.shard("alfa");
+    (0..2).for_each(|member| shard.faults().kill(member));
+    let mut late = insert(2);
+    late.insert("maxTimeMS", 200);
+    assert!(!is_ok(&client.run(late).await), "the third cannot take it");
+    shard.faults().restart(1);
+    assert_eq!(shard.until_primary().await, 1);
+    assert_eq!(ids(&client.run(find()).await), [1]);
+    let all = Deployment::replica_set(2).priority_zero([0, 1]).try_start();
+    assert!(all.is_err(), "nobody could be primary");
+}

@@ -107,6 +107,7 @@ impl<'a> Site<'a> {
         SetConfig {
             name: name.map(ToOwned::to_owned),
             addresses: seats.iter().map(|seat| seat.address.to_string()).collect(),
+            priority_zero: self.plan.priority_zero.clone(),
             version: self.version.clone(),
             max_wire_version: self.max_wire_version,
             election_timeout: self.plan.election_timeout,
@@ -129,6 +130,9 @@ impl<'a> Site<'a> {
         match count {
             0 => Err(StartError::NoMembers),
             51.. => Err(StartError::TooManyMembers(count)),
+            _ if (0..count).all(|it| self.plan.priority_zero.contains(&it)) => {
+                Err(StartError::NobodyElectable)
+            }
             _ => (0..count).map(|_| self.seat()).collect(),
         }
     }

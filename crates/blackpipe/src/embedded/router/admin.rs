@@ -54,6 +54,12 @@ const KNOWN: &[&str] = &[
     "updateZoneKeyRange",
 ];
 
+/// Commands that came with a certain version: with which wire version.
+const SINCE: &[(&str, i32)] = &[("balancerCollectionStatus", 9), ("moveRange", 17)];
+
+/// The wire version of 6.0, since which collections can be sharded without `enableSharding`.
+const ALWAYS_ENABLED: i32 = 17;
+
 /// Whether a command is one of these.
 pub(super) fn knows(name: &str) -> bool {
     KNOWN.contains(&name) || REFUSED.contains(&name)
@@ -62,6 +68,10 @@ pub(super) fn knows(name: &str) -> bool {
 /// Runs it.
 pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
     let name = op.call.name.as_str();
+    let wire_version = op.cluster().config.max_wire_version;
+    if SINCE.iter().any(|(newer, since)| *newer == name && wire_version < *since) {
+        return Err(Fault::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")));
+    }
     if op.call.api_strict {
         return Err(Fault::new(
             Code::API_STRICT_ERROR,
@@ -174,7 +184,11 @@ fn enable_sharding(op: &Operation) -> Result<Document, Fault> {
         return Err(Fault::new(Code::INVALID_OPTIONS, format!("can't shard {database} database")));
     }
     let shard = op.call.body.get_str("primaryShard").ok();
-    op.cluster().change(|catalog| catalog.create_database(database, shard))?;
+    op.cluster().change(|catalog| {
+        catalog.create_database(database, shard)?;
+        catalog.enable_sharding(database);
+        Ok(())
+    })?;
     Ok(Document::new())
 }
 
@@ -183,6 +197,13 @@ async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
     let key = ShardKey::parse(document(op, "key")?)?;
     let unique = op.call.body.get_bool("unique").unwrap_or(false);
     check_options(op, &key, unique)?;
+    let enabled = op.catalog().is_sharding_enabled(&namespace.database);
+    if !enabled && op.cluster().config.max_wire_version < ALWAYS_ENABLED {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("sharding not enabled for db {}", namespace.database),
+        ));
+    }
     let done = doc! { "collectionsharded": namespace.to_string() };
     let home = op.cluster().database(&namespace.database)?;
     let _alone = op.cluster().pass_alone(&namespace, op.deadline).await?;
@@ -200,6 +221,7 @@ async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
             ),
         ));
     }
+    op.catalog().check_zones(&namespace, &key)?;
     let found = direct::collection(op.cluster().shard(&home)?, &namespace)?;
     let empty = found.as_ref().is_none_or(|it| it.documents.is_empty());
     if let Some(found) = &found {

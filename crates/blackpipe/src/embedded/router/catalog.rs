@@ -84,6 +84,8 @@ pub(crate) struct Catalog {
     shard_zones: BTreeMap<String, BTreeSet<String>>,
     /// The primary shard of each database.
     databases: BTreeMap<String, String>,
+    /// The databases whose collections may be sharded, because somebody asked for it.
+    enabled: BTreeSet<String>,
     pub(crate) collections: BTreeMap<Namespace, Sharded>,
     /// In the order of their lower bounds as they were given.
     pub(crate) zones: BTreeMap<Namespace, Vec<ZoneRange>>,
@@ -153,9 +155,20 @@ impl Catalog {
         Ok(primary)
     }
 
+    /// Says that collections of a database may be sharded.
+    pub(crate) fn enable_sharding(&mut self, database: &str) {
+        self.enabled.insert(database.to_owned());
+    }
+
+    /// Whether somebody said so.
+    pub(crate) fn is_sharding_enabled(&self, database: &str) -> bool {
+        self.enabled.contains(database)
+    }
+
     /// Forgets a database and all that is in it.
     pub(crate) fn drop_database(&mut self, database: &str) {
         self.databases.remove(database);
+        self.enabled.remove(database);
         self.collections.retain(|namespace, _| namespace.database != database);
         self.zones.retain(|namespace, _| namespace.database != database);
         self.views.retain(|namespace, _| namespace.database != database);
@@ -242,15 +255,14 @@ impl Catalog {
             )));
         }
         let ranges = self.zones.entry(namespace.clone()).or_default();
-        let same = ranges.iter().position(|it| it.min == min && it.max == max);
+        let same = ranges.iter().position(|it| it.range(&key).is_ok_and(|it| it == range));
         let Some(zone) = zone else {
             if let Some(place) = same {
                 ranges.remove(place);
             }
             return Ok(());
         };
-        if let Some(place) = same {
-            zone.clone_into(&mut ranges[place].zone);
+        if same.is_some_and(|place| ranges[place].zone == zone) {
             return Ok(());
         }
         for other in ranges.iter() {
@@ -282,6 +294,27 @@ impl Catalog {
             _ => std::cmp::Ordering::Equal,
         });
         Ok(())
+    }
+
+    /// Refuses a shard key that zones were not defined for: those of a collection that is not sharded
+    /// yet say what its key will be.
+    pub(crate) fn check_zones(&self, namespace: &Namespace, key: &ShardKey) -> Result<(), Fault> {
+        let fields = || key.fields().iter().map(|field| &field.path);
+        let of_key = |bound: &Document| bound.keys().eq(fields());
+        let ranges = self.zones.get(namespace).map(Vec::as_slice).unwrap_or_default();
+        match ranges.iter().find(|it| !of_key(&it.min) || !of_key(&it.max)) {
+            None => Ok(()),
+            Some(range) => Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                format!(
+                    "the proposed shard key {} does not match with the shard key of the existing zone \
+                     {} -->> {}",
+                    Bson::from(key.pattern()),
+                    Bson::from(&range.min),
+                    Bson::from(&range.max)
+                ),
+            )),
+        }
     }
 
     /// The zone ranges of a collection under its key.

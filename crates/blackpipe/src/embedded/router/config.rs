@@ -18,6 +18,9 @@ pub(super) fn knows(namespace: &Namespace) -> bool {
 pub(super) const COLLECTIONS: &[&str] =
     &["chunks", "collections", "databases", "settings", "shards", "tags", "version"];
 
+/// The wire version of 5.0, since which chunks name their collection by its UUID.
+const BY_UUID: i32 = 13;
+
 /// The documents of such a collection.
 pub(super) fn documents(cluster: &Cluster, namespace: &Namespace) -> Vec<Document> {
     let catalog = cluster.catalog();
@@ -25,7 +28,11 @@ pub(super) fn documents(cluster: &Cluster, namespace: &Namespace) -> Vec<Documen
         "shards" => shards(cluster, &catalog),
         "databases" => databases(&catalog),
         "collections" => catalog.collections.iter().map(|(ns, it)| collection(ns, it)).collect(),
-        "chunks" => catalog.collections.values().flat_map(chunks).collect(),
+        "chunks" => {
+            let by_uuid = cluster.config.max_wire_version >= BY_UUID;
+            let all = catalog.collections.iter();
+            all.flat_map(|(namespace, it)| chunks(namespace, it, by_uuid)).collect()
+        }
         "tags" => tags(&catalog),
         "settings" => vec![doc! {
             "_id": "balancer",
@@ -56,7 +63,10 @@ pub(super) fn shards(cluster: &Cluster, catalog: &Catalog) -> Vec<Document> {
 fn databases(catalog: &Catalog) -> Vec<Document> {
     catalog
         .databases()
-        .map(|(name, primary)| doc! { "_id": name, "primary": primary, "partitioned": false })
+        .map(|(name, primary)| {
+            let partitioned = catalog.is_sharding_enabled(name);
+            doc! { "_id": name, "primary": primary, "partitioned": partitioned }
+        })
         .collect()
 }
 
@@ -76,13 +86,17 @@ fn collection(namespace: &Namespace, sharded: &Sharded) -> Document {
     document
 }
 
-fn chunks(sharded: &Sharded) -> Vec<Document> {
+fn chunks(namespace: &Namespace, sharded: &Sharded, by_uuid: bool) -> Vec<Document> {
     let mut documents = Vec::new();
     for (place, chunk) in sharded.chunks.iter().enumerate() {
         let place = u32::try_from(place).unwrap_or(u32::MAX);
-        documents.push(doc! {
-            "_id": format!("{}-{place}", sharded.uuid),
-            "uuid": sharded.uuid,
+        let mut document = doc! { "_id": format!("{}-{place}", sharded.uuid) };
+        if by_uuid {
+            document.insert("uuid", sharded.uuid);
+        } else {
+            document.insert("ns", namespace.to_string());
+        }
+        document.extend(doc! {
             "min": sharded.key.document(&chunk.range.min),
             "max": sharded.key.document(&chunk.range.max),
             "shard": &chunk.shard,
@@ -90,6 +104,7 @@ fn chunks(sharded: &Sharded) -> Vec<Document> {
             "onCurrentShardSince": Timestamp { time: 1, increment: 1 },
             "history": [{ "validAfter": Timestamp { time: 1, increment: 1 }, "shard": &chunk.shard }],
         });
+        documents.push(document);
     }
     documents
 }

@@ -6,3 +6,4 @@ mod local_writes;
 mod moving;
 mod pure;
 mod storm;
+mod zones;

@@ -92,7 +92,9 @@ impl State {
                 // Without most members there is nothing to wait for; and not before one may stand.
                 let electable = self
                     .reached_by(index)
-                    .filter(|other| self.votes(*other) >= self.majority())
+                    .filter(|other| {
+                        !self.is_priority_zero(*other) && self.votes(*other) >= self.majority()
+                    })
                     .map(|other| self.members[other].passive_until.map_or(due, |it| it.max(due)));
                 electable.min()
             })
@@ -101,14 +103,23 @@ impl State {
 
     /// Whom the members around one elect: who has the newest log of those that stand, and most votes.
     fn candidate(&self, index: usize, now: Instant) -> Option<usize> {
-        let standing = self.reached_by(index).filter(|other| {
-            self.members[*other].passive_until.is_none_or(|until| until <= now)
-                && self.votes(*other) >= self.majority()
-        });
+        let standing = self
+            .reached_by(index)
+            .filter(|other| self.may_stand(*other, now) && self.votes(*other) >= self.majority());
         // The first of equals: `max_by_key` would give the last.
         standing.reduce(|best, other| {
             if self.members[other].last() > self.members[best].last() { other } else { best }
         })
+    }
+
+    /// Whether a member may be elected at this time, if most vote for it.
+    fn may_stand(&self, index: usize, now: Instant) -> bool {
+        !self.is_priority_zero(index)
+            && self.members[index].passive_until.is_none_or(|until| until <= now)
+    }
+
+    pub(super) fn is_priority_zero(&self, index: usize) -> bool {
+        self.config.priority_zero.contains(&index)
     }
 
     /// How many members would vote for one: those whose log is not newer.
@@ -122,7 +133,7 @@ impl State {
         if self.members[candidate].is_primary() && self.members[candidate].lonely_since.is_none() {
             return Ok(());
         }
-        if self.votes(candidate) < self.majority() {
+        if self.is_priority_zero(candidate) || self.votes(candidate) < self.majority() {
             return Err(Fault::new(Code::named(125, "CommandFailed"), "Election failed."));
         }
         self.win(candidate, now);
@@ -159,8 +170,7 @@ impl State {
         let mut electable = false;
         for other in self.reached_by(index).filter(|other| self.members[*other].last() == last) {
             up_to_date += 1;
-            electable |= other != index
-                && self.members[other].passive_until.is_none_or(|until| until <= now);
+            electable |= other != index && self.may_stand(other, now);
         }
         electable && up_to_date >= self.majority()
     }

@@ -193,7 +193,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A set whose first member is primary.
+    /// A set whose first member is primary, of those that may be.
     pub(crate) fn new(config: SetConfig, clock: Clock, now: Instant) -> Self {
         let count = config.addresses.len();
         let mut state = Self {
@@ -214,7 +214,8 @@ impl State {
             let process = state.object_id(now);
             state.members.push(Member::new(count, process, now));
         }
-        state.become_primary(0, now);
+        let first = (0..count).find(|index| !state.is_priority_zero(*index)).unwrap_or(0);
+        state.become_primary(first, now);
         state.settle(now);
         state
     }

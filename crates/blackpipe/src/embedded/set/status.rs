@@ -36,12 +36,18 @@ impl State {
         let primary = member.role == Role::Primary;
         let mut hello = doc! {
             "topologyVersion": topology(member),
-            "hosts": &self.config().addresses,
+            "hosts": self.addresses(|member| !self.is_priority_zero(member)),
             "setName": name,
             "setVersion": SET_VERSION,
             "isWritablePrimary": primary,
             "secondary": !primary,
         };
+        if !self.config().priority_zero.is_empty() {
+            hello.insert("passives", self.addresses(|member| self.is_priority_zero(member)));
+        }
+        if self.is_priority_zero(index) {
+            hello.insert("passive", true);
+        }
         if let Some(primary) = self.primary_of(index) {
             hello.insert("primary", &self.config().addresses[primary]);
         }
@@ -60,6 +66,11 @@ impl State {
             },
         );
         hello
+    }
+
+    fn addresses(&self, which: impl Fn(usize) -> bool) -> Vec<&String> {
+        let members = self.config().addresses.iter().enumerate();
+        members.filter(|(member, _)| which(*member)).map(|(_, address)| address).collect()
     }
 
     /// The reply to `replSetGetStatus`.
@@ -160,7 +171,7 @@ impl State {
                     "arbiterOnly": false,
                     "buildIndexes": true,
                     "hidden": false,
-                    "priority": 1.0,
+                    "priority": if self.is_priority_zero(index) { 0.0 } else { 1.0 },
                     "tags": {},
                     "secondaryDelaySecs": 0_i64,
                     "votes": 1,

@@ -31,11 +31,16 @@ struct Lab {
 
 impl Lab {
     fn new(members: usize) -> Self {
+        Self::with_priority_zero(members, Vec::new())
+    }
+
+    fn with_priority_zero(members: usize, priority_zero: Vec<usize>) -> Self {
         let clock = Clock::of_day();
         let now = clock.now();
         let config = SetConfig {
             name: Some(String::from("rs")),
             addresses: (0..members).map(|index| format!("localhost:{}", 27017 + index)).collect(),
+            priority_zero,
             version: String::from("8.0.4"),
             max_wire_version: 25,
             election_timeout: TIMEOUT,
@@ -48,7 +53,8 @@ impl Lab {
             uuid: Uuid::from_bytes([1; 16]),
             options: Document::new(),
         };
-        lab.state.append(0, vec![create], None, now).unwrap();
+        let primary = lab.state.primary().unwrap();
+        lab.state.append(primary, vec![create], None, now).unwrap();
         lab.state.replicate(now);
         lab
     }

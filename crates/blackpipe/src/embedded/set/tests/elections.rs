@@ -133,3 +133,48 @@ fn an_idle_set_has_nothing_to_wake_for() {
     let lab = Lab::new(3);
     assert_eq!(lab.state.next_deadline(), None);
 }
+
+#[test]
+fn a_member_of_priority_zero_votes_and_is_never_primary() {
+    let mut lab = Lab::with_priority_zero(3, vec![2]);
+    assert!(lab.state.elect(2, lab.now).is_err());
+    lab.state.kill(0, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(1), "with the vote of the third");
+    lab.state.restart(0, lab.now);
+    lab.state.kill(1, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(0));
+    lab.state.kill(0, lab.now);
+    lab.pass(TIMEOUT * 4);
+    assert_eq!(lab.state.primary(), None);
+    assert_eq!(lab.state.next_deadline(), None, "there is nobody to wait for");
+}
+
+#[test]
+fn what_only_a_member_of_priority_zero_has_besides_the_dead_primary_is_not_lost() {
+    let mut lab = Lab::with_priority_zero(3, vec![2]);
+    lab.state.hold_replication(1, true, lab.now);
+    let at = lab.insert(0, 1).unwrap();
+    assert!(lab.state.is_committed(at));
+    lab.state.kill(0, lab.now);
+    lab.state.hold_replication(1, false, lab.now);
+    lab.pass(TIMEOUT);
+    assert_eq!(lab.state.primary(), Some(1));
+    assert!(lab.state.member(1).log.has(at), "it has copied it from the third");
+}
+
+#[test]
+fn the_first_member_that_may_be_primary_is_and_hello_lists_the_others_as_passive() {
+    let lab = Lab::with_priority_zero(3, vec![0]);
+    assert_eq!(lab.state.primary(), Some(1));
+    let hello = lab.state.hello(0, lab.now);
+    assert_eq!(hello.get_array("hosts").unwrap().len(), 2);
+    assert_eq!(hello.get_array("passives").unwrap(), &["localhost:27017".into()]);
+    assert!(hello.get_bool("passive").unwrap());
+    assert!(!lab.state.hello(1, lab.now).contains_key("passive"));
+    let config = lab.state.configuration(1);
+    let members = config.get_array("members").unwrap();
+    let priority = |at: usize| members[at].as_document().unwrap().get_f64("priority").unwrap();
+    assert_eq!([priority(0), priority(1)], [0.0, 1.0]);
+}

@@ -1,0 +1,83 @@
+//! What routers refuse about zones, and what those of earlier versions did not know yet.
+
+use bson::{Bson, Document, doc};
+
+use super::cluster::{Deployment, EIGHT, SIX, batch, start, zoned};
+
+/// The wire versions of servers 4.2, 4.4 and 5.0.
+const FOUR_TWO: i32 = 8;
+const FOUR_FOUR: i32 = 9;
+const FIVE: i32 = 13;
+
+async fn code(it: &Deployment, command: Document) -> i32 {
+    let reply = it.run_on(&it.router, "admin", command).await;
+    reply.get_i32("code").unwrap_or(0)
+}
+
+fn range(collection: &str, zone: &str) -> Document {
+    doc! {
+        "updateZoneKeyRange": collection,
+        "min": { "datacenter": "alfa", "userid": Bson::MinKey },
+        "max": { "datacenter": "alfa", "userid": Bson::MaxKey },
+        "zone": zone,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_range_stays_in_its_zone_until_it_is_taken_out_of_it() {
+    let it = zoned(EIGHT).await;
+    assert_eq!(code(&it, range("log.messages", "alfa")).await, 0, "the same again");
+    assert_eq!(code(&it, range("log.messages", "bravo")).await, 178);
+    let mut out = range("log.messages", "");
+    out.insert("zone", Bson::Null);
+    assert_eq!(code(&it, out).await, 0);
+    assert_eq!(code(&it, range("log.messages", "bravo")).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn zones_of_another_key_keep_a_collection_from_being_sharded() {
+    let it = zoned(EIGHT).await;
+    it.admin(range("log.others", "alfa")).await;
+    let keys = [doc! { "userid": 1 }, doc! { "datacenter": 1 }];
+    for key in keys {
+        assert_eq!(code(&it, doc! { "shardCollection": "log.others", "key": key }).await, 72);
+    }
+    let key = doc! { "datacenter": 1, "userid": 1 };
+    assert_eq!(code(&it, doc! { "shardCollection": "log.others", "key": key }).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_6_0_sharding_has_to_be_enabled() {
+    let shard = doc! { "shardCollection": "log.messages", "key": { "datacenter": 1, "userid": 1 } };
+    assert_eq!(code(&start(SIX), shard.clone()).await, 0);
+    let it = start(FIVE);
+    assert_eq!(code(&it, shard.clone()).await, 20);
+    it.admin(doc! { "enableSharding": "log" }).await;
+    let found = doc! { "find": "databases", "filter": { "partitioned": true } };
+    assert_eq!(batch(&it.run_on(&it.router, "config", found).await).len(), 1);
+    assert_eq!(code(&it, shard).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_5_0_chunks_name_their_collection() {
+    for (version, field) in [(FOUR_FOUR, "ns"), (FIVE, "uuid")] {
+        let it = start(version);
+        it.admin(doc! { "enableSharding": "log" }).await;
+        it.admin(doc! { "shardCollection": "log.messages", "key": { "datacenter": 1 } }).await;
+        let found = doc! { "find": "chunks", "filter": {} };
+        let chunks = batch(&it.run_on(&it.router, "config", found).await);
+        assert_eq!(chunks.len(), 1);
+        assert!(chunks[0].contains_key(field), "{version}: {}", chunks[0]);
+        assert_ne!(chunks[0].contains_key("ns"), chunks[0].contains_key("uuid"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_unknown_before_their_time() {
+    let status = doc! { "balancerCollectionStatus": "log.messages" };
+    assert_eq!(code(&start(FOUR_TWO), status.clone()).await, 59);
+    assert_eq!(code(&start(FOUR_FOUR), status).await, 118, "it is not sharded");
+    let range = doc! { "moveRange": "log.messages", "min": { "x": 1 }, "toShard": "alfa" };
+    assert_eq!(code(&start(FIVE), range.clone()).await, 59);
+    assert_eq!(code(&start(SIX), range).await, 118);
+}
