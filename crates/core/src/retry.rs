@@ -94,6 +94,7 @@ use crate::address::ServerAddress;
 use self::label::{is_retryable_read, is_without_transaction_numbers};
 pub use self::{
     budget::{Budget, Withdrawal},
+    codes::is_of_passing_state,
     decision::{GiveUp, Next, Raise, TransactionId, Verdict},
     facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
     label::retryable_write_label,

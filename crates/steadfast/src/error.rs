@@ -255,7 +255,7 @@ impl Error {
     }
 
     /// The error that ended a batch of writes before its time.
-    fn end_of_batch(&self) -> Option<&Error> {
+    pub(crate) fn end_of_batch(&self) -> Option<&Error> {
         match &*self.kind {
             ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_) => {
                 self.details.as_ref()?.source.as_ref()

@@ -66,6 +66,7 @@ pub mod gridfs;
 mod index;
 mod operation;
 pub mod options;
+pub mod patterns;
 mod pool;
 mod random;
 mod refusal;

@@ -10,7 +10,7 @@
 //! already empty.
 
 #[cfg(test)]
-mod capture;
+pub(crate) mod capture;
 mod command;
 mod connection;
 mod extended_json;

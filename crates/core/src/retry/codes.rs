@@ -36,6 +36,12 @@ pub(super) fn is_retryable_write(code: i32) -> bool {
     )
 }
 
+/// Whether a server that answers with this code is stopping, losing its office or cut off from others, so
+/// that another try may go better. These are the codes of the retryable writes specification.
+pub fn is_of_passing_state(code: i32) -> bool {
+    is_retryable_write(code)
+}
+
 /// The codes of the retryable reads specification.
 pub(super) fn is_retryable_read(code: i32) -> bool {
     is_retryable_write(code) || code == READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET

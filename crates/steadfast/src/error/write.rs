@@ -43,6 +43,14 @@ pub struct WriteError {
     /// More about it, such as which rule of a validator failed.
     #[serde(rename = "errInfo", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Document>,
+    /// Of a duplicate key, the index that has it: its fields, each with its direction. Servers before
+    /// 4.2 tell it in the message only.
+    #[serde(rename = "keyPattern", default, skip_serializing_if = "Option::is_none")]
+    pub key_pattern: Option<Document>,
+    /// Of a duplicate key, the key that was to be added. Strings in it are no longer themselves if the
+    /// index has a collation.
+    #[serde(rename = "keyValue", default, skip_serializing_if = "Option::is_none")]
+    pub key_value: Option<Document>,
 }
 
 /// A write of a batch that the server refused.
@@ -63,12 +71,36 @@ pub struct IndexedWriteError {
     /// More about it, such as which rule of a validator failed.
     #[serde(rename = "errInfo", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Document>,
+    /// Of a duplicate key, the index that has it: its fields, each with its direction. Servers before
+    /// 4.2 tell it in the message only.
+    #[serde(rename = "keyPattern", default, skip_serializing_if = "Option::is_none")]
+    pub key_pattern: Option<Document>,
+    /// Of a duplicate key, the key that was to be added. Strings in it are no longer themselves if the
+    /// index has a collation.
+    #[serde(rename = "keyValue", default, skip_serializing_if = "Option::is_none")]
+    pub key_value: Option<Document>,
 }
 
 impl From<IndexedWriteError> for WriteError {
     fn from(error: IndexedWriteError) -> Self {
-        let IndexedWriteError { index: _, code, code_name, message, details } = error;
-        Self { code, code_name, message, details }
+        let IndexedWriteError {
+            index: _,
+            code,
+            code_name,
+            message,
+            details,
+            key_pattern,
+            key_value,
+        } = error;
+        Self { code, code_name, message, details, key_pattern, key_value }
+    }
+}
+
+impl WriteError {
+    /// The same as one of a batch.
+    pub(crate) fn at(self, index: usize) -> IndexedWriteError {
+        let Self { code, code_name, message, details, key_pattern, key_value } = self;
+        IndexedWriteError { index, code, code_name, message, details, key_pattern, key_value }
     }
 }
 

@@ -4,12 +4,19 @@ use bson::{Bson, Document};
 use steadfast_core::concern::WriteConcern;
 
 use super::{Collation, Hint, options};
-use crate::action::Delete;
+use crate::{
+    action::Delete,
+    patterns::{idempotent, many},
+};
 
 options! {
     /// How [`delete_one`](crate::Collection::delete_one) and
     /// [`delete_many`](crate::Collection::delete_many) delete.
-    pub struct DeleteOptions, DeleteOptionsBuilder, for ['a] Delete<'a> {
+    pub struct DeleteOptions, DeleteOptionsBuilder,
+        for ['a] Delete<'a>,
+        for [] idempotent::DeleteOne,
+        for [] many::DeleteMany
+    {
         /// How strings are compared.
         collation: Collation,
         /// How durable the write must be; by default what the collection says.

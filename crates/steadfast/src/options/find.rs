@@ -6,7 +6,10 @@ use bson::{Bson, Document};
 use steadfast_core::{concern::ReadConcern, selection::SelectionCriteria};
 
 use super::{Collation, CursorType, Hint, TimeoutMode, options};
-use crate::action::{Find, FindOne};
+use crate::{
+    action::{Find, FindOne},
+    patterns::idempotent,
+};
 
 options! {
     /// How [`find`](crate::Collection::find) finds.
@@ -71,7 +74,10 @@ options! {
 
 options! {
     /// How [`find_one`](crate::Collection::find_one) finds.
-    pub struct FindOneOptions, FindOneOptionsBuilder, for ['a, T: Send + Sync] FindOne<'a, T> {
+    pub struct FindOneOptions, FindOneOptionsBuilder,
+        for ['a, T: Send + Sync] FindOne<'a, T>,
+        for [T: Send + Sync] idempotent::FindOne<T>
+    {
         /// Whether a sharded cluster with shards down answers with what the others have.
         allow_partial_results: bool,
         /// How strings are compared.

@@ -4,11 +4,18 @@ use bson::Bson;
 use steadfast_core::concern::WriteConcern;
 
 use super::options;
-use crate::action::{InsertMany, InsertOne};
+use crate::{
+    action::{InsertMany, InsertOne},
+    patterns::idempotent,
+};
 
 options! {
     /// How [`insert_one`](crate::Collection::insert_one) inserts.
-    pub struct InsertOneOptions, InsertOneOptionsBuilder, for ['a] InsertOne<'a> {
+    pub struct InsertOneOptions, InsertOneOptionsBuilder,
+        for ['a] InsertOne<'a>,
+        for [] idempotent::InsertOne,
+        for [] idempotent::InsertMany
+    {
         /// Whether the collection's validator is passed over.
         bypass_document_validation: bool,
         /// How durable the write must be; by default what the collection says.

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use steadfast_core::concern::WriteConcern;
 
 use super::{Collation, Hint, options};
-use crate::action::{ReplaceOne, Update};
+use crate::{
+    action::{ReplaceOne, Update},
+    patterns::{idempotent, many},
+};
 
 /// What an update does to a document: operators, or a pipeline.
 ///
@@ -35,7 +38,11 @@ impl From<Vec<Document>> for UpdateModifications {
 options! {
     /// How [`update_one`](crate::Collection::update_one) and
     /// [`update_many`](crate::Collection::update_many) update.
-    pub struct UpdateOptions, UpdateOptionsBuilder, for ['a] Update<'a> {
+    pub struct UpdateOptions, UpdateOptionsBuilder,
+        for ['a] Update<'a>,
+        for [] idempotent::UpdateOne,
+        for [] many::UpdateMany
+    {
         /// Which elements of arrays `$[name]` stands for.
         array_filters: Vec<Document>,
         /// Whether the collection's validator is passed over.

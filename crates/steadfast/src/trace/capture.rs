@@ -14,7 +14,7 @@ use tracing::{
 
 /// A value as `tracing` sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Integer(i64),
     Double(f64),
@@ -35,15 +35,15 @@ impl From<i64> for Value {
 
 /// One log message.
 #[derive(Clone, Debug)]
-pub(super) struct Captured {
-    pub(super) target: &'static str,
-    pub(super) level: Level,
-    pub(super) fields: BTreeMap<&'static str, Value>,
+pub(crate) struct Captured {
+    pub(crate) target: &'static str,
+    pub(crate) level: Level,
+    pub(crate) fields: BTreeMap<&'static str, Value>,
 }
 
 impl Captured {
     /// Its text; panics if there is none.
-    pub(super) fn text(&self, key: &str) -> &str {
+    pub(crate) fn text(&self, key: &str) -> &str {
         match &self.fields[key] {
             Value::Text(text) => text,
             other => panic!("{key} is {other:?}"),
@@ -51,13 +51,13 @@ impl Captured {
     }
 
     /// The names of its fields, in order.
-    pub(super) fn keys(&self) -> Vec<&'static str> {
+    pub(crate) fn keys(&self) -> Vec<&'static str> {
         self.fields.keys().copied().collect()
     }
 }
 
 /// What `work` logs, from `level` up.
-pub(super) fn capture(level: Level, work: impl FnOnce()) -> Vec<Captured> {
+pub(crate) fn capture(level: Level, work: impl FnOnce()) -> Vec<Captured> {
     let captured = Arc::new(Mutex::new(Vec::new()));
     let subscriber = Capture { level, captured: Arc::clone(&captured) };
     tracing::subscriber::with_default(subscriber, work);
@@ -65,7 +65,7 @@ pub(super) fn capture(level: Level, work: impl FnOnce()) -> Vec<Captured> {
 }
 
 /// The one message that `work` logs.
-pub(super) fn capture_one(work: impl FnOnce()) -> Captured {
+pub(crate) fn capture_one(work: impl FnOnce()) -> Captured {
     let mut captured = capture(Level::DEBUG, work);
     assert_eq!(captured.len(), 1, "{captured:?}");
     captured.remove(0)

@@ -12,8 +12,8 @@ use super::{Batch, Evidence, InsertedIds, Statements};
 use crate::{
     command::Reply,
     error::{
-        BulkWriteError, Error, ErrorKind, History, IndexedWriteError, InsertManyError,
-        PartialBulkWriteResult, RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
+        BulkWriteError, Error, ErrorKind, History, InsertManyError, PartialBulkWriteResult,
+        RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::write::{Verb, WriteReply},
     refusal::labels,
@@ -167,7 +167,8 @@ impl Tally {
         let evidence = self.evidence(broken)?;
         let inserted_ids = ids.of(&self.inserted);
         let Some(evidence) = evidence else { return Ok(InsertManyResult { inserted_ids }) };
-        let write_errors: Vec<_> = self.write_errors.into_iter().map(indexed).collect();
+        let write_errors: Vec<_> =
+            self.write_errors.into_iter().map(|(index, error)| error.at(index)).collect();
         Err(evidence.of(ErrorKind::InsertMany(InsertManyError {
             write_errors: Some(write_errors).filter(|errors| !errors.is_empty()),
             // There is room for one: the first, which no later one may hide (pitfall 3).
@@ -200,9 +201,4 @@ fn carried_out(reply: &WriteReply, batch: &Batch, ordered: bool) -> bool {
         Some(first) if ordered => first > 0,
         Some(_) => reply.write_errors.len() < batch.len(),
     }
-}
-
-fn indexed((index, error): (usize, WriteError)) -> IndexedWriteError {
-    let WriteError { code, code_name, message, details } = error;
-    IndexedWriteError { index, code, code_name, message, details }
 }

@@ -70,6 +70,8 @@ struct Item {
     #[serde(default)]
     errmsg: String,
     err_info: Option<Document>,
+    key_pattern: Option<Document>,
+    key_value: Option<Document>,
     #[serde(default, deserialize_with = "number::optional")]
     n: Option<u64>,
     #[serde(default, deserialize_with = "number::optional")]
@@ -167,8 +169,10 @@ impl Tally {
             return Ok(());
         }
         self.carried_out |= self.ordered && within > 0;
-        let Item { code, code_name, errmsg: message, err_info: details, .. } = item;
-        self.write_errors.insert(index, WriteError { code, code_name, message, details });
+        let Item { code, code_name, errmsg: message, key_pattern, key_value, .. } = item;
+        let details = item.err_info;
+        let error = WriteError { code, code_name, message, details, key_pattern, key_value };
+        self.write_errors.insert(index, error);
         Ok(())
     }
 

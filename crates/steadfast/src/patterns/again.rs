@@ -1,0 +1,125 @@
+//! Which failures may pass by themselves, so that an operation that is safe to repeat is worth another
+//! try; and how often, and until when, it is tried.
+
+use std::time::Duration;
+
+use steadfast_core::retry;
+
+use crate::{
+    deadline::{Deadline, TimeLimit},
+    error::{Error, History, Outcome, Result},
+};
+
+/// Whether the failure may have passed at the next try: the network broke, or the server was about to
+/// stop, or to lose its office. What a server refuses for another reason it would refuse again; that no
+/// server was found came after a search of its own; a call whose time is over has none for another try;
+/// and to ask a server again that sheds load is for the driver, which does it with pauses and within a
+/// budget.
+pub(crate) fn may_pass(error: &Error) -> bool {
+    if error.is_timeout() {
+        return false;
+    }
+    let is_overload = error.contains_label(retry::SYSTEM_OVERLOADED_ERROR);
+    let is_passing = error.contains_label(retry::RETRYABLE_WRITE_ERROR)
+        || error.code().is_some_and(retry::is_of_passing_state);
+    error.is_network_error() || (is_passing && !is_overload)
+}
+
+/// The sendings of one call that is safe to repeat. All of them together have the time of one.
+#[derive(Debug)]
+pub(super) struct Sendings {
+    made: u32,
+    retries: u32,
+    deadline: Option<Deadline>,
+    /// What is known of those that failed.
+    failed: Option<History>,
+}
+
+impl Sendings {
+    /// The first sending and so many retries. `own` is the time limit that the call was given,
+    /// `inherited` that of the collection.
+    pub(super) fn begin(retries: u32, own: Option<Duration>, inherited: Option<Duration>) -> Self {
+        let deadline = TimeLimit::of(own, inherited).map(|limit| Deadline::begin(limit.timeout));
+        Self { made: 1, retries, deadline, failed: None }
+    }
+
+    /// The time limit of the next sending, if it has one.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        // Zero would be without end.
+        let at_least = Duration::from_millis(1);
+        self.deadline.map(|deadline| match deadline.remaining() {
+            Some(remaining) => remaining.max(at_least),
+            None => Duration::ZERO,
+        })
+    }
+
+    /// The sendings so far, the one under way included.
+    pub(super) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Whether one that failed may have been carried out, or may be yet.
+    pub(super) fn in_doubt(&self) -> bool {
+        self.failed.as_ref().is_some_and(|failed| !failed.outcome.is_certainly_not_applied())
+    }
+
+    /// Sends until an answer comes, or a failure that does not pass.
+    pub(super) async fn until_answered<T, A>(
+        &mut self,
+        mut send: impl FnMut(Option<Duration>) -> A,
+    ) -> Result<T>
+    where
+        A: IntoFuture<Output = Result<T>>,
+    {
+        loop {
+            match send(self.time_left()).into_future().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.again(error)?,
+            }
+        }
+    }
+
+    /// Goes on to the next sending after this failure; or gives the error that the call ends with.
+    pub(super) fn again(&mut self, error: Error) -> Result<()> {
+        let is_over = self.deadline.is_some_and(Deadline::has_passed);
+        if self.made > self.retries || is_over || !may_pass(&error) {
+            return Err(self.conclude(error));
+        }
+        self.made += 1;
+        self.failed = Some(self.with_attempts_of(&error));
+        Ok(())
+    }
+
+    /// A new supply of retries, for the next part of the same call.
+    pub(super) fn renew(&mut self) {
+        self.made = 1;
+        self.failed = None;
+    }
+
+    /// The error that the call ends with: it tells of all sendings.
+    pub(super) fn conclude(&self, error: Error) -> Error {
+        if self.failed.is_none() {
+            return error;
+        }
+        let history = self.with_attempts_of(&error);
+        error.with_history(history)
+    }
+
+    fn with_attempts_of(&self, error: &Error) -> History {
+        let mut all = self.failed.clone().unwrap_or_default();
+        let (outcome, attempts) = (error.outcome(), error.attempts().to_vec());
+        all.append(&History { outcome, attempts });
+        all
+    }
+}
+
+/// Whether nothing certain can be said of what a sending that failed so has done.
+pub(super) fn is_in_doubt(error: &Error) -> bool {
+    match error.outcome() {
+        Outcome::NotSent | Outcome::NotApplied => false,
+        Outcome::MaybeApplied | Outcome::AppliedNotDurable => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

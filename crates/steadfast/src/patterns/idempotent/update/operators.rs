@@ -1,0 +1,92 @@
+//! What each update operator does when it is carried out again.
+
+use bson::{Bson, Document};
+
+use super::{Idempotence, filter, paths::Touched};
+
+/// Whether an operator is idempotent at all its paths, which are noted.
+pub(super) fn of_operator(operator: &str, arguments: &Bson, touched: &mut Touched) -> Idempotence {
+    let Some(known) = Operator::of(operator) else {
+        return Idempotence::Unknown(format!("{operator} is not an operator that is known here"));
+    };
+    let Bson::Document(arguments) = arguments else {
+        return Idempotence::Unknown(format!("{operator} is not followed by a document"));
+    };
+    touched.all(arguments.keys());
+    if known == Operator::Rename {
+        touched.all(arguments.values().filter_map(Bson::as_str));
+    }
+    let verdicts = arguments.iter().map(|(path, argument)| known.at(operator, path, argument));
+    verdicts.fold(Idempotence::Idempotent, |all, one| all.and(|| one))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    /// It says what is to be, not what is to change.
+    Says,
+    Rename,
+    Pull,
+    Bit,
+    /// What it does each time.
+    Does(&'static str),
+}
+
+impl Operator {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "$set" | "$setOnInsert" | "$unset" | "$min" | "$max" | "$addToSet" | "$pullAll" => {
+                Self::Says
+            }
+            "$rename" => Self::Rename,
+            "$pull" => Self::Pull,
+            "$bit" => Self::Bit,
+            "$inc" => Self::Does("adds"),
+            "$mul" => Self::Does("multiplies"),
+            "$push" => Self::Does("appends"),
+            "$pop" => Self::Does("removes an element"),
+            "$currentDate" => Self::Does("sets another time"),
+            _ => return None,
+        })
+    }
+
+    /// Whether it is idempotent at one path.
+    fn at(self, name: &str, path: &str, argument: &Bson) -> Idempotence {
+        match self {
+            Self::Says | Self::Rename => Idempotence::Idempotent,
+            Self::Pull => of_pull(path, argument),
+            Self::Bit => of_bit(path, argument),
+            Self::Does(what) => Idempotence::NotIdempotent(format!(
+                "{name} of {path:?} {what} each time that it is carried out"
+            )),
+        }
+    }
+}
+
+/// `$pull` leaves no element that it would pull, unless chance has a say.
+fn of_pull(path: &str, condition: &Bson) -> Idempotence {
+    match condition.as_document().and_then(filter::chance) {
+        None => Idempotence::Idempotent,
+        Some(operator) => Idempotence::Unknown(format!(
+            "with {operator}, $pull from {path:?} may take other elements the second time"
+        )),
+    }
+}
+
+/// Any sequence of `and` and `or` sets each bit, clears it or leaves it.
+fn of_bit(path: &str, argument: &Bson) -> Idempotence {
+    let operations = argument.as_document().into_iter().flat_map(Document::keys);
+    for operation in operations {
+        match operation.as_str() {
+            "and" | "or" => {}
+            "xor" => {
+                return Idempotence::NotIdempotent(format!(
+                    "$bit with xor of {path:?} turns bits over each time that it is carried out"
+                ));
+            }
+            other => {
+                return Idempotence::Unknown(format!("$bit of {path:?} does not know {other:?}"));
+            }
+        }
+    }
+    Idempotence::Idempotent
+}

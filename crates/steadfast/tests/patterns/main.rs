@@ -1,0 +1,7 @@
+//! The patterns of `steadfast::patterns` under the faults that they are made for, on embedded deployments
+//! and on real servers.
+
+#![allow(missing_docs)]
+
+mod idempotent;
+mod many;
