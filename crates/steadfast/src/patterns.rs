@@ -29,6 +29,7 @@
 //! that sheds load: that is for the driver, which does it with pauses and within a budget.
 
 mod again;
+pub mod counter;
 pub mod idempotent;
 pub mod many;
 mod path;

@@ -3,5 +3,8 @@
 
 #![allow(missing_docs)]
 
+mod counters;
+mod counting;
+mod dice;
 mod idempotent;
 mod many;
