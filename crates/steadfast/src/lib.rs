@@ -110,6 +110,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/embedded.md")]
     struct Embedded;
+
+    #[doc = include_str!("../../../docs/resilience.md")]
+    struct Resilience;
 }
 
 pub use self::{

@@ -33,3 +33,4 @@ pub mod counter;
 pub mod idempotent;
 pub mod many;
 mod path;
+pub mod strategy;

@@ -8,3 +8,4 @@ mod counting;
 mod dice;
 mod idempotent;
 mod many;
+mod strategies;
