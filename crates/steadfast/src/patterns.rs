@@ -30,7 +30,9 @@
 
 mod again;
 pub mod counter;
+mod hello;
 pub mod idempotent;
 pub mod many;
 mod path;
 pub mod strategy;
+pub mod zones;

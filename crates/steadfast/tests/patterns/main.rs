@@ -9,3 +9,4 @@ mod dice;
 mod idempotent;
 mod many;
 mod strategies;
+mod zones;
