@@ -32,6 +32,7 @@ mod again;
 pub mod counter;
 mod hello;
 pub mod idempotent;
+pub mod local_writes;
 pub mod many;
 mod path;
 pub mod strategy;

@@ -7,6 +7,7 @@ mod counters;
 mod counting;
 mod dice;
 mod idempotent;
+mod local_writing;
 mod many;
 mod strategies;
 mod zones;

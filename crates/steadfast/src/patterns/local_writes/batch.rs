@@ -1,0 +1,180 @@
+//! Writing many documents: a few at a time, each batch to one datacenter after the other until every
+//! document is acknowledged or refused.
+
+use std::sync::Arc;
+
+use bson::oid::ObjectId;
+
+use self::fate::Fate;
+use super::{
+    Failed, LocalWriteError, Receipt, document::Unaddressed, health::Ticket, shared::Shared,
+    telling,
+};
+use crate::{error::Error, results::InsertManyResult};
+
+mod fate;
+
+/// How many documents are sent at a time, and how many bytes of them. Each batch has the whole time to be
+/// acknowledged in, so it is of a size that a sound datacenter acknowledges well within it.
+const MOST_DOCUMENTS: usize = 1000;
+const MOST_BYTES: usize = 4 << 20;
+
+/// What became of a document, and its place among those that were given.
+type Answer = Result<Receipt, LocalWriteError>;
+
+/// A document on its way.
+#[derive(Debug)]
+struct Entry {
+    place: usize,
+    document: Unaddressed,
+    failed: Vec<Failed>,
+}
+
+/// Writes documents; the answers are in their order.
+pub(super) async fn insert_many(
+    writer: &Arc<Shared>,
+    documents: Vec<Result<Unaddressed, Error>>,
+) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = Vec::new();
+    answers.resize_with(documents.len(), || None);
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for (place, document) in documents.into_iter().enumerate() {
+        let document = match document {
+            Ok(document) => document,
+            Err(error) => {
+                answers[place] = Some(Err(LocalWriteError::Invalid(error)));
+                continue;
+            }
+        };
+        let is_full = batch.len() == MOST_DOCUMENTS || bytes + document.size() > MOST_BYTES;
+        if is_full && !batch.is_empty() {
+            write(writer, std::mem::take(&mut batch), &mut answers).await;
+            bytes = 0;
+        }
+        bytes += document.size();
+        batch.push(Entry { place, document, failed: Vec::new() });
+    }
+    write(writer, batch, &mut answers).await;
+    answers.into_iter().flatten().collect()
+}
+
+/// Writes one batch.
+async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option<Answer>]) {
+    if left.is_empty() {
+        return;
+    }
+    for site in writer.order() {
+        left = write_to(writer, site, left, answers).await;
+        if left.is_empty() {
+            return;
+        }
+    }
+    let count = left.len();
+    writer.all_down(count);
+    for (nth, entry) in left.iter_mut().enumerate() {
+        let error = LocalWriteError::AllDown { attempts: std::mem::take(&mut entry.failed) };
+        if nth == 0 {
+            telling::all_down(&error, count);
+        }
+        answers[entry.place] = Some(Err(error));
+    }
+}
+
+/// Writes one batch to one datacenter; gives back those that are to go on to the next.
+///
+/// A server that cannot even read one of the documents refuses all of them, and does not say which it is. Then
+/// they are sent again in halves, until it stands alone.
+async fn write_to(
+    writer: &Arc<Shared>,
+    site: usize,
+    batch: Vec<Entry>,
+    answers: &mut [Option<Answer>],
+) -> Vec<Entry> {
+    let mut parts = vec![batch];
+    let mut left = Vec::new();
+    while let Some(mut part) = parts.pop() {
+        let ticket = writer.begin(site);
+        let ids: Vec<ObjectId> = part.iter().map(|_| ObjectId::new()).collect();
+        let answer = send(writer, site, &part, &ids).await;
+        if part.len() > 1 && answer.as_ref().is_err_and(fate::is_of_one_unread) {
+            let rest = part.split_off(part.len() / 2);
+            parts.extend([rest, part]);
+            continue;
+        }
+        left = sort_out(writer, ticket, part.into_iter().zip(ids).collect(), answer, answers);
+        if !left.is_empty() {
+            // The datacenter failed: the rest need not wait for it, too.
+            left.extend(parts.into_iter().rev().flatten());
+            break;
+        }
+    }
+    left
+}
+
+async fn send(
+    writer: &Shared,
+    site: usize,
+    entries: &[Entry],
+    ids: &[ObjectId],
+) -> Result<InsertManyResult, Error> {
+    let collection = &writer.sites[site].collection;
+    let documents: Result<Vec<_>, Error> = entries
+        .iter()
+        .zip(ids)
+        .map(|(entry, id)| entry.document.addressed(*id, &writer.field, &writer.sites[site].name))
+        .collect();
+    let documents = documents?;
+    collection
+        .insert_many(&documents)
+        .ordered(false)
+        .write_concern(writer.write_concern.clone())
+        .timeout(writer.limit)
+        .await
+}
+
+/// Answers for the documents whose fate is known; gives back those that are to go on to the next datacenter.
+fn sort_out(
+    writer: &Arc<Shared>,
+    ticket: Ticket,
+    sent: Vec<(Entry, ObjectId)>,
+    answer: Result<InsertManyResult, Error>,
+    answers: &mut [Option<Answer>],
+) -> Vec<Entry> {
+    let name = &writer.sites[ticket.site].name;
+    let mut left = Vec::new();
+    let (mut written, mut switched, mut refused) = (0, Vec::new(), 0);
+    let fates = fate::of_each(sent.len(), answer);
+    for ((mut entry, id), fate) in sent.into_iter().zip(fates) {
+        answers[entry.place] = Some(match fate {
+            Fate::Written => {
+                written += 1;
+                switched.extend(entry.failed.last().cloned());
+                Ok(Receipt::new(name, id, entry.failed))
+            }
+            Fate::Refused(error) => {
+                refused += 1;
+                entry.failed.push(Failed::new(name, id, error));
+                Err(LocalWriteError::Refused { attempts: entry.failed })
+            }
+            Fate::Failed(error) => {
+                entry.failed.push(Failed::new(name, id, error));
+                left.push(entry);
+                continue;
+            }
+        });
+    }
+    writer.written(ticket, written, switched.len());
+    if let Some(failed) = switched.first() {
+        telling::switched(failed, name, switched.len());
+    }
+    writer.refused(refused);
+    let last = |entry: &Entry| entry.failed.last().map(|failed| failed.outcome);
+    match left.first().and_then(|entry| entry.failed.last()) {
+        Some(failed) => writer.failed(ticket, left.iter().filter_map(last), &failed.error),
+        // That documents were refused is no news of the datacenter: a router may have said so.
+        None if written > 0 => writer.succeeded(ticket),
+        None => {}
+    }
+    left
+}

@@ -1,0 +1,315 @@
+//! Datacenters die, are late, and come back; futures and writers are dropped.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use steadfast::{
+    error::Outcome,
+    event::{EventHandler, command::CommandEvent},
+    options::ClientOptions,
+    patterns::local_writes::LocalWriteError,
+};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_datacenter_is_left_and_come_home_to() {
+    let pair = Pair::start().await;
+    kill_all(&pair.alfa);
+    let receipt = pair.writer.insert(&message(1)).await.unwrap();
+    assert_eq!(receipt.datacenter(), "bravo");
+    assert_eq!(receipt.failed().len(), 1);
+    assert_eq!(receipt.failed()[0].datacenter, "alfa");
+    assert_ne!(receipt.failed()[0].id, receipt.id());
+    assert_eq!(only_copy(&pair.at_bravo, 1).await, written(receipt.id(), 1, "bravo"));
+
+    let status = pair.writer.datacenters();
+    assert_eq!((&*status[0].name, status[0].is_up), ("alfa", false));
+    assert!(status[0].why.is_some());
+    assert_eq!((status[1].is_up, &status[1].why), (true, &None));
+    // It is known now: the next document goes straight to the other.
+    let receipt = pair.writer.insert(&message(2)).await.unwrap();
+    assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 0));
+
+    restart_all(&pair.alfa);
+    within(pair.writer.until_all_up()).await;
+    let receipt = pair.writer.insert(&message(3)).await.unwrap();
+    assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
+    assert!(pair.writer.datacenters()[0].why.is_none());
+    let metrics = pair.writer.metrics();
+    let alfa = metrics.datacenter("alfa").unwrap();
+    assert_eq!((alfa.written, alfa.failed, alfa.marked_down, alfa.came_home), (1, 1, 1, 1));
+    assert!(alfa.probes > alfa.probes_failed);
+    assert_eq!(metrics.datacenter("bravo").unwrap().written, 2);
+    assert_eq!((metrics.switched, metrics.all_down), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_acknowledgement_is_a_copy_that_the_receipt_tells_of() {
+    let pair = Pair::start().await;
+    hold_majority(&pair.alfa);
+    let receipt = pair.writer.insert(&message(1)).await.unwrap();
+    assert_eq!(receipt.datacenter(), "bravo");
+    let [copy] = &receipt.may_also_be_in().collect::<Vec<_>>()[..] else { panic!("{receipt:?}") };
+    assert_eq!(copy.datacenter, "alfa");
+    assert!(!copy.outcome.is_certainly_not_applied());
+    assert_eq!(only_copy(&pair.at_alfa, 1).await, written(copy.id, 1, "alfa"));
+    assert_eq!(only_copy(&pair.at_bravo, 1).await, written(receipt.id(), 1, "bravo"));
+    assert_eq!(pair.writer.metrics().datacenter("alfa").unwrap().in_doubt, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_datacenter_that_reaches_no_majority_is_not_come_home_to() {
+    let pair = Pair::start().await;
+    hold_majority(&pair.alfa);
+    pair.writer.insert(&message(1)).await.unwrap();
+    // Its primary is there and answers reads; that is not enough.
+    assert_eq!(copies(&pair.at_alfa, 1).await.len(), 1);
+    let failed = || pair.writer.metrics().datacenter("alfa").unwrap().probes_failed;
+    until(|| failed() >= 2).await;
+    assert_eq!(up(&pair.writer), [false, true]);
+
+    release(&pair.alfa);
+    within(pair.writer.until_all_up()).await;
+    assert_eq!(pair.writer.insert(&message(2)).await.unwrap().datacenter(), "alfa");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_provably_not_applied_leaves_no_doubt() {
+    let pair = Pair::start().await;
+    let refusal = doc! { "failCommands": ["insert"], "errorCode": 13 };
+    fail(&pair.alfa, "alwaysOn", &refusal);
+    let receipt = pair.writer.insert(&message(1)).await.unwrap();
+    assert_eq!(receipt.datacenter(), "bravo");
+    assert_eq!(receipt.failed()[0].outcome, Outcome::NotApplied);
+    assert_eq!(receipt.may_also_be_in().count(), 0);
+    assert!(copies(&pair.at_alfa, 1).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_error_tells_that_all_are_down_and_what_became_of_each_attempt() {
+    let pair = Pair::start().await;
+    hold_majority(&pair.alfa);
+    kill_all(&pair.bravo);
+    let error = within(pair.writer.insert(&message(1))).await.unwrap_err();
+    let LocalWriteError::AllDown { attempts, .. } = &error else { panic!("{error}") };
+    let tried: Vec<_> = attempts.iter().map(|attempt| &*attempt.datacenter).collect();
+    assert_eq!(tried, ["alfa", "bravo"]);
+    assert!(error.may_be_in().any(|copy| copy.datacenter == "alfa"));
+    assert_eq!(only_copy(&pair.at_alfa, 1).await, written(attempts[0].id, 1, "alfa"));
+    let text = error.to_string();
+    for part in ["all datacenters are down", "alfa (", "bravo (", "a copy may be there"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(std::error::Error::source(&error).is_some());
+    assert_eq!(up(&pair.writer), [false, false]);
+    assert_eq!(pair.writer.metrics().all_down, 1);
+
+    restart_all(&pair.bravo);
+    release(&pair.alfa);
+    within(pair.writer.until_all_up()).await;
+    assert_eq!(pair.writer.insert(&message(2)).await.unwrap().datacenter(), "alfa");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_marked_down_is_tried_as_a_last_resort() {
+    let pair = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
+    kill_all(&pair.alfa);
+    kill_all(&pair.bravo);
+    within(pair.writer.insert(&message(1))).await.unwrap_err();
+    assert_eq!(up(&pair.writer), [false, false]);
+    restart_all(&pair.bravo);
+    // Nothing was asked yet, and alfa is still dead.
+    let receipt = within(async {
+        loop {
+            if let Ok(receipt) = pair.writer.insert(&message(2)).await {
+                break receipt;
+            }
+        }
+    })
+    .await;
+    assert_eq!(receipt.datacenter(), "bravo");
+    assert_eq!(up(&pair.writer), [false, true]);
+    let metrics = pair.writer.metrics();
+    assert_eq!(metrics.datacenter("bravo").unwrap().came_home, 1);
+    assert_eq!(metrics.datacenter("bravo").unwrap().probes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_fail_together_mark_a_datacenter_down_once() {
+    let pair = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
+    hold_majority(&pair.alfa);
+    let writes = (0..20).map(|id| {
+        let writer = pair.writer.clone();
+        tokio::spawn(async move { writer.insert(&message(id)).await.unwrap() })
+    });
+    let writes: Vec<_> = writes.collect();
+    for write in writes {
+        assert_eq!(within(write).await.unwrap().datacenter(), "bravo");
+    }
+    let alfa = pair.writer.metrics().datacenter("alfa").unwrap().clone();
+    assert_eq!((alfa.marked_down, alfa.came_home), (1, 0));
+    assert_eq!((alfa.failed, alfa.written), (20, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_fails_after_its_datacenter_came_home_does_not_mark_it_down() {
+    let pair = Pair::start().await;
+    let blocked = doc! { "failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 5000 };
+    fail(&pair.alfa, doc! { "times": 2 }, &blocked);
+    let late = |id| {
+        let writer = pair.writer.clone();
+        tokio::spawn(async move { writer.insert(&message(id)).await.unwrap() })
+    };
+    let first = late(1);
+    tokio::time::sleep(LIMIT / 2).await;
+    let second = late(2);
+    assert_eq!(within(first).await.unwrap().datacenter(), "bravo");
+    within(pair.writer.until_all_up()).await;
+    assert!(!second.is_finished());
+    assert_eq!(within(second).await.unwrap().datacenter(), "bravo");
+    assert_eq!(up(&pair.writer), [true, true]);
+    let alfa = pair.writer.metrics().datacenter("alfa").unwrap().clone();
+    assert_eq!((alfa.failed, alfa.marked_down, alfa.came_home), (2, 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failover_within_the_time_is_the_drivers_affair() {
+    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    pair.alfa.faults().kill(pair.alfa.primary().unwrap());
+    let receipt = within(pair.writer.insert(&message(1))).await.unwrap();
+    assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
+    assert_eq!(copies(&pair.at_alfa, 1).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_write_marks_nothing_down_and_leaves_the_writer_usable() {
+    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    hold_majority(&pair.alfa);
+    for id in 0..20 {
+        let limit = Duration::from_millis(5);
+        tokio::time::timeout(limit, pair.writer.insert(&message(id))).await.unwrap_err();
+        let many = pair.writer.insert_many([message(id), message(id)]);
+        tokio::time::timeout(limit, many).await.unwrap_err();
+    }
+    drop(pair.writer.insert(&message(0)));
+    assert_eq!(up(&pair.writer), [true, true]);
+    release(&pair.alfa);
+    let receipt = within(pair.writer.insert(&message(100))).await.unwrap();
+    assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
+    for id in 0..20 {
+        assert!(copies(&pair.at_alfa, id).await.len() <= 3);
+        assert!(copies(&pair.at_bravo, id).await.is_empty());
+    }
+    let metrics = pair.writer.metrics();
+    assert_eq!(metrics.datacenter("alfa").unwrap().failed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_may_not_be_probed_is_come_home_to_on_trial() {
+    let pair = Pair::start().await;
+    let refusal = doc! { "failCommands": ["delete"], "errorCode": 13 };
+    fail(&pair.alfa, "alwaysOn", &refusal);
+    hold_majority(&pair.alfa);
+    assert_eq!(pair.writer.insert(&message(1)).await.unwrap().datacenter(), "bravo");
+    within(pair.writer.until_all_up()).await;
+    release(&pair.alfa);
+    assert_eq!(within(pair.writer.insert(&message(2))).await.unwrap().datacenter(), "alfa");
+}
+
+/// A client that counts the `delete`s it begins.
+async fn counting_deletes(deployment: &Deployment) -> (Collection<Document>, Arc<AtomicUsize>) {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&begun);
+    let mut options = ClientOptions::parse(deployment.uri()).await.unwrap();
+    options.command_event_handler = Some(EventHandler::callback(move |event| {
+        if matches!(event, CommandEvent::Started(started) if started.command_name == "delete") {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    }));
+    let client = Client::with_options(options).unwrap();
+    (client.database("app").collection("messages"), begun)
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_end_with_the_writer() {
+    let alfa = Deployment::replica_set(3).start();
+    let (collection, deletes) = counting_deletes(&alfa).await;
+    let writer = LocalWriter::builder().datacenter("alfa", &collection).build().unwrap();
+    let clone = writer.clone();
+    hold_majority(&alfa);
+    writer.insert(&message(1)).await.unwrap_err();
+    drop(writer);
+    let minute = Duration::from_secs(60);
+    tokio::time::sleep(minute).await;
+    let before = deletes.load(Ordering::SeqCst);
+    // A second after each that was in vain, which takes two.
+    assert!((15..=25).contains(&before), "{before}");
+    drop(clone);
+    tokio::time::sleep(60 * minute).await;
+    assert_eq!(deletes.load(Ordering::SeqCst), before);
+    // The client is still good.
+    release(&alfa);
+    collection.insert_one(message(2)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_probed_while_all_are_up() {
+    let alfa = Deployment::replica_set(3).start();
+    let (collection, deletes) = counting_deletes(&alfa).await;
+    let writer = LocalWriter::builder().datacenter("alfa", &collection).build().unwrap();
+    hold_majority(&alfa);
+    writer.insert(&message(1)).await.unwrap_err();
+    release(&alfa);
+    writer.until_all_up().await;
+    let probes = deletes.load(Ordering::SeqCst);
+    assert!(probes > 0);
+    writer.insert(&message(2)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(deletes.load(Ordering::SeqCst), probes);
+    assert_eq!(writer.metrics().datacenters[0].probes, probes as u64);
+}
+
+#[test]
+fn a_runtime_that_ends_takes_the_probes_with_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let pair = runtime.block_on(async {
+        let pair = Pair::start().await;
+        kill_all(&pair.alfa);
+        pair.writer.insert(&message(1)).await.unwrap();
+        pair
+    });
+    assert_eq!(up(&pair.writer), [false, true]);
+    drop(runtime);
+    // A writer without a runtime can still be asked, and dropped.
+    assert_eq!(up(&pair.writer.clone()), [false, true]);
+}
+
+#[test]
+fn a_write_in_another_runtime_takes_up_the_probes_of_one_that_ended() {
+    let start = || Deployment::replica_set(3).in_thread().start();
+    let (alfa, bravo) = (start(), start());
+    let lasting = tokio::runtime::Runtime::new().unwrap();
+    let writer = lasting.block_on(async {
+        LocalWriter::builder()
+            .datacenter("alfa", messages(&alfa).await)
+            .datacenter("bravo", messages(&bravo).await)
+            .acknowledged_within(LIMIT)
+            .probe_every(Duration::from_millis(20))
+            .build()
+            .unwrap()
+    });
+    kill_all(&alfa);
+    let passing = tokio::runtime::Runtime::new().unwrap();
+    passing.block_on(writer.insert(&message(1))).unwrap();
+    drop(passing);
+    assert_eq!(up(&writer), [false, true]);
+    restart_all(&alfa);
+    lasting.block_on(async {
+        within(writer.insert(&message(2))).await.unwrap();
+        within(writer.until_all_up()).await;
+        assert_eq!(within(writer.insert(&message(3))).await.unwrap().datacenter(), "alfa");
+    });
+}
