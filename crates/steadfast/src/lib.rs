@@ -113,6 +113,9 @@ mod documents {
 
     #[doc = include_str!("../../../docs/resilience.md")]
     struct Resilience;
+
+    #[doc = include_str!("../../../docs/local-writes.md")]
+    struct LocalWrites;
 }
 
 pub use self::{

@@ -30,6 +30,7 @@
 
 mod again;
 pub mod counter;
+pub mod duplicates;
 mod hello;
 pub mod idempotent;
 pub mod local_writes;

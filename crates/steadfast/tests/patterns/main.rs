@@ -6,7 +6,9 @@
 mod counters;
 mod counting;
 mod dice;
+mod distinct_reads;
 mod idempotent;
+mod local_writes;
 mod local_writing;
 mod many;
 mod strategies;

@@ -1,0 +1,342 @@
+//! Deleting the copies that are too many.
+
+mod deletion;
+mod group;
+mod look;
+mod report;
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    mem,
+    pin::Pin,
+    time::Duration,
+};
+
+use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf};
+
+use self::group::{Copy, Group, Groups};
+use super::{
+    Duplicates, Keep, MARK,
+    key::{Apart, Key, Place},
+    merge::Head,
+    read::Merged,
+};
+use crate::{
+    Collection,
+    error::{Error, Result},
+    patterns::hello::hello,
+};
+
+pub use self::report::{CopyAt, Finding, Surplus, TrimError, TrimReport};
+
+/// How many copies are looked at again together.
+const TOGETHER: usize = 200;
+
+/// Deletes the copies of events that are too many. See [`Duplicates::trim`].
+///
+/// Without [`dry_run(false)`](Self::dry_run) nothing is deleted, and the report says what would be.
+///
+/// A copy is deleted only if the one to keep was there, and equal to it in all but `_id` and datacenter,
+/// when both were looked at once more: at the primaries, with read concern `majority`. Copies that differ
+/// are reported and left alone; which of them is right only the application knows. What is kept, marked
+/// and deleted is acknowledged by a majority, whatever write concern the collection has.
+///
+/// It can be interrupted, dropped or run again at any time; and any number of trims can run at once, also
+/// such as keep the first copy beside such as keep the last: **one copy of each event always stays.** To
+/// that end a copy is marked (in a field `steadfast_trim`) before the one to keep is confirmed, and is
+/// deleted only if the mark is still there; the confirmation overwrites a mark of the one to keep. So of two
+/// trims that want to delete each other's copy, at most one does. A mark that an interrupted trim left
+/// behind is invisible to [`Duplicates::read`] and goes with the next trim.
+///
+/// What it relies on: that nobody changes or deletes these documents meanwhile, as is the way of events. A copy
+/// that cannot be marked, because the collection's validator does not let the mark pass, or because the document
+/// would be too large with it, stays; the others are deleted, and then the trim fails with the reason.
+///
+/// ```no_run
+/// # async fn run(alfa: steadfast::Collection<steadfast::bson::Document>, bravo: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use steadfast::{bson::doc, patterns::duplicates::Duplicates};
+///
+/// let report = Duplicates::over([&alfa, &bravo])
+///     .key(["message_id"])
+///     .trim(doc! {})
+///     .older_than(Duration::from_secs(3600))
+///     .each(|copy| println!("{}: {}", copy.key, copy.finding))
+///     .dry_run(false)
+///     .await?;
+/// println!("{} deleted, {} differ", report.deleted, report.differing);
+/// # Ok(()) }
+/// ```
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Trim<'a, T: Send + Sync> {
+    duplicates: &'a Duplicates<T>,
+    filter: Document,
+    dry_run: bool,
+    older_than: Duration,
+    listeners: Listeners<'a>,
+}
+
+/// Is called with what there is to tell.
+type Listener<'a, N> = Box<dyn FnMut(&N) + Send + 'a>;
+
+#[derive(Default)]
+struct Listeners<'a> {
+    each: Option<Listener<'a, Surplus>>,
+    progress: Option<Listener<'a, TrimReport>>,
+}
+
+impl<'a, T: Send + Sync> Trim<'a, T> {
+    pub(super) fn new(duplicates: &'a Duplicates<T>, filter: Document) -> Self {
+        Self {
+            duplicates,
+            filter,
+            dry_run: true,
+            older_than: Duration::from_secs(60),
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// Whether to look only; true unless this is set.
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Leaves events alone of which a copy is younger than this; a minute, unless this is set.
+    ///
+    /// A writer may still be waiting to hear of its copy. Deleting that would lose nothing, but the writer
+    /// would be told of an `_id` that is no longer there. And a secondary that lags behind may not have the
+    /// copy that is kept when another has heard of the deletion already. So let it be longer than writers try,
+    /// than secondaries lag, and than clocks differ: the age is that of the ObjectId, which the writer's
+    /// clock gave it, by the clock of the server.
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = age;
+        self
+    }
+
+    /// Is called with every copy beside the one that is kept, before it is deleted or left alone.
+    pub fn each(mut self, listener: impl FnMut(&Surplus) + Send + 'a) -> Self {
+        self.listeners.each = Some(Box::new(listener));
+        self
+    }
+
+    /// Is called from time to time with what was done so far.
+    pub fn progress(mut self, listener: impl FnMut(&TrimReport) + Send + 'a) -> Self {
+        self.listeners.progress = Some(Box::new(listener));
+        self
+    }
+
+    async fn execute(self) -> std::result::Result<TrimReport, TrimError> {
+        let mut report = TrimReport { dry_run: self.dry_run, ..TrimReport::default() };
+        match self.run(&mut report).await {
+            Ok(()) => Ok(report),
+            Err(source) => Err(TrimError { source, report: Box::new(report) }),
+        }
+    }
+
+    async fn run(self, report: &mut TrimReport) -> Result<()> {
+        let duplicates = self.duplicates;
+        let key = duplicates.checked(&self.filter)?;
+        let collections: Vec<Collection<Document>> =
+            duplicates.collections.iter().map(Collection::clone_with_type).collect();
+        let newest = newest_to_touch(&collections, self.older_than).await?;
+        let projection = key.projection(&duplicates.datacenter_field);
+        let copies = Merged::open(duplicates, key.clone(), &self.filter, projection).await?;
+        let run = Run {
+            deployments: Deployments {
+                collections,
+                key,
+                datacenter_field: duplicates.datacenter_field.clone(),
+            },
+            keep: duplicates.keep,
+            newest,
+            listeners: self.listeners,
+            report,
+            refused: None,
+        };
+        run.through(copies).await
+    }
+}
+
+/// Copies that were made later than this are left alone: the age before what the slowest of the servers'
+/// clocks says.
+async fn newest_to_touch(
+    collections: &[Collection<Document>],
+    older_than: Duration,
+) -> Result<DateTime> {
+    let mut now = DateTime::MAX;
+    for collection in collections {
+        let reply = hello(collection.client()).await?;
+        let time = reply.get_datetime("localTime").map_err(|_| {
+            Error::invalid_response("the server's answer to `hello` has no `localTime`")
+        })?;
+        now = now.min(*time);
+    }
+    let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
+    Ok(DateTime::from_millis(now.timestamp_millis().saturating_sub(age)))
+}
+
+/// Where the copies are, and how they are named there.
+struct Deployments {
+    collections: Vec<Collection<Document>>,
+    key: Key,
+    datacenter_field: String,
+}
+
+/// A trim under way.
+struct Run<'a, 'r> {
+    deployments: Deployments,
+    keep: Keep,
+    newest: DateTime,
+    listeners: Listeners<'a>,
+    report: &'r mut TrimReport,
+    /// Why copies could not be marked, if some could not.
+    refused: Option<Error>,
+}
+
+impl Run<'_, '_> {
+    async fn through(mut self, mut copies: Merged) -> Result<()> {
+        let mut groups = Groups::default();
+        let mut waiting = Vec::new();
+        while let Some(head) = copies.next().await? {
+            let complete = self.examine(head, &mut groups)?;
+            self.sort_out(complete, &mut waiting);
+            if waiting.iter().map(Group::len).sum::<usize>() >= TOGETHER {
+                self.settle(mem::take(&mut waiting)).await?;
+            }
+        }
+        self.sort_out(groups.finish(), &mut waiting);
+        self.settle(waiting).await?;
+        self.refused.map_or(Ok(()), Err)
+    }
+
+    /// Counts a document. If it is the first of another event, the event before it is complete.
+    fn examine(
+        &mut self,
+        head: Head<RawDocumentBuf>,
+        groups: &mut Groups,
+    ) -> Result<Option<Group>> {
+        self.report.examined += 1;
+        if self.report.examined.is_multiple_of(1_000) {
+            self.tell();
+        }
+        match head.place {
+            Place::Named(named) => {
+                let datacenter = value_in(&head.document, &self.deployments.datacenter_field)?;
+                let mark = value_in(&head.document, MARK)?;
+                let copy = Copy { source: head.source, id: named.id, datacenter, mark };
+                return Ok(groups.add(named.event, copy));
+            }
+            Place::Apart(Apart::NoKey) => self.report.missing_key += 1,
+            Place::Apart(Apart::ArrayKey) => self.report.array_key += 1,
+            Place::Ageless(_) => self.report.not_object_id += 1,
+        }
+        Ok(None)
+    }
+
+    /// Puts the events of several copies on the list, if they are to be touched at all.
+    fn sort_out(&mut self, complete: Option<Group>, waiting: &mut Vec<Group>) {
+        let Some(mut group) = complete else { return };
+        if group.len() == 1 {
+            return waiting.push(group);
+        }
+        self.report.duplicated += 1;
+        group.choose(self.keep);
+        if group.is_crowded() {
+            self.report.crowded += 1;
+        } else if group.youngest() > self.newest {
+            self.report.too_young += 1;
+            for copy in &group.others {
+                self.found(&group, copy, Finding::TooYoung);
+            }
+        } else {
+            waiting.push(group);
+        }
+    }
+
+    /// Looks at copies again, and deletes those that are too many.
+    async fn settle(&mut self, groups: Vec<Group>) -> Result<()> {
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let marked: Vec<_> = groups.iter().flat_map(Group::marked).collect();
+        let seen = self.deployments.look(&groups, None).await?;
+        let mut surplus = Vec::new();
+        for mut group in groups {
+            let findings = seen.findings(&group);
+            for (copy, finding) in group.others.iter().zip(&findings) {
+                self.found(&group, copy, *finding);
+            }
+            let mut findings = findings.into_iter();
+            group.others.retain(|_| findings.next() == Some(Finding::Surplus));
+            if !group.others.is_empty() {
+                surplus.push(group);
+            }
+        }
+        if !self.report.dry_run {
+            let (deleted, refused) = self.deployments.delete(&surplus).await?;
+            self.report.deleted += deleted;
+            self.refused = self.refused.take().or(refused);
+            self.deployments.unmark(&marked).await?;
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn found(&mut self, group: &Group, copy: &Copy, finding: Finding) {
+        match finding {
+            Finding::Surplus => self.report.surplus += 1,
+            Finding::Differs => self.report.differing += 1,
+            Finding::Gone => self.report.gone += 1,
+            Finding::Indistinguishable => self.report.indistinguishable += 1,
+            // Counted by event.
+            Finding::TooYoung => {}
+        }
+        if let Some(each) = &mut self.listeners.each {
+            each(&Surplus {
+                key: self.deployments.key.shown(&group.event),
+                kept: group.kept.shown(),
+                copy: copy.shown(),
+                finding,
+            });
+        }
+    }
+
+    fn tell(&mut self) {
+        if let Some(progress) = &mut self.listeners.progress {
+            progress(self.report);
+        }
+    }
+}
+
+/// The value of a field, which may be named with dots.
+fn value_in(document: &RawDocument, path: &str) -> Result<Option<Bson>> {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let Some(value) = document.get(first)? else { return Ok(None) };
+    match value.as_document() {
+        Some(inner) if !rest.is_empty() => value_in(inner, rest),
+        _ if rest.is_empty() => Ok(Some(value.try_into()?)),
+        _ => Ok(None),
+    }
+}
+
+impl<'a, T: Send + Sync + 'a> IntoFuture for Trim<'a, T> {
+    type Output = std::result::Result<TrimReport, TrimError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.execute())
+    }
+}
+
+impl<T: Send + Sync> fmt::Debug for Trim<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trim")
+            .field("duplicates", self.duplicates)
+            .field("filter", &self.filter)
+            .field("dry_run", &self.dry_run)
+            .field("older_than", &self.older_than)
+            .finish_non_exhaustive()
+    }
+}
