@@ -1,15 +1,20 @@
 //! The `steadfast` program: reads its arguments and does what they say.
 
+mod database;
+mod dedupe;
+mod duration;
 mod ending;
+mod notes;
 mod pipe;
 mod serve;
+mod sweep;
+mod zones;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::notes::{Notes, WrongArguments};
 
 /// Tools for applications whose writes must happen exactly once
 #[derive(Debug, Parser)]
@@ -23,22 +28,26 @@ struct Arguments {
 enum Command {
     Pipe(pipe::Pipe),
     Serve(serve::Serve),
+    Sweep(sweep::Sweep),
+    Zones(zones::Zones),
+    Dedupe(dedupe::Dedupe),
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Pipe(pipe) => pipe::run(pipe),
-        Command::Serve(serve) => serve::run(serve),
+    let (command, done) = match Arguments::parse().command {
+        Command::Pipe(pipe) => ("pipe", pipe::run(pipe)),
+        Command::Serve(serve) => ("serve", serve::run(serve)),
+        Command::Sweep(sweep) => ("sweep", sweep::run(sweep)),
+        Command::Zones(zones) => ("zones", zones::run(zones)),
+        Command::Dedupe(dedupe) => ("dedupe", dedupe::run(dedupe)),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing is left to report to if this fails.
-            let _ = writeln!(io::stderr(), "steadfast: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    Notes::of(command, false).warn(&error);
+    if error.is::<WrongArguments>() { WRONG_ARGUMENTS.into() } else { ExitCode::FAILURE }
 }
+
+/// As for arguments that cannot be read.
+const WRONG_ARGUMENTS: u8 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,162 @@
+//! What a sweep did, for people and for programs.
+
+use std::{
+    error::Error,
+    fmt, io,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use steadfast::patterns::counter::SweepReport;
+
+use super::Sweep;
+use crate::notes::{self, Notes, WrongArguments, plural};
+
+/// One sweep of one collection, or the sum of several.
+pub(super) struct Round {
+    collection: String,
+    dry_run: bool,
+    pub(super) report: SweepReport,
+    /// Why it could not go on.
+    pub(super) error: Option<String>,
+    pub(super) wrong_arguments: bool,
+    pub(super) interrupted: bool,
+    began: Instant,
+    rounds: u64,
+}
+
+impl Round {
+    pub(super) fn none(sweep: &Sweep) -> Self {
+        Self {
+            collection: sweep.collection.to_string(),
+            dry_run: sweep.dry_run,
+            report: SweepReport::default(),
+            error: None,
+            wrong_arguments: false,
+            interrupted: false,
+            began: Instant::now(),
+            rounds: 0,
+        }
+    }
+
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.error.is_some() || self.interrupted
+    }
+
+    /// Adds what was done; what is left is as the last one left it.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        let (sum, more) = (&mut self.report, &other.report);
+        sum.finished += more.finished;
+        sum.by += more.by;
+        sum.already_gone += more.already_gone;
+        sum.forgotten += more.forgotten;
+        sum.left_alone = more.left_alone;
+        self.rounds += 1;
+    }
+
+    pub(super) fn print(&self, as_json: bool) -> io::Result<()> {
+        if as_json { notes::print_json(&self.to_json()) } else { notes::print(self) }
+    }
+
+    /// Names the counters that could not be swept.
+    pub(super) fn warn(&self, notes: &Notes) {
+        for failure in &self.report.failures {
+            notes.warn(format_args!("the counter {} was not swept: {}", failure.id, failure.error));
+        }
+        let named = u64::try_from(self.report.failures.len()).unwrap_or(u64::MAX);
+        let others = self.report.failed.saturating_sub(named);
+        if others > 0 {
+            notes.warn(format_args!("nor were {others} others"));
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
+        match &self.error {
+            Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
+            Some(error) => Err(error.clone().into()),
+            None if self.interrupted => Err("interrupted; run it again to sweep the rest".into()),
+            None if self.report.failed > 0 => Err(format!(
+                "{} could not be swept",
+                plural(self.report.failed, "counter", "counters")
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The sum of all, in a few words.
+    pub(super) fn in_all(&self) -> String {
+        format!(
+            "{} in {}: {}",
+            plural(self.rounds, "sweep", "sweeps"),
+            took(self.began.elapsed()),
+            self.done()
+        )
+    }
+
+    fn done(&self) -> String {
+        let SweepReport { finished, by, forgotten, .. } = &self.report;
+        let (be, adds) =
+            if self.dry_run { ("would be ", "which adds") } else { ("", "which added") };
+        let mut said = format!("{} {be}finished", plural(*finished, "increment", "increments"));
+        if *finished > 0 {
+            said += &format!(", {adds} {by}");
+        }
+        if *forgotten > 0 {
+            said += &format!("; {} {be}forgotten", plural(*forgotten, "tombstone", "tombstones"));
+        }
+        said
+    }
+
+    fn to_json(&self) -> Value {
+        let SweepReport {
+            documents,
+            finished,
+            by,
+            already_gone,
+            forgotten,
+            left_alone,
+            failed,
+            ..
+        } = &self.report;
+        let failures = self.report.failures.iter().map(|failure| {
+            json!({ "_id": failure.id.clone().into_relaxed_extjson(), "error": failure.error.to_string() })
+        });
+        json!({
+            "collection": self.collection,
+            "dryRun": self.dry_run,
+            "counters": documents,
+            "finished": finished,
+            "by": i64::try_from(*by).map_or_else(|_| json!(by.to_string()), |by| json!(by)),
+            "alreadyGone": already_gone,
+            "forgotten": forgotten,
+            "leftAlone": left_alone,
+            "failed": failed,
+            "failures": failures.collect::<Vec<_>>(),
+            "interrupted": self.interrupted,
+            "error": self.error,
+            "seconds": self.began.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// In one line.
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SweepReport { already_gone, left_alone, .. } = &self.report;
+        write!(f, "{}: {}", self.collection, self.done())?;
+        if *already_gone > 0 {
+            write!(f, "; {already_gone} were finished by somebody else")?;
+        }
+        match left_alone {
+            0 => {}
+            1 => f.write_str("; 1 is left alone, it is not old enough")?,
+            more => write!(f, "; {more} are left alone, they are not old enough")?,
+        }
+        if self.is_cut_short() { f.write_str("; then it was cut short") } else { Ok(()) }
+    }
+}
+
+fn took(time: Duration) -> String {
+    crate::duration::show(Duration::from_secs(time.as_secs()))
+}

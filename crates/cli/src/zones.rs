@@ -1,0 +1,140 @@
+//! `steadfast zones`: each datacenter's documents are placed on its shards.
+
+mod file;
+mod work;
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+
+use crate::{database::Where, duration, ending::Ending, notes::Notes};
+
+/// Place each datacenter's documents on its shards
+///
+/// For applications that write to the nearest datacenter: a field of each document names the datacenter, the
+/// shard key begins with that field, and the zones of a sharded cluster keep its documents on the shards
+/// that are there. The layout says which these are.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Zones {
+    #[command(subcommand)]
+    what: What,
+}
+
+const EXAMPLES: &str = "\
+A layout, messages.toml:
+  collection = \"app.messages\"
+  shard_key = [\"datacenter\", \"userid\"]   # the first field names the datacenter
+
+  [datacenters]
+  alfa = [\"shard0000\"]    # the shards that have most of their members in alfa
+  bravo = [\"shard0001\"]
+
+Getting started:
+  $ steadfast serve --sharded shard0000,shard0001 --port 27017 &
+  $ steadfast zones plan --uri mongodb://localhost:27017 messages.toml
+  $ steadfast zones apply --uri mongodb://localhost:27017 messages.toml
+  $ steadfast zones status --uri mongodb://localhost:27017 messages.toml
+
+  The plan shows each command as it could be typed in mongosh. Zones come before the collection is sharded:
+  so the chunks of an empty collection begin where they belong. A collection that has documents is moved by
+  the balancer; --wait waits for it.
+
+  All of it can be run again at any time: what is there already is left out. Connect to a mongos, as a user
+  who may administer the cluster (the role clusterManager, and readWrite on the database).
+
+Exit status: 0 if all went well, 1 if something failed or (status) documents are not where they belong, 2 if
+the arguments or the layout are wrong.";
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Say what has to be done, and do nothing
+    Plan(On),
+    /// Do what the plan says
+    Apply {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Show where the documents are, and whether that is where they belong
+    Status {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Take back the zones of the layout; the collection stays sharded, and all documents stay
+    Remove {
+        #[command(flatten)]
+        on: On,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Which cluster, which layout, and how it is told.
+#[derive(Args, Debug)]
+struct On {
+    #[command(flatten)]
+    cluster: Where,
+
+    /// The layout: a file in TOML, of which `steadfast zones --help` has an example
+    #[arg(value_name = "LAYOUT")]
+    layout: PathBuf,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Print no notes, only the result and what went wrong
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args, Debug)]
+struct Wait {
+    /// Wait until the balancer has moved all documents to where they belong
+    #[arg(long)]
+    wait: bool,
+
+    /// Wait no longer than this
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "wait")]
+    timeout: Option<Duration>,
+}
+
+/// Does what is asked, unless it is interrupted.
+pub(crate) fn run(zones: Zones) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut ending = Ending::awaited()?;
+        tokio::select! {
+            done = zones.what.run() => done,
+            () = ending.comes() => {
+                Err("interrupted; what is done stays done, and the same command goes on from there".into())
+            }
+        }
+    })
+}
+
+impl What {
+    async fn run(self) -> Result<(), Box<dyn Error>> {
+        let on = match &self {
+            Self::Plan(on)
+            | Self::Apply { on, .. }
+            | Self::Status { on, .. }
+            | Self::Remove { on, .. } => on,
+        };
+        let layout = file::read(&on.layout)?;
+        let notes = Notes::of("zones", on.quiet);
+        let client = on.cluster.connect(&notes).await?;
+        let work = work::Work { client, layout, notes, json: on.json };
+        match &self {
+            Self::Plan(_) => work.plan().await,
+            Self::Apply { wait, .. } => work.apply(wait).await,
+            Self::Status { wait, .. } => work.status(wait).await,
+            Self::Remove { dry_run, .. } => work.remove(*dry_run).await,
+        }
+    }
+}

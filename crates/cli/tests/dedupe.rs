@@ -1,0 +1,206 @@
+//! `steadfast dedupe` as people and scripts use it.
+
+#![allow(missing_docs)]
+
+#[allow(dead_code)]
+mod program;
+
+use std::process::{Output, Stdio};
+
+use blackpipe::embedded::Deployment;
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc, oid::ObjectId},
+};
+
+use self::program::{signal, steadfast};
+
+/// A deployment with documents, and a thread for what is asked of it.
+struct Datacenter {
+    deployment: Deployment,
+    runtime: tokio::runtime::Runtime,
+    messages: Collection<Document>,
+}
+
+impl Datacenter {
+    fn with(documents: &[Document]) -> Self {
+        let deployment = Deployment::replica_set(1).in_thread().start();
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let messages: Collection<Document> = runtime.block_on(async {
+            let client = Client::with_uri_str(deployment.uri()).await.expect("its own");
+            let messages = client.database("app").collection::<Document>("messages");
+            messages.insert_many(documents).await.expect("it takes writes");
+            messages
+        });
+        Self { deployment, runtime, messages }
+    }
+
+    fn uri(&self) -> String {
+        self.deployment.uri()
+    }
+
+    fn count(&self, filter: Document) -> u64 {
+        self.runtime.block_on(self.messages.count_documents(filter).into_future()).expect("a count")
+    }
+}
+
+fn message(second: u8, message_id: i32, datacenter: &str, text: &str) -> Document {
+    let id = ObjectId::from_bytes([0, 0, 0, second, 0, 0, 0, 0, 0, 0, 0, 1]);
+    doc! { "_id": id, "message_id": message_id, "datacenter": datacenter, "text": text }
+}
+
+/// Two copies of one event, two of another that differ, and one of a third.
+fn messages() -> Vec<Document> {
+    vec![
+        message(1, 7, "alfa", "a"),
+        message(2, 7, "bravo", "a"),
+        message(3, 8, "alfa", "b"),
+        message(4, 8, "bravo", "not b"),
+        message(5, 9, "bravo", "c"),
+    ]
+}
+
+fn dedupe(uris: &[&str], more: &[&str]) -> Output {
+    let mut arguments = vec!["dedupe", "--collection", "app.messages", "--key", "message_id"];
+    for uri in uris {
+        arguments.extend(["--uri", uri]);
+    }
+    arguments.extend(more);
+    steadfast(&arguments).output().expect("the program is built")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn notes(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+#[test]
+fn without_delete_it_says_what_it_would_do_and_how_to_do_it() {
+    let datacenter = Datacenter::with(&messages());
+    let output = dedupe(&[&datacenter.uri()], &[]);
+    assert!(output.status.success(), "{}", notes(&output));
+    assert_eq!(
+        out(&output),
+        "app.messages: 2 events of 5 documents have several copies; 1 copy would be deleted\n"
+    );
+    assert!(notes(&output).contains("1 copy differs"), "{}", notes(&output));
+    assert!(notes(&output).contains("run this again with --delete"), "{}", notes(&output));
+    assert_eq!(datacenter.count(doc! {}), 5);
+
+    let output = dedupe(&[&datacenter.uri()], &["--delete"]);
+    assert!(output.status.success(), "{}", notes(&output));
+    assert_eq!(
+        out(&output),
+        "app.messages: 2 events of 5 documents have several copies; 1 copy was deleted\n"
+    );
+    assert_eq!(datacenter.count(doc! {}), 4);
+    assert_eq!(datacenter.count(doc! { "message_id": 7, "datacenter": "alfa" }), 1);
+}
+
+#[test]
+fn copies_are_listed_for_people_and_for_programs() {
+    let datacenter = Datacenter::with(&messages());
+    let output = dedupe(&[&datacenter.uri()], &["--list", "--quiet", "--keep", "last"]);
+    let text = out(&output);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "{\"message_id\":7}: 000000010000000000000001 in \"alfa\" is surplus to \
+             000000020000000000000001 in \"bravo\"",
+            "{\"message_id\":8}: 000000030000000000000001 in \"alfa\" differs from \
+             000000040000000000000001 in \"bravo\"",
+        ]
+    );
+    assert!(!notes(&output).contains("--delete"), "{}", notes(&output));
+
+    let output =
+        dedupe(&[&datacenter.uri()], &["--list", "--json", "--filter", "{\"text\": \"a\"}"]);
+    let documents: Vec<serde_json::Value> = out(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a document on each line"))
+        .collect();
+    assert_eq!(documents.len(), 2);
+    assert_eq!(documents[0]["finding"], "surplus");
+    assert_eq!(documents[0]["copy"]["datacenter"], "bravo");
+    assert_eq!(documents[0]["kept"]["_id"]["$oid"], "000000010000000000000001");
+    let report = &documents[1];
+    assert_eq!((&report["examined"], &report["surplus"]), (&2.into(), &1.into()));
+    assert_eq!((&report["deleted"], &report["dryRun"]), (&0.into(), &true.into()));
+}
+
+#[test]
+fn deployments_of_several_datacenters_are_looked_at_together() {
+    let copies = messages();
+    let of = |name: &str| -> Vec<Document> {
+        copies.iter().filter(|it| it.get_str("datacenter").ok() == Some(name)).cloned().collect()
+    };
+    let (alfa, bravo) = (Datacenter::with(&of("alfa")), Datacenter::with(&of("bravo")));
+    let output = dedupe(&[&alfa.uri(), &bravo.uri()], &["--keep", "last", "--delete", "--list"]);
+    assert!(output.status.success(), "{}", notes(&output));
+    assert!(out(&output).contains("in \"alfa\" at URI 1 is surplus to"), "{}", out(&output));
+    assert_eq!((alfa.count(doc! {}), bravo.count(doc! {})), (1, 3));
+}
+
+#[test]
+fn wrong_arguments_are_explained_and_end_with_2() {
+    let datacenter = Datacenter::with(&messages());
+    let uri = datacenter.uri();
+    for (more, said) in [
+        (&["--filter", "{\"datacenter\": \"alfa\"}"][..], "leave it out"),
+        (&["--filter", "{userid: 1}"], "not JSON"),
+        (&["--key", "datacenter"], "is no key"),
+        (&["--older-than", "soon"], "a number and a unit"),
+        (&["--keep", "both"], "possible values: first, last"),
+    ] {
+        let output = dedupe(&[&uri], more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", notes(&output));
+        assert!(notes(&output).contains(said), "{more:?}: {}", notes(&output));
+        assert_eq!(out(&output), "", "there is no result");
+    }
+    let output = dedupe(&[], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(notes(&output).contains("--uri"), "{}", notes(&output));
+}
+
+#[test]
+fn a_deployment_that_is_not_there_is_explained_and_ends_with_1() {
+    // A port that nobody listens on any more.
+    let gone = Datacenter::with(&messages()).uri();
+    let uri = format!("{gone}&serverSelectionTimeoutMS=300");
+    let output = dedupe(&[&uri], &["--delete"]);
+    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
+    assert!(notes(&output).contains("no server that takes writes was found"), "{}", notes(&output));
+}
+
+#[test]
+fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
+    let datacenter = Datacenter::with(&messages());
+    let blocked = doc! {
+        "configureFailPoint": "failCommand",
+        "mode": "alwaysOn",
+        "data": { "failCommands": ["delete"], "blockConnection": true, "blockTimeMS": 60_000 },
+    };
+    datacenter.deployment.faults().fail_point(0, blocked).expect("a known one");
+    let uri = datacenter.uri();
+    let arguments = ["--collection", "app.messages", "--key", "message_id", "--delete"];
+    let mut program = steadfast(&[&["dedupe", "--uri", &uri], &arguments[..]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    // It has marked the copy, and is about to delete it.
+    while datacenter.count(doc! { "steadfast_trim": { "$exists": true } }) == 0 {
+        assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
+    }
+    signal(&program, "-INT");
+    let output = program.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
+    assert!(out(&output).contains("then it was cut short"), "{}", out(&output));
+    assert!(notes(&output).contains("every event has a copy left"), "{}", notes(&output));
+    assert_eq!(datacenter.count(doc! { "datacenter": "alfa" }), 2);
+}
