@@ -2,6 +2,7 @@
 
 mod database;
 mod dedupe;
+mod demo;
 mod duration;
 mod ending;
 mod notes;
@@ -26,6 +27,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Pipe(pipe::Pipe),
     Serve(serve::Serve),
     Sweep(sweep::Sweep),
@@ -35,6 +37,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let (command, done) = match Arguments::parse().command {
+        Command::Demo(demo) => ("demo", demo::run(demo)),
         Command::Pipe(pipe) => ("pipe", pipe::run(pipe)),
         Command::Serve(serve) => ("serve", serve::run(serve)),
         Command::Sweep(sweep) => ("sweep", sweep::run(sweep)),

@@ -1,0 +1,184 @@
+//! What is to be seen meanwhile: on a terminal a picture that moves, elsewhere a line now and then.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{
+    paint::{Colors, Paint, is_able},
+    plan::{Event, Plan, Trouble},
+    table::judged,
+    tally::{Tallies, Tally},
+};
+use crate::notes::Notes;
+
+/// Shows how far it is, on standard error.
+pub(super) struct View {
+    kind: Kind,
+    trouble: Option<Trouble>,
+}
+
+enum Kind {
+    Nothing,
+    Lines(Notes, [(u64, u64); Trouble::ALL.len()]),
+    Picture(Box<Picture>),
+}
+
+impl View {
+    pub(super) fn new(notes: Notes, quiet: bool, colors: Colors, plan: &Plan) -> Self {
+        let kind = if quiet {
+            Kind::Nothing
+        } else if io::stderr().is_terminal() && is_able() {
+            Kind::Picture(Box::new(Picture::new(colors, plan)))
+        } else {
+            let events = plan.events().count();
+            notes.say(format_args!(
+                "five applications count {events} events each, on three servers"
+            ));
+            Kind::Lines(notes, Trouble::ALL.map(|trouble| plan.of(trouble)))
+        };
+        Self { kind, trouble: None }
+    }
+
+    /// An event is about to be counted.
+    pub(super) fn begins(&mut self, event: &Event) {
+        if self.trouble == Some(event.trouble) {
+            return;
+        }
+        self.trouble = Some(event.trouble);
+        let (number, now) = (event.trouble.index() + 1, event.trouble.now());
+        match &self.kind {
+            Kind::Nothing => {}
+            Kind::Lines(notes, plan) => {
+                let (events, hits) = plan[event.trouble.index()];
+                notes.say(format_args!("{number}/4 {now} ({hits} of {events} events)"));
+            }
+            Kind::Picture(picture) => picture.now.set_message(format!("{number}/4 {now}")),
+        }
+    }
+
+    /// An event is over.
+    pub(super) fn follow(&self, tallies: &Tallies) {
+        if let Kind::Picture(picture) = &self.kind {
+            picture.follow(tallies);
+        }
+    }
+
+    /// All is over: the picture goes away, before anything else is printed.
+    pub(super) fn end(self) {
+        if let Kind::Picture(picture) = self.kind {
+            // If the terminal is gone, there is nothing to clear.
+            let _ = picture.all.clear();
+            picture.stop();
+        }
+    }
+
+    /// It was cut short: the picture stays. (Where it began cannot be known any more, once the terminal has
+    /// shown the `^C`.)
+    pub(super) fn cut_short(self) {
+        if let Kind::Picture(picture) = self.kind {
+            picture.stop();
+            let _ = writeln!(io::stderr());
+        }
+    }
+}
+
+/// A line for what is being done to the servers, and one for each application.
+struct Picture {
+    all: MultiProgress,
+    paint: Paint,
+    events: u64,
+    title: ProgressBar,
+    now: ProgressBar,
+    /// What does not change. It is on the screen as long as it is kept.
+    _heading: [ProgressBar; 2],
+    rows: Vec<ProgressBar>,
+}
+
+/// So many cells are all events; what is counted too often goes beyond.
+const CELLS: u64 = 22;
+const BEYOND: u64 = 2;
+
+impl Picture {
+    fn new(colors: Colors, plan: &Plan) -> Self {
+        let paint = Paint::new(colors, &io::stderr());
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let events = plan.events().count() as u64;
+        let line = |template: &str, text: String| {
+            let style = ProgressStyle::with_template(template);
+            let bar = all.add(ProgressBar::new_spinner());
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_message(text);
+            bar
+        };
+        let title = line("{wide_msg}", title(paint, 0, events));
+        let now =
+            line("{spinner} {wide_msg}", "three servers start, and a proxy before them".to_owned());
+        let wide = usize::try_from(CELLS + BEYOND).unwrap_or_default();
+        let columns = format!("{:18}{:wide$}{:>8}{:>6}{:>7}", "", "", "counted", "sent", "errors");
+        let heading =
+            [line("{wide_msg}", " ".to_owned()), line("{wide_msg}", paint.faint(columns))];
+        let tallies = Tallies::new();
+        let row = |tally| line("{wide_msg}", row(paint, events, tally));
+        let rows = tallies.iter().map(row).collect();
+        now.enable_steady_tick(Duration::from_millis(120));
+        Self { all, paint, events, title, now, _heading: heading, rows }
+    }
+
+    fn follow(&self, tallies: &Tallies) {
+        self.title.set_message(title(self.paint, tallies.done(), self.events));
+        for (line, tally) in self.rows.iter().zip(tallies.iter()) {
+            line.set_message(row(self.paint, self.events, tally));
+        }
+    }
+
+    /// Draws nothing any more; not even lines that are dropped, which are else drawn once more.
+    fn stop(&self) {
+        self.now.disable_steady_tick();
+        self.all.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+fn title(paint: Paint, done: u64, events: u64) -> String {
+    let title = paint.strong("Five applications count the same events, on three servers.");
+    format!("{title} {}", paint.faint(format_args!("{done} of {events}")))
+}
+
+fn row(paint: Paint, events: u64, tally: &Tally) -> String {
+    let verdict = tally.verdict();
+    let (full, empty, beyond) = cells(tally.counted(), events);
+    let bar = judged(paint, verdict, "━".repeat(full));
+    let (rest, margin) = (paint.faint("─".repeat(empty)), " ".repeat(beyond));
+    let counted = judged(paint, verdict, format!("{:>8}", tally.counted()));
+    let verdict = judged(paint, verdict, verdict.to_string());
+    let (sent, errors) = (tally.sent, tally.errors);
+    format!("{:<16}  {bar}{rest}{margin}{counted}{sent:>6}{errors:>7}  {verdict}", tally.strategy)
+}
+
+/// How many cells of a bar are full, how many are empty, and how many are free beyond.
+fn cells(counted: u64, events: u64) -> (usize, usize, usize) {
+    let most = CELLS + BEYOND;
+    let part = counted * CELLS;
+    let full = if counted > events { part.div_ceil(events) } else { part / events };
+    let full = full.min(most);
+    let empty = CELLS.saturating_sub(full);
+    let size = |cells: u64| usize::try_from(cells).unwrap_or_default();
+    (size(full), size(empty), size(most - full - empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_when_all_is_counted_and_goes_beyond_when_more_is() {
+        assert_eq!(cells(0, 200), (0, 22, 2));
+        assert_eq!(cells(199, 200), (21, 1, 2));
+        assert_eq!(cells(200, 200), (22, 0, 2));
+        assert_eq!(cells(201, 200), (23, 0, 1));
+        assert_eq!(cells(400, 200), (24, 0, 0));
+    }
+}

@@ -1,0 +1,147 @@
+//! `steadfast demo` as its users meet it: what comes out, and how it is shown.
+#![allow(missing_docs)]
+
+#[allow(dead_code, reason = "this one ends by itself")]
+mod program;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use program::{signal, steadfast};
+use serde_json::{Value, json};
+
+/// The fewest events, as fast as can be: each trouble hits one event.
+const SHORT: [&str; 5] = ["demo", "--events", "20", "--seconds", "0"];
+
+fn short(more: &[&str]) -> Output {
+    let mut command = steadfast(&SHORT);
+    command.args(more).env_remove("NO_COLOR").output().expect("the program is built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn rows(table: &str, first: &str) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    table.lines().map(words).filter(|line| line.starts_with(first)).collect()
+}
+
+#[test]
+fn the_tables_say_what_each_strategy_gets_wrong() {
+    let output = short(&[]);
+    let (said, notes) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}{notes}");
+    let squares = |strategy| rows(&said, strategy)[0].clone();
+    assert_eq!(squares("dont-retry"), "dont-retry exact 1 missing 1 missing 1 missing");
+    assert_eq!(squares("always-retry"), "always-retry 1 too many exact exact exact");
+    assert_eq!(squares("retry-once"), "retry-once 1 too many exact exact 1 missing");
+    assert_eq!(squares("idempotent"), "idempotent exact exact exact exact");
+    assert_eq!(squares("retryable-writes"), "retryable-writes exact exact exact exact");
+    let total = |strategy| rows(&said, strategy)[1].clone();
+    assert!(total("dont-retry").starts_with("dont-retry 20 17 3 missing 4 2 20 "), "{said}");
+    assert!(total("always-retry").starts_with("always-retry 20 21 1 too many 0 0 25 "), "{said}");
+    assert!(total("retry-once").starts_with("retry-once 20 20 2 wrong 1 0 23 "), "{said}");
+    assert!(total("idempotent").starts_with("idempotent 20 20 exact 0 0 45 "), "{said}");
+    assert!(
+        total("retryable-writes").starts_with("retryable-writes 20 20 exact 0 0 25 "),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| line.chars().count() < 80), "{said}");
+    assert!(said.lines().count() < 24, "a small screen shows all of it: {said}");
+    for now in ["1/4 replies are lost", "2/4 requests", "3/4 the primary", "4/4 the servers"] {
+        assert!(notes.contains(&format!("steadfast demo: {now}")), "{notes}");
+    }
+}
+
+#[test]
+fn whatever_the_seed_steadfast_is_exact_and_the_others_are_not() {
+    let running: Vec<_> = ["1", "7", "1234567890123"]
+        .into_iter()
+        .map(|seed| {
+            let mut command = steadfast(&SHORT);
+            command.args(["--seed", seed, "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+            command.spawn().expect("the program is built")
+        })
+        .collect();
+    for program in running {
+        let output = program.wait_with_output().expect("it ends");
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        let found: Value = serde_json::from_str(&said).expect("one document");
+        let of = |field: &str| -> Vec<Value> {
+            let strategies = found["strategies"].as_array().expect("all of them");
+            strategies.iter().map(|strategy| strategy[field].clone()).collect()
+        };
+        assert_eq!(of("exact"), [false, false, false, true, true], "{said}");
+        assert_eq!(of("counted"), [17, 21, 20, 20, 20], "{said}");
+        assert_eq!(of("tooMany"), [0, 1, 1, 0, 0], "{said}");
+        assert_eq!(of("missing"), [3, 0, 1, 0, 0], "{said}");
+        assert_eq!(of("errors"), [4, 0, 1, 0, 0], "{said}");
+        assert_eq!(of("inDoubt"), [2, 0, 0, 0, 0], "{said}");
+        assert_eq!(found["surprises"], json!([]));
+        assert_eq!(found["troubles"]["lostReply"], json!({ "events": 5, "hit": 1 }));
+        let lost = &found["strategies"][0]["troubles"]["lostRequest"];
+        assert_eq!(*lost, json!({ "tooMany": 0, "missing": 1 }));
+    }
+}
+
+#[test]
+fn nothing_but_text_goes_where_no_terminal_is() {
+    let output = short(&[]);
+    for said in [output.stdout, output.stderr] {
+        let is_plain = |byte: &u8| *byte == b'\n' || !byte.is_ascii_control();
+        assert!(said.iter().all(is_plain), "{}", text(&said));
+    }
+}
+
+#[test]
+fn colours_are_there_when_they_are_asked_for_and_quiet_is_quiet() {
+    let output = short(&["--color", "always", "--quiet"]);
+    assert!(text(&output.stdout).contains("\x1b[32m"));
+    assert_eq!(text(&output.stderr), "");
+    let output = short(&["--color", "never", "--quiet"]);
+    assert!(!text(&output.stdout).contains('\x1b'));
+}
+
+#[test]
+fn it_can_be_interrupted_and_says_so() {
+    let mut program = steadfast(&["demo", "--seconds", "600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    let mut notes = BufReader::new(program.stderr.take().expect("it is piped"));
+    let mut first = String::new();
+    notes.read_line(&mut first).expect("a first line");
+    signal(&program, "-INT");
+    let began = Instant::now();
+    let mut rest = String::new();
+    notes.read_to_string(&mut rest).expect("text");
+    let output = program.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{rest}");
+    assert!(rest.contains("steadfast demo: interrupted after "), "{rest}");
+    assert!(began.elapsed() < Duration::from_secs(60), "and not when all is over");
+}
+
+#[test]
+fn the_readme_shows_what_comes_out() {
+    let output = steadfast(&["demo", "--seconds", "0", "--quiet"]).output().expect("it is built");
+    let said = text(&output.stdout);
+    let (squares, _) = said.split_once("\n\n").expect("two tables");
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).expect("it is there");
+    assert!(readme.contains(squares), "the README has another table than this:\n{squares}");
+}
+
+#[test]
+fn too_few_events_are_refused() {
+    let output = steadfast(&["demo", "--events", "19"]).output().expect("it is built");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("20..=1000"), "{}", text(&output.stderr));
+}
