@@ -3,6 +3,7 @@
 mod database;
 mod dedupe;
 mod demo;
+mod doctor;
 mod duration;
 mod ending;
 mod notes;
@@ -33,6 +34,7 @@ enum Command {
     Sweep(sweep::Sweep),
     Zones(zones::Zones),
     Dedupe(dedupe::Dedupe),
+    Doctor(doctor::Doctor),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Sweep(sweep) => ("sweep", sweep::run(sweep)),
         Command::Zones(zones) => ("zones", zones::run(zones)),
         Command::Dedupe(dedupe) => ("dedupe", dedupe::run(dedupe)),
+        Command::Doctor(doctor) => ("doctor", doctor::run(doctor)),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     Notes::of(command, false).warn(&error);

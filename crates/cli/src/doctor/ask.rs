@@ -1,0 +1,186 @@
+//! Asking the servers that were found: how far away they are, what they are, who we are to them.
+//!
+//! A question that is not answered, or not allowed, leaves its fact unknown.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use steadfast::{
+    Client, Database,
+    bson::{Document, doc},
+    options::{SelectionCriteria, ServerAddress},
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
+
+use super::facts::{Clock, Facts, Failure, Kind, Login, Member, Server, Shard};
+
+/// So many pings give the median and the worst.
+const PINGS: usize = 9;
+
+/// The code of an error that a login would have avoided.
+const UNAUTHORIZED: i32 = 13;
+
+/// Asks all servers at the same time, and then the deployment as a whole.
+pub(super) async fn all(client: &Client, facts: &mut Facts, until: Instant) {
+    // Without a login, or a protocol in common, there are no answers to be had.
+    if matches!(facts.failure, Some(Failure::Login(_) | Failure::Incompatible(_))) {
+        return;
+    }
+    let mut asked = JoinSet::new();
+    for (place, server) in facts.servers.iter().enumerate() {
+        if server.server_type.is_data_bearing() {
+            let (client, server) = (client.clone(), server.clone());
+            asked.spawn(async move { (place, one(&client, server, until).await) });
+        }
+    }
+    while let Some(Ok((place, server))) = asked.join_next().await {
+        facts.servers[place] = server;
+    }
+    deployment(client, facts, until).await;
+}
+
+/// A database of one server.
+struct Line {
+    admin: Database,
+    criteria: SelectionCriteria,
+    until: Instant,
+}
+
+impl Line {
+    fn to(client: &Client, address: &ServerAddress, until: Instant) -> Self {
+        let address = address.clone();
+        let only = move |server: &steadfast::ServerInfo<'_>| *server.address() == address;
+        let criteria = SelectionCriteria::Predicate(Arc::new(only));
+        Self { admin: client.database("admin"), criteria, until }
+    }
+
+    async fn ask(&self, question: Document) -> Option<Document> {
+        self.answer(question).await?.ok()
+    }
+
+    /// None if there was no time for it.
+    async fn answer(&self, question: Document) -> Option<steadfast::error::Result<Document>> {
+        let asked = self.admin.run_command(question).selection_criteria(self.criteria.clone());
+        timeout_at(self.until, asked).await.ok()
+    }
+
+    async fn ping(&self) -> Option<Duration> {
+        let begun = Instant::now();
+        self.ask(doc! { "ping": 1 }).await?;
+        Some(begun.elapsed())
+    }
+}
+
+async fn one(client: &Client, mut server: Server, until: Instant) -> Server {
+    let line = Line::to(client, &server.address, until);
+    let info = line.ask(doc! { "buildInfo": 1 }).await;
+    // The connection is open now, so that pings measure nothing else.
+    server.version = info.and_then(|info| info.get_str("version").ok().map(ToOwned::to_owned));
+    let mut pings = Vec::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        pings.extend(line.ping().await);
+    }
+    pings.sort();
+    if !pings.is_empty() {
+        server.round_trips = pings;
+    }
+    let (asked, begun) = (SystemTime::now(), Instant::now());
+    if let Some(hello) = line.ask(doc! { "hello": 1 }).await {
+        let took = begun.elapsed();
+        let time = hello.get_datetime("localTime").ok();
+        server.clock = time.map(|time| Clock::read(asked, took, *time));
+        let write = hello.get_document("lastWrite").and_then(|it| it.get_datetime("lastWriteDate"));
+        server.last_write = write.ok().copied().or(server.last_write);
+        let minutes = hello.get_i32("logicalSessionTimeoutMinutes").ok();
+        let minutes = minutes.and_then(|minutes| u64::try_from(minutes).ok());
+        server.session_timeout =
+            minutes.map(|minutes| Duration::from_secs(60 * minutes)).or(server.session_timeout);
+        server.max_wire_version = server.max_wire_version.or(hello.get_i32("maxWireVersion").ok());
+    }
+    server
+}
+
+/// What one server knows for all: the primary if there is one.
+async fn deployment(client: &Client, facts: &mut Facts, until: Instant) {
+    let fit = |server: &&Server| server.server_type.is_data_bearing();
+    let spokesman = facts.primary().or_else(|| facts.servers.iter().find(fit));
+    let Some(address) = spokesman.map(|server| server.address.clone()) else { return };
+    let line = Line::to(client, &address, until);
+    if let Some(status) = line.ask(doc! { "connectionStatus": 1 }).await {
+        facts.login = login(&status);
+    }
+    if facts.login.users.is_empty() {
+        let answer = line.answer(doc! { "listDatabases": 1, "nameOnly": true }).await;
+        facts.login.required = match answer {
+            Some(Ok(_)) => Some(false),
+            Some(Err(error)) if error.code() == Some(UNAUTHORIZED) => Some(true),
+            Some(Err(_)) | None => None,
+        };
+    }
+    let status = line.ask(doc! { "serverStatus": 1 }).await;
+    let engine = status.as_ref().and_then(|status| status.get_document("storageEngine").ok());
+    facts.storage_engine =
+        engine.and_then(|engine| engine.get_str("name").ok().map(ToOwned::to_owned));
+    match facts.kind {
+        Kind::ReplicaSet => {
+            let answer = line.ask(doc! { "replSetGetConfig": 1 }).await;
+            facts.members = answer.as_ref().and_then(members);
+        }
+        Kind::Sharded | Kind::LoadBalanced => {
+            let answer = line.ask(doc! { "listShards": 1 }).await;
+            facts.shards = answer.as_ref().and_then(shards);
+        }
+        Kind::Standalone | Kind::Unknown => {}
+    }
+}
+
+fn login(status: &Document) -> Login {
+    let named = |list: &str, name: &str| -> Vec<String> {
+        let info = status.get_document("authInfo").and_then(|info| info.get_array(list));
+        let entries = info.map(Vec::as_slice).unwrap_or_default().iter();
+        let at_home = |entry: &Document| {
+            Some(format!("{}@{}", entry.get_str(name).ok()?, entry.get_str("db").ok()?))
+        };
+        entries.filter_map(|entry| entry.as_document().and_then(at_home)).collect()
+    };
+    Login {
+        users: named("authenticatedUsers", "user"),
+        roles: named("authenticatedUserRoles", "role"),
+        required: None,
+    }
+}
+
+fn members(answer: &Document) -> Option<Vec<Member>> {
+    let members = answer.get_document("config").ok()?.get_array("members").ok()?;
+    let member = |it: &Document| {
+        let is = |field| it.get_bool(field).unwrap_or(false);
+        Some(Member {
+            host: it.get_str("host").ok()?.to_owned(),
+            votes: it.get("votes").and_then(number) != Some(0),
+            arbiter: is("arbiterOnly"),
+            hidden: is("hidden"),
+        })
+    };
+    Some(members.iter().filter_map(|it| it.as_document().and_then(member)).collect())
+}
+
+fn shards(answer: &Document) -> Option<Vec<Shard>> {
+    let shard = |it: &Document| {
+        Some(Shard {
+            name: it.get_str("_id").ok()?.to_owned(),
+            host: it.get_str("host").ok()?.to_owned(),
+            draining: it.get_bool("draining").unwrap_or(false),
+        })
+    };
+    let shards = answer.get_array("shards").ok()?.iter();
+    Some(shards.filter_map(|it| it.as_document().and_then(shard)).collect())
+}
+
+fn number(value: &steadfast::bson::Bson) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_i32().map(i64::from))
+}

@@ -1,0 +1,174 @@
+//! What of the driver works on this deployment: retries, transactions, deadlines and the rest.
+
+use std::time::Duration;
+
+use steadfast::options::Acknowledgment;
+
+use super::Findings;
+use crate::{
+    doctor::facts::{Facts, Kind},
+    duration,
+};
+
+/// The wire version of MongoDB 3.6, the first with sessions and retryable writes.
+const SESSIONS: i32 = 6;
+/// The wire version of MongoDB 8.2, the first whose servers shed load.
+const SHEDDING: i32 = 27;
+
+pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
+    retryable_writes(facts, findings);
+    retryable_reads(facts, findings);
+    sessions(facts, findings);
+    transactions(facts, findings);
+    change_streams(facts, findings);
+    deadlines(facts, findings);
+    overload(facts, findings);
+}
+
+const MAKE_IT_A_SET: &str = "Make it a replica set, which may have one member: start mongod with \
+                             --replSet, then rs.initiate().";
+
+/// Why the servers cannot tell a write that is sent again from a new one.
+fn no_retryable_writes(facts: &Facts) -> Option<(&'static str, &'static str)> {
+    let oldest = facts.reached().filter_map(|server| server.max_wire_version).min();
+    if facts.kind == Kind::Standalone {
+        Some(("a standalone server keeps no record of transaction ids", MAKE_IT_A_SET))
+    } else if oldest.is_some_and(|version| version < SESSIONS) {
+        Some(("a server is older than MongoDB 3.6", "Upgrade the servers."))
+    } else if facts.storage_engine.as_deref() == Some("mmapv1") {
+        Some(("the storage engine is MMAPv1", "Move the data to WiredTiger."))
+    } else if facts.kind != Kind::LoadBalanced && session_timeout(facts).is_none() {
+        Some(("not all servers have sessions", "Upgrade the servers, or wait until all are up."))
+    } else {
+        None
+    }
+}
+
+fn retryable_writes(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "retryable_writes";
+    const WHY: &str = "When a connection breaks, the application must find out itself whether a write was \
+                       applied.";
+    let unacknowledged = facts.uri.write_concern.as_ref().and_then(|concern| concern.w.as_ref())
+        == Some(&Acknowledgment::Nodes(0));
+    if facts.uri.retry_writes == Some(false) {
+        findings.warning(
+            CODE,
+            "writes are not retried: the connection string says retryWrites=false",
+            WHY,
+            "Take retryWrites=false out of the connection string.",
+        );
+    } else if let Some((because, next)) = no_retryable_writes(facts) {
+        findings.warning(CODE, format!("writes are not retried: {because}"), WHY, next);
+    } else if unacknowledged {
+        findings.warning(
+            CODE,
+            "writes are not retried: with w=0, nobody hears whether one failed",
+            WHY,
+            "Take w=0 out of the connection string.",
+        );
+    } else {
+        findings.ok(CODE, "writes are retried, and applied at most once");
+    }
+}
+
+fn retryable_reads(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "retryable_reads";
+    if facts.uri.retry_reads == Some(false) {
+        findings.warning(
+            CODE,
+            "reads are not retried: the connection string says retryReads=false",
+            "A failover, or a connection that breaks, shows as an error in the application.",
+            "Take retryReads=false out of the connection string.",
+        );
+    } else {
+        findings.ok(CODE, "reads are retried");
+    }
+}
+
+/// The shortest time that a server remembers a session; none if one has no sessions.
+fn session_timeout(facts: &Facts) -> Option<Duration> {
+    let bearing = facts.reached().filter(|server| server.server_type.is_data_bearing());
+    let timeouts: Option<Vec<_>> = bearing.map(|server| server.session_timeout).collect();
+    timeouts?.into_iter().min()
+}
+
+fn sessions(facts: &Facts, findings: &mut Findings) {
+    match session_timeout(facts) {
+        Some(time) => {
+            let time = duration::show(time);
+            findings.ok("sessions", format!("sessions are kept for {time} after their last use"));
+        }
+        // Behind a balancer, it is the servers' secret.
+        None if facts.kind == Kind::LoadBalanced => {}
+        None => findings.warning(
+            "sessions",
+            "there are no sessions here",
+            "Neither retryable writes, transactions nor causal consistency work without.",
+            "Upgrade the servers to MongoDB 4.2 or later.",
+        ),
+    }
+}
+
+fn transactions(facts: &Facts, findings: &mut Findings) {
+    match facts.kind {
+        Kind::Standalone => findings.note(
+            "transactions",
+            "transactions do not work on a standalone server",
+            "start_transaction succeeds, and the first operation in it fails.",
+            "Make it a replica set.",
+        ),
+        Kind::ReplicaSet | Kind::Sharded | Kind::LoadBalanced => {
+            findings.ok("transactions", "transactions work");
+        }
+        Kind::Unknown => {}
+    }
+}
+
+fn change_streams(facts: &Facts, findings: &mut Findings) {
+    match facts.kind {
+        Kind::Standalone => findings.note(
+            "change_streams",
+            "change streams do not work on a standalone server",
+            "They read the log that members of a set replicate by, and there is none here.",
+            "Make it a replica set.",
+        ),
+        Kind::ReplicaSet | Kind::Sharded | Kind::LoadBalanced => {
+            findings.ok("change_streams", "change streams work, and go on after failures");
+        }
+        Kind::Unknown => {}
+    }
+}
+
+fn deadlines(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "deadlines";
+    match facts.uri.timeout.filter(|limit| !limit.is_zero()) {
+        Some(limit) => {
+            let limit = duration::show(limit);
+            findings.ok(CODE, format!("a call ends after {limit}, retries included"));
+        }
+        None => findings.note(
+            CODE,
+            "calls have no deadline: the connection string does not say timeoutMS",
+            "A server that neither answers nor closes its connection is waited for without end, and a \
+             call is retried once only.",
+            "Add timeoutMS=10000, or as long as your callers wait.",
+        ),
+    }
+}
+
+fn overload(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "overload";
+    let oldest = facts.reached().filter_map(|server| server.max_wire_version).min();
+    if facts.uri.max_adaptive_retries == Some(0) {
+        findings.note(
+            CODE,
+            "calls that an overloaded server refuses are not tried again: maxAdaptiveRetries=0",
+            "Each refusal shows as an error in the application.",
+            "Take maxAdaptiveRetries out of the connection string.",
+        );
+    } else if oldest.is_some_and(|version| version >= SHEDDING) {
+        findings.ok(CODE, "calls that an overloaded server refuses are tried again, with pauses");
+    } else {
+        findings.ok(CODE, "overload: calls would be tried again; servers before 8.2 refuse none");
+    }
+}

@@ -1,0 +1,366 @@
+//! Each finding on the facts that call for it, and on healthy facts none.
+
+use std::time::Duration;
+
+use steadfast::{
+    ServerType,
+    bson::DateTime,
+    options::{ConnectionString, ServerAddress},
+};
+
+use super::{Level, diagnose};
+use crate::doctor::facts::{Clock, Facts, Failure, Kind, Member, Server, Shard};
+
+/// What healthy applications write.
+const GOOD: &str =
+    "mongodb://app:secret@a,b,c/?replicaSet=rs0&tls=true&timeoutMS=5000&appName=shop";
+
+fn address(text: &str) -> ServerAddress {
+    ServerAddress::parse(text).unwrap()
+}
+
+fn server(host: &str, server_type: ServerType) -> Server {
+    Server {
+        server_type,
+        version: Some("8.2.0".to_owned()),
+        max_wire_version: Some(27),
+        set_name: Some("rs0".to_owned()),
+        session_timeout: Some(Duration::from_secs(1800)),
+        last_write: Some(DateTime::from_millis(1_000_000)),
+        round_trips: vec![Duration::from_millis(1); 3],
+        clock: Some(Clock { ahead_ms: 2, uncertainty: Duration::from_millis(1) }),
+        ..Server::unknown(address(host))
+    }
+}
+
+fn member(host: &str) -> Member {
+    Member { host: address(host).to_string(), votes: true, arbiter: false, hidden: false }
+}
+
+/// A healthy replica set of a, b and c, and whoever is logged in there.
+fn set(uri: &str) -> Facts {
+    let mut facts = Facts::before(ConnectionString::parse(uri).unwrap(), Duration::from_secs(6));
+    facts.seeds = ["a", "b", "c"].map(address).to_vec();
+    facts.kind = Kind::ReplicaSet;
+    facts.servers = vec![
+        server("a", ServerType::RsPrimary),
+        server("b", ServerType::RsSecondary),
+        server("c", ServerType::RsSecondary),
+    ];
+    facts.members = Some(["a", "b", "c"].map(member).to_vec());
+    facts.login.users = vec!["app@admin".to_owned()];
+    facts
+}
+
+fn standalone(uri: &str) -> Facts {
+    let mut facts = set(uri);
+    facts.kind = Kind::Standalone;
+    facts.seeds.truncate(1);
+    facts.servers = vec![Server { set_name: None, ..server("a", ServerType::Standalone) }];
+    facts.members = None;
+    facts
+}
+
+/// Codes and levels of what is not as it should be.
+fn found(facts: &Facts) -> Vec<(&'static str, Level)> {
+    let findings = diagnose(facts).into_iter().filter(|finding| finding.level != Level::Ok);
+    findings.map(|finding| (finding.code, finding.level)).collect()
+}
+
+#[track_caller]
+fn assert_found(facts: &Facts, expected: &[(&'static str, Level)]) {
+    assert_eq!(found(facts), expected, "{:#?}", diagnose(facts));
+}
+
+#[test]
+fn a_healthy_set_gives_no_cause_for_complaint() {
+    let facts = set(GOOD);
+    assert_found(&facts, &[]);
+    let ok: Vec<_> = diagnose(&facts).into_iter().map(|finding| finding.code).collect();
+    for code in ["connection", "votes", "clocks", "retryable_writes", "retryable_reads", "sessions"]
+    {
+        assert!(ok.contains(&code), "{code}: {ok:?}");
+    }
+    for code in ["transactions", "change_streams", "deadlines", "overload", "login", "tls"] {
+        assert!(ok.contains(&code), "{code}: {ok:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_says_why_and_what_to_do() {
+    for finding in diagnose(&Facts::before(
+        ConnectionString::parse("mongodb://a/?w=1&retryWrites=false").unwrap(),
+        Duration::from_secs(6),
+    )) {
+        assert_ne!(finding.level, Level::Ok);
+        assert!(!finding.what.is_empty() && !finding.why.is_empty() && !finding.next.is_empty());
+    }
+}
+
+/// An option that is added to a healthy connection string, and what is found then.
+#[test]
+fn options_that_do_nothing_or_harm_are_found() {
+    use Level::{Note, Problem, Warning};
+    for (option, code, level) in [
+        ("retryWrites=false", "retryable_writes", Warning),
+        ("retryReads=false", "retryable_reads", Warning),
+        ("w=1", "w1", Warning),
+        ("w=4", "w_too_large", Problem),
+        ("journal=false", "journal", Warning),
+        ("socketTimeoutMS=1000", "overruled", Note),
+        ("waitQueueTimeoutMS=1000", "overruled", Note),
+        ("wTimeoutMS=1000", "overruled", Note),
+        ("tlsInsecure=true", "tls_unverified", Warning),
+        ("tlsAllowInvalidCertificates=true", "tls_unverified", Warning),
+        ("tlsAllowInvalidHostnames=true", "tls_unverified", Warning),
+        ("serverSelectionTimeoutMS=500", "hasty_selection", Warning),
+        ("serverSelectionTimeoutMS=5000", "hasty_selection", Note),
+        ("connectTimeoutMS=0", "connect_timeout", Warning),
+        ("maxPoolSize=1", "pool_of_one", Warning),
+        ("maxPoolSize=0", "pool_without_limit", Note),
+        ("compressors=zstd", "compression", Note),
+        ("zlibCompressionLevel=3", "no_effect", Note),
+        ("serverSelectionTryOnce=true", "no_effect", Note),
+        ("uuidRepresentation=standard", "no_effect", Note),
+        ("maxAdaptiveRetries=0", "overload", Note),
+        ("noSuchOption=1", "option_ignored", Warning),
+        ("maxIdleTimeMS=soon", "option_ignored", Warning),
+        ("readPreference=secondary&readPreferenceTags=dc:x", "nobody_to_read", Problem),
+        ("readPreference=nearest&readPreferenceTags=dc:x", "nobody_to_read", Problem),
+        ("readPreference=secondaryPreferred&readPreferenceTags=dc:x", "nobody_to_read", Note),
+    ] {
+        assert_found(&set(&format!("{GOOD}&{option}")), &[(code, level)]);
+    }
+    let stale = "readPreference=secondary&maxStalenessSeconds=90&heartbeatFrequencyMS=100000";
+    assert_found(&set(&format!("{GOOD}&{stale}")), &[("max_staleness", Problem)]);
+    for fine in
+        ["w=majority", "w=3", "readPreference=secondary&maxStalenessSeconds=90", "retryWrites=true"]
+    {
+        assert_found(&set(&format!("{GOOD}&{fine}")), &[]);
+    }
+    let unacknowledged = set(&format!("{GOOD}&w=0&wTimeoutMS=5"));
+    let codes: Vec<_> = found(&unacknowledged).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["retryable_writes", "w0", "w_timeout", "overruled"]);
+}
+
+#[test]
+fn options_that_are_missed_or_too_small_are_found() {
+    use Level::{Note, Warning};
+    let without = |part: &str| set(&GOOD.replace(part, ""));
+    assert_found(&without("&timeoutMS=5000"), &[("deadlines", Note)]);
+    assert_found(&without("&appName=shop"), &[("app_name", Note)]);
+    assert_found(&without("&tls=true"), &[("tls_off", Warning)]);
+    assert_found(&without("replicaSet=rs0&"), &[("set_name_missing", Note)]);
+    let mut one_seed = set(GOOD);
+    one_seed.seeds.truncate(1);
+    assert_found(&one_seed, &[("one_seed", Note)]);
+    let hasty = set(&GOOD.replace("timeoutMS=5000", "timeoutMS=1"));
+    assert_found(&hasty, &[("limit_too_short", Level::Problem)]);
+    let late = set(&GOOD.replace("timeoutMS", "socketTimeoutMS"));
+    assert_found(&late, &[("deadlines", Note), ("socket_timeout", Note)]);
+}
+
+/// A change of a healthy set, and what is found then.
+#[test]
+fn what_ails_a_set_is_found() {
+    use Level::{Note, Problem, Warning};
+    type Change = fn(&mut Facts);
+    let rows: &[(Change, &str, Level)] = &[
+        (|it| it.servers[1].server_type = ServerType::Unknown, "member_unreachable", Problem),
+        (|it| it.servers[1].server_type = ServerType::RsOther, "not_ready", Warning),
+        (|it| it.servers[1].version = Some("8.0.4".to_owned()), "versions_differ", Warning),
+        (|it| it.servers[1].last_write = Some(DateTime::from_millis(980_000)), "lag", Note),
+        (|it| it.servers[1].last_write = Some(DateTime::from_millis(800_000)), "lag", Warning),
+        (|it| it.servers[2].clock.as_mut().unwrap().ahead_ms = -5_000, "clocks", Note),
+        (|it| it.servers[2].clock.as_mut().unwrap().ahead_ms = 45_000, "clocks", Warning),
+        (|it| it.members = None, "not_examined", Note),
+        (|it| it.servers[0].round_trips = vec![Duration::from_millis(80)], "far_away", Note),
+        (|it| it.members.as_mut().unwrap().push(member("d")), "even_votes", Warning),
+        (|it| it.members.as_mut().unwrap()[2].votes = false, "even_votes", Warning),
+        (|it| it.members.as_mut().unwrap().truncate(1), "one_member", Note),
+        (|it| it.members.as_mut().unwrap()[2].arbiter = true, "arbiter", Note),
+        (|it| it.servers[1].session_timeout = None, "retryable_writes", Warning),
+        (|it| it.storage_engine = Some("mmapv1".to_owned()), "retryable_writes", Warning),
+        (|it| it.servers[1].max_wire_version = Some(5), "retryable_writes", Warning),
+        (
+            |it| it.failure = Some(Failure::Incompatible("too old".to_owned())),
+            "incompatible",
+            Problem,
+        ),
+        (|it| it.failure = Some(Failure::Login("no".to_owned())), "login_refused", Problem),
+        (|it| it.failure = Some(Failure::Other("no".to_owned())), "no_connection", Problem),
+    ];
+    for (place, (change, code, level)) in rows.iter().enumerate() {
+        let mut facts = set(GOOD);
+        change(&mut facts);
+        let first = found(&facts).into_iter().next();
+        assert_eq!(first, Some((*code, *level)), "row {place}: {:#?}", diagnose(&facts));
+    }
+}
+
+#[test]
+fn members_that_are_down_leave_fewer_to_spare() {
+    let mut facts = set(GOOD);
+    facts.servers[1].server_type = ServerType::Unknown;
+    let expected = [("member_unreachable", Level::Problem), ("votes", Level::Warning)];
+    assert_found(&facts, &expected);
+    for host in ["d", "e"] {
+        facts.servers.push(server(host, ServerType::RsSecondary));
+        facts.members.as_mut().unwrap().push(member(host));
+    }
+    assert_found(&facts, &expected[..1]);
+    facts.servers[2].server_type = ServerType::Unknown;
+    assert_found(&facts, &[expected[0], expected[0], expected[1]]);
+}
+
+#[test]
+fn a_difference_within_the_time_of_the_question_is_none() {
+    let mut facts = set(GOOD);
+    let clock = facts.servers[0].clock.as_mut().unwrap();
+    *clock = Clock { ahead_ms: 1_500, uncertainty: Duration::from_millis(900) };
+    assert_found(&facts, &[]);
+}
+
+#[test]
+fn servers_whose_clocks_are_on_either_side_of_ours_differ_more_from_each_other() {
+    let mut facts = set(GOOD);
+    facts.servers[0].clock.as_mut().unwrap().ahead_ms = 20_000;
+    facts.servers[2].clock.as_mut().unwrap().ahead_ms = -20_000;
+    assert_found(&facts, &[("clocks", Level::Warning)]);
+    let said = &diagnose(&facts)[0].what;
+    assert_eq!(said, "the clock of a:27017 is 40s ahead of that of c:27017");
+}
+
+#[test]
+fn a_set_without_a_primary_says_who_is_there() {
+    let mut facts = set(GOOD);
+    facts.failure = Some(Failure::NoServer("none".to_owned()));
+    facts.servers[0].server_type = ServerType::Unknown;
+    facts.servers[0].error = Some("I/O: Connection refused (server a:27017)".to_owned());
+    facts.servers[1].server_type = ServerType::Unknown;
+    assert_found(
+        &facts,
+        &[
+            ("member_unreachable", Level::Problem),
+            ("member_unreachable", Level::Problem),
+            ("no_primary", Level::Problem),
+        ],
+    );
+    let findings = diagnose(&facts);
+    assert_eq!(findings[0].what, "a:27017 cannot be reached; others can");
+    assert!(findings[0].why.starts_with("Connection refused. One"), "{}", findings[0].why);
+    assert!(findings[1].why.starts_with("It did not answer within 6s."), "{}", findings[1].why);
+    assert!(findings[2].why.contains("1 of 3 members"), "{}", findings[2].why);
+    assert!(findings[2].next.contains("a majority of the votes"), "{}", findings[2].next);
+    facts.servers[1].server_type = ServerType::RsSecondary;
+    let election = diagnose(&facts).into_iter().find(|it| it.code == "no_primary").unwrap();
+    assert!(election.next.contains("An election may be going on"), "{}", election.next);
+}
+
+#[test]
+fn names_that_only_the_set_knows_are_told_from_servers_that_are_down() {
+    let mut facts = set(GOOD);
+    facts.seeds = vec![address("proxy:1")];
+    facts.left_out = vec![server("proxy:1", ServerType::RsPrimary)];
+    facts.servers[1].server_type = ServerType::Unknown;
+    let findings = diagnose(&facts);
+    assert_eq!(findings[0].code, "member_unreachable");
+    assert!(findings[0].next.contains("make the name resolve here"), "{}", findings[0].next);
+    let names = findings.iter().find(|it| it.code == "other_names").unwrap();
+    assert_eq!(names.what, "the set does not know proxy:1 by that name");
+}
+
+#[test]
+fn servers_that_were_not_asked_for_are_named() {
+    use ServerType::{Mongos, RsPrimary, Standalone};
+    for (server_type, set_name, kind, code) in [
+        (RsPrimary, Some("other"), Kind::Unknown, "wrong_set_name"),
+        (Standalone, None, Kind::Unknown, "not_a_member"),
+        (Mongos, None, Kind::Unknown, "not_a_member"),
+        (RsPrimary, Some("rs0"), Kind::Sharded, "not_a_router"),
+    ] {
+        let mut facts = set(GOOD);
+        facts.kind = kind;
+        facts.servers.clear();
+        facts.failure = Some(Failure::NoServer("no server answered".to_owned()));
+        let set_name = set_name.map(str::to_owned);
+        facts.left_out = vec![Server { set_name, ..server("a", server_type) }];
+        let problems: Vec<_> =
+            found(&facts).into_iter().filter(|it| it.1 == Level::Problem).collect();
+        assert_eq!(problems, [(code, Level::Problem)], "{:#?}", diagnose(&facts));
+    }
+}
+
+#[test]
+fn each_reason_has_its_advice() {
+    for (error, advice) in [
+        ("I/O: cannot connect: Connection refused (os error 111)", "Nothing listens there"),
+        ("invalid peer certificate: UnknownIssuer", "tlsCAFile"),
+        ("the TLS handshake with a failed: tls handshake eof", "may not speak TLS"),
+        ("failed to lookup address information", "Check its spelling"),
+        ("invalid reply: the peer does not speak the MongoDB wire protocol", "Something else"),
+        ("timed out", "no firewall"),
+    ] {
+        let mut facts = set(GOOD);
+        facts.kind = Kind::Unknown;
+        facts.servers = vec![Server::unknown(address("a"))];
+        facts.servers[0].error = Some(error.to_owned());
+        facts.failure = Some(Failure::NoServer("no server answered".to_owned()));
+        assert_found(&facts, &[("unreachable", Level::Problem)]);
+        let findings = diagnose(&facts);
+        assert!(findings[0].next.contains(advice), "{error}: {}", findings[0].next);
+    }
+}
+
+#[test]
+fn a_standalone_server_lacks_what_sets_have() {
+    use Level::{Note, Warning};
+    let good = GOOD.replace("replicaSet=rs0&", "");
+    assert_found(
+        &standalone(&good),
+        &[("retryable_writes", Warning), ("transactions", Note), ("change_streams", Note)],
+    );
+    assert_eq!(found(&standalone(&format!("{good}&w=1"))).len(), 3, "w=1 loses nothing there");
+}
+
+#[test]
+fn a_direct_connection_is_told_from_a_standalone_server() {
+    let good = GOOD.replace("a,b,c", "a").replace("replicaSet=rs0", "directConnection=true");
+    for (server_type, said) in
+        [(ServerType::RsPrimary, "primary now"), (ServerType::RsSecondary, "takes no writes")]
+    {
+        let mut facts = set(&good);
+        facts.seeds.truncate(1);
+        facts.servers = vec![server("a", server_type)];
+        assert_found(&facts, &[("direct_connection", Level::Warning)]);
+        assert!(diagnose(&facts)[0].what.contains(said), "{}", diagnose(&facts)[0].what);
+    }
+}
+
+#[test]
+fn a_cluster_with_one_router_has_no_other() {
+    let mut facts = standalone(&GOOD.replace("replicaSet=rs0&", ""));
+    facts.kind = Kind::Sharded;
+    facts.servers[0].server_type = ServerType::Mongos;
+    let shard = Shard { name: "s1".to_owned(), host: "s1/x:1,y:1".to_owned(), draining: true };
+    facts.shards = Some(vec![shard]);
+    assert_found(&facts, &[("one_router", Level::Note), ("draining", Level::Note)]);
+}
+
+#[test]
+fn who_may_log_in_is_told() {
+    use Level::{Note, Problem, Warning};
+    let mut facts = set(GOOD);
+    facts.login = Default::default();
+    facts.login.required = Some(true);
+    assert_found(&facts, &[("login_needed", Problem)]);
+    facts.login.required = Some(false);
+    assert_found(&facts, &[("no_access_control", Warning)]);
+    let local = ["127.0.0.1:1", "localhost:2", "[::1]:3"].map(address);
+    for (server, address) in facts.servers.iter_mut().zip(&local) {
+        server.address = address.clone();
+    }
+    facts.seeds = local.to_vec();
+    facts.uri.tls = None;
+    assert_found(&facts, &[("no_access_control", Note)]);
+}

@@ -1,0 +1,99 @@
+//! A diagnosis as programs read it. Keys stay; more may come.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use steadfast::options::Tls;
+
+use super::{
+    facts::{Facts, Server},
+    findings::{Finding, Level},
+};
+
+pub(super) fn document(facts: &Facts, findings: &[Finding]) -> Value {
+    let seeds: Vec<_> = facts.seeds.iter().map(ToString::to_string).collect();
+    let servers: Vec<_> = facts.servers.iter().map(|it| server(facts, it)).collect();
+    let shards = facts.shards.as_ref().map(|shards| {
+        let shard = |it: &super::facts::Shard| {
+            json!({ "name": it.name, "host": it.host, "draining": it.draining })
+        };
+        shards.iter().map(shard).collect::<Vec<_>>()
+    });
+    json!({
+        "connected": facts.failure.is_none() && facts.reached().next().is_some(),
+        "seeds": seeds,
+        "deployment": {
+            "type": facts.kind.name(),
+            "set_name": facts.set_name(),
+            "direct": facts.is_direct(),
+        },
+        "servers": servers,
+        "shards": shards,
+        "tls": tls(facts),
+        "login": login(facts),
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "counts": counts(findings),
+    })
+}
+
+fn server(facts: &Facts, server: &Server) -> Value {
+    json!({
+        "address": server.address.to_string(),
+        "type": server.server_type.name(),
+        "error": server.error,
+        "version": server.version,
+        "max_wire_version": server.max_wire_version,
+        "set_name": server.set_name,
+        "tags": server.tags,
+        "session_timeout_minutes": server.session_timeout.map(|time| time.as_secs() / 60),
+        "lag_ms": facts.lag(server).map(|lag| lag.as_millis()),
+        "ping_median_ms": server.median().map(millis),
+        "ping_worst_ms": server.worst().map(millis),
+        "clock_ahead_ms": server.clock.map(|clock| clock.ahead_ms),
+        "clock_uncertainty_ms": server.clock.map(|clock| millis(clock.uncertainty)),
+    })
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn tls(facts: &Facts) -> Value {
+    let options = match &facts.uri.tls {
+        Some(Tls::Enabled(options)) => Some(options),
+        _ => None,
+    };
+    json!({
+        "enabled": options.is_some(),
+        "verifies_certificates": options.map(|it| it.verifies_certificates()),
+        "verifies_hostnames": options.map(|it| it.verifies_hostnames()),
+    })
+}
+
+fn login(facts: &Facts) -> Value {
+    let credential = facts.uri.credential.as_ref();
+    json!({
+        "attempted": credential.is_some(),
+        "mechanism": credential.and_then(|it| it.mechanism).map(|it| it.as_str()),
+        "users": facts.login.users,
+        "roles": facts.login.roles,
+        "required": facts.login.required,
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    json!({
+        "level": finding.level.name(),
+        "code": finding.code,
+        "what": finding.what,
+        "why": said(&finding.why),
+        "next": said(&finding.next),
+    })
+}
+
+fn counts(findings: &[Finding]) -> Value {
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let counts = Level::ALL.map(|level| (level.name().to_owned(), count(level).into()));
+    Value::Object(Map::from_iter(counts))
+}

@@ -1,0 +1,384 @@
+//! `steadfast doctor` as its users meet it: on deployments that are well, and on those that are not.
+#![allow(missing_docs)]
+
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+mod program;
+
+use std::{
+    net::TcpListener,
+    process::Output,
+    time::{Duration, Instant},
+};
+
+use ::steadfast::bson::doc;
+use blackpipe::embedded::{Builder, Deployment};
+use program::steadfast;
+use serde_json::Value;
+use testbed::{Mongod, Options, ReplicaSet, TestCa, User};
+
+/// A deployment that goes on while the test waits for a program.
+fn started(builder: Builder) -> Deployment {
+    builder.in_thread().start()
+}
+
+fn run(arguments: &[&str]) -> Output {
+    steadfast(&[&["doctor"], arguments].concat()).env_remove("STEADFAST_URI").output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs it with `--json`; its exit status must be this.
+#[track_caller]
+fn diagnosis(uri: &str, status: i32) -> Value {
+    let output = run(&[uri, "--json", "--quiet"]);
+    let said = (out(&output), errors(&output));
+    assert_eq!(output.status.code(), Some(status), "{said:?}");
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(diagnosis["counts"]["problem"].as_u64().unwrap() > 0, status == 1, "{diagnosis}");
+    diagnosis
+}
+
+/// The codes of the findings of a level.
+fn codes(diagnosis: &Value, level: &str) -> Vec<String> {
+    let findings = diagnosis["findings"].as_array().unwrap().iter();
+    let findings = findings.filter(|finding| finding["level"] == level);
+    findings.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}
+
+fn finding<'a>(diagnosis: &'a Value, code: &str) -> &'a Value {
+    let findings = diagnosis["findings"].as_array().unwrap();
+    findings.iter().find(|finding| finding["code"] == code).unwrap_or_else(|| panic!("{diagnosis}"))
+}
+
+fn server<'a>(diagnosis: &'a Value, address: &str) -> &'a Value {
+    let servers = diagnosis["servers"].as_array().unwrap();
+    servers.iter().find(|server| server["address"] == address).unwrap()
+}
+
+#[test]
+fn a_healthy_set_is_shown_with_what_works() {
+    let set = started(Deployment::replica_set(3));
+    let output = run(&[&format!("{}&timeoutMS=5000&appName=shop", set.uri())]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let report = out(&output);
+    assert!(report.starts_with("the replica set rs0, 3 members\n"), "{report}");
+    let primary = format!("  {}  primary    8.0.0 (wire 25)  ", set.member(0).address());
+    assert!(report.contains(&primary), "{report}");
+    assert_eq!(report.matches("  secondary  8.0.0").count(), 2, "{report}");
+    assert!(
+        report.contains("\nok       writes are retried, and applied at most once\n"),
+        "{report}"
+    );
+    assert!(report.contains("\nok       a call ends after 5s"), "{report}");
+    assert!(report.ends_with("\n0 problems, 0 warnings, 1 note\n"), "{report}");
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+    assert_eq!(errors(&output), "");
+}
+
+#[test]
+fn programs_get_a_document() {
+    let set = started(Deployment::replica_set(3));
+    let diagnosis = diagnosis(&set.uri(), 0);
+    assert_eq!(diagnosis["connected"], true);
+    assert_eq!(diagnosis["deployment"]["type"], "replica set");
+    assert_eq!(diagnosis["deployment"]["set_name"], "rs0");
+    let servers = diagnosis["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 3);
+    for server in servers {
+        assert_eq!(server["version"], "8.0.0");
+        assert_eq!(server["session_timeout_minutes"], 30);
+        assert!(
+            server["ping_median_ms"].as_f64().unwrap() <= server["ping_worst_ms"].as_f64().unwrap()
+        );
+        assert!(server["clock_ahead_ms"].is_i64());
+    }
+    assert_eq!(server(&diagnosis, &set.member(0).address().to_string())["type"], "RSPrimary");
+    assert_eq!(diagnosis["tls"]["enabled"], false);
+    assert_eq!(diagnosis["login"]["required"], false);
+    let deadlines = finding(&diagnosis, "deadlines");
+    assert_eq!(deadlines["level"], "note");
+    assert!(deadlines["next"].as_str().unwrap().contains("timeoutMS=10000"));
+    assert_eq!(finding(&diagnosis, "retryable_writes")["why"], Value::Null);
+}
+
+#[test]
+fn a_standalone_server_says_why_writes_are_not_retried() {
+    let server = started(Deployment::standalone());
+    let diagnosis = diagnosis(&server.uri(), 0);
+    let writes = finding(&diagnosis, "retryable_writes");
+    assert_eq!(writes["level"], "warning");
+    assert!(writes["what"].as_str().unwrap().contains("standalone"), "{writes}");
+    assert!(writes["next"].as_str().unwrap().contains("--replSet"), "{writes}");
+    assert_eq!(finding(&diagnosis, "transactions")["level"], "note");
+}
+
+#[test]
+fn a_cluster_shows_its_routers_and_shards() {
+    let cluster = started(Deployment::sharded(&["alfa", "bravo"]).routers(2));
+    let diagnosis = diagnosis(&cluster.uri(), 0);
+    assert_eq!(diagnosis["deployment"]["type"], "sharded cluster");
+    assert_eq!(diagnosis["servers"][1]["type"], "Mongos");
+    let shards = diagnosis["shards"].as_array().unwrap();
+    assert_eq!(shards[0]["name"], "alfa");
+    assert!(shards[1]["host"].as_str().unwrap().starts_with("bravo/127.0.0.1:"));
+    let report = out(&run(&[&cluster.uri()]));
+    assert!(report.starts_with("a sharded cluster, 2 routers, 2 shards\n"), "{report}");
+}
+
+#[test]
+fn a_load_balancer_shows_what_is_behind_it() {
+    let cluster = started(Deployment::sharded(&["alfa"]).load_balanced());
+    let diagnosis = diagnosis(&cluster.uri(), 0);
+    assert_eq!(diagnosis["deployment"]["type"], "load balanced");
+    assert_eq!(diagnosis["servers"][0]["version"], "8.0.0");
+    assert_eq!(diagnosis["shards"][0]["name"], "alfa");
+    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok");
+}
+
+#[test]
+fn a_server_that_sheds_load_is_examined_all_the_same() {
+    let limited = Deployment::standalone().version("8.2").request_rate(20.0, 1.0);
+    let diagnosis = diagnosis(&started(limited).uri(), 0);
+    assert_eq!(diagnosis["servers"][0]["max_wire_version"], 27);
+    assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with pauses"));
+}
+
+#[test]
+fn a_member_that_stands_still_is_not_waited_for_longer_than_said() {
+    let set = started(Deployment::replica_set(3));
+    set.faults().freeze(2);
+    let begun = Instant::now();
+    let output = run(&[&set.uri(), "--json", "--timeout", "2s"]);
+    // Much less than the driver's own limits, and much more than a slow machine needs.
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let silent = finding(&diagnosis, "member_unreachable");
+    let address = set.member(2).address().to_string();
+    assert!(silent["what"].as_str().unwrap().starts_with(&address), "{silent}");
+    assert!(silent["why"].as_str().unwrap().starts_with("It did not answer within"), "{silent}");
+    let primary = server(&diagnosis, &set.member(0).address().to_string());
+    assert_eq!(primary["version"], "8.0.0", "the others are asked as ever");
+}
+
+#[test]
+fn a_login_is_shown_and_a_password_never() {
+    let set = started(Deployment::replica_set(1).auth("app", "s3cret"));
+    let good = set.uri();
+    assert!(good.contains("app:s3cret@"), "{good}");
+    let wrong = good.replace("s3cret", "wr0ng");
+    let nobody = good.replace("app:s3cret@", "");
+    for (uri, status, code) in
+        [(&good, 0, "login"), (&wrong, 1, "login_refused"), (&nobody, 1, "login_needed")]
+    {
+        for more in [&[][..], &["--json"]] {
+            let output = run(&[&[uri.as_str()], more].concat());
+            let said = out(&output) + &errors(&output);
+            assert_eq!(output.status.code(), Some(status), "{said}");
+            assert!(!said.contains("s3cret") && !said.contains("wr0ng"), "{said}");
+        }
+        let diagnosis = diagnosis(uri, status);
+        finding(&diagnosis, code);
+        assert_eq!(diagnosis["servers"][0]["type"], "RSPrimary", "it answers all the same");
+    }
+    let diagnosis = diagnosis(&good, 0);
+    assert_eq!(diagnosis["login"]["users"][0], "app@admin");
+    assert_eq!(diagnosis["login"]["roles"][0], "root@admin");
+}
+
+#[test]
+fn a_member_that_is_down_is_named_with_the_reason() {
+    let set = started(Deployment::replica_set(3));
+    set.faults().kill(2);
+    let diagnosis = diagnosis(&set.uri(), 1);
+    assert_eq!(diagnosis["connected"], true);
+    let down = finding(&diagnosis, "member_unreachable");
+    let address = set.member(2).address().to_string();
+    assert_eq!(down["what"], format!("{address} cannot be reached; others can"));
+    assert!(down["why"].as_str().unwrap().contains("refused"), "{down}");
+    assert_eq!(server(&diagnosis, &address)["type"], "Unknown");
+    assert_eq!(codes(&diagnosis, "problem"), ["member_unreachable"]);
+    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok", "the others work");
+}
+
+#[test]
+fn a_set_that_has_lost_its_majority_has_no_primary() {
+    let set = started(Deployment::replica_set(3));
+    set.faults().kill(0);
+    set.faults().kill(1);
+    let output = run(&[&set.uri(), "--json", "--timeout", "2s"]);
+    assert_eq!(output.status.code(), Some(1));
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(diagnosis["connected"], false);
+    let none = finding(&diagnosis, "no_primary");
+    assert!(none["why"].as_str().unwrap().contains("1 of 3 members"), "{none}");
+    assert!(none["next"].as_str().unwrap().contains("majority"), "{none}");
+    assert!(errors(&output).contains("looking for the servers of"), "{}", errors(&output));
+}
+
+#[test]
+fn limits_that_are_too_short_do_not_keep_it_from_looking() {
+    let set = started(Deployment::replica_set(1));
+    set.faults().latency(0, Duration::from_millis(5), Duration::ZERO);
+    let uri = format!("{}&timeoutMS=1&socketTimeoutMS=1&waitQueueTimeoutMS=1", set.uri());
+    let diagnosis = diagnosis(&uri, 1);
+    assert_eq!(diagnosis["connected"], true);
+    assert_eq!(codes(&diagnosis, "problem"), ["limit_too_short"]);
+    assert!(codes(&diagnosis, "note").contains(&"overruled".to_owned()), "{diagnosis}");
+}
+
+#[test]
+fn clocks_that_differ_are_noticed() {
+    let set = started(Deployment::replica_set(3));
+    set.faults().clock_skew(1, Duration::from_secs(120));
+    let diagnosis = diagnosis(&set.uri(), 0);
+    let clocks = finding(&diagnosis, "clocks");
+    assert_eq!(clocks["level"], "warning");
+    let address = set.member(1).address().to_string();
+    assert!(clocks["what"].as_str().unwrap().contains(&address), "{clocks}");
+    assert!(clocks["what"].as_str().unwrap().contains("ahead of"), "{clocks}");
+}
+
+#[test]
+fn another_set_than_was_asked_for_is_named() {
+    let set = started(Deployment::replica_set(3));
+    let other = set.uri().replace("replicaSet=rs0", "replicaSet=rs1");
+    let diagnosis_of_other = diagnosis(&other, 1);
+    let wrong = finding(&diagnosis_of_other, "wrong_set_name");
+    assert!(wrong["what"].as_str().unwrap().contains("the replica set rs0, not rs1"), "{wrong}");
+    assert!(wrong["next"].as_str().unwrap().contains("replicaSet=rs0"), "{wrong}");
+    let direct = format!("{}&replicaSet=rs1", set.direct_uri(0));
+    finding(&diagnosis(&direct, 1), "wrong_set_name");
+    let server = started(Deployment::standalone());
+    let member = format!("{}?replicaSet=rs0", server.uri());
+    finding(&diagnosis(&member, 1), "not_a_member");
+}
+
+#[test]
+fn other_names_of_the_members_are_told() {
+    let set = started(Deployment::replica_set(3));
+    let port = set.member(0).address().port();
+    let diagnosis = diagnosis(&format!("mongodb://localhost:{port}/"), 0);
+    let names = finding(&diagnosis, "other_names");
+    assert!(names["what"].as_str().unwrap().contains(&format!("localhost:{port}")), "{names}");
+    for code in ["one_seed", "set_name_missing"] {
+        assert!(codes(&diagnosis, "note").contains(&code.to_owned()), "{diagnosis}");
+    }
+}
+
+#[test]
+fn who_cannot_be_reached_is_named_with_what_to_do() {
+    // Nobody listens there any more.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = run(&[&format!("mongodb://{address}/")]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = out(&output);
+    assert!(report.starts_with(&format!("{address}: not reached\n")), "{report}");
+    assert!(report.contains(&format!("PROBLEM  {address} cannot be reached")), "{report}");
+    assert!(report.contains("do:  Nothing listens there."), "{report}");
+    assert_eq!(errors(&output), "steadfast doctor: 1 problem was found\n");
+}
+
+#[test]
+fn it_ends_in_time_though_nobody_answers() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("mongodb://{}/", silent.local_addr().unwrap());
+    let begun = Instant::now();
+    let output = run(&[&uri, "--timeout", "2s"]);
+    // Much less than the driver's own limits, and much more than a slow machine needs.
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out(&output).contains("It did not answer within 1s200ms."), "{}", out(&output));
+    let note = "steadfast doctor: looking for the servers of 127.0.0.1:";
+    assert!(errors(&output).starts_with(note), "{}", errors(&output));
+}
+
+#[test]
+fn wrong_arguments_are_refused_without_being_repeated() {
+    for uri in ["mongo://root:s3cret@host", "mongodb://root:s3cret@", "mongodb://a/?w=-5", "s3cret"]
+    {
+        let output = run(&[uri]);
+        assert_eq!(output.status.code(), Some(2), "{uri}: {}", errors(&output));
+        assert!(errors(&output).starts_with("steadfast doctor: URI: "), "{}", errors(&output));
+        assert!(!errors(&output).contains("s3cret"), "{}", errors(&output));
+        assert_eq!(out(&output), "");
+    }
+    assert_eq!(run(&[]).status.code(), Some(2));
+    assert_eq!(run(&["mongodb://a", "--timeout", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_connection_string_may_be_in_the_environment() {
+    let server = started(Deployment::standalone());
+    let mut command = steadfast(&["doctor", "--json"]);
+    let output = command.env("STEADFAST_URI", server.uri()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+}
+
+#[test]
+fn real_servers_are_examined() {
+    let set = ReplicaSet::start(3, Options::new()).unwrap();
+    let healthy = diagnosis(&set.uri(), 0);
+    let servers = healthy["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 3);
+    for server in servers {
+        let version = server["version"].as_str().unwrap();
+        assert!(version.split('.').count() == 3 && server["max_wire_version"].is_i64(), "{server}");
+    }
+    assert_eq!(finding(&healthy, "votes")["level"], "ok");
+    assert_eq!(finding(&healthy, "clocks")["level"], "ok");
+    assert_eq!(finding(&healthy, "retryable_writes")["level"], "ok");
+    assert_eq!(codes(&healthy, "warning"), [""; 0]);
+    set.wait_for_primary().unwrap();
+    let secondary = servers.iter().find(|server| server["type"] == "RSSecondary").unwrap();
+    let place = set.addresses().iter().position(|it| secondary["address"] == it.to_string());
+    set.kill(place.unwrap()).unwrap();
+    let hurt = diagnosis(&set.uri(), 1);
+    assert_eq!(codes(&hurt, "problem"), ["member_unreachable"]);
+}
+
+#[test]
+fn what_a_user_may_not_read_is_said_to_be_unknown() {
+    let roles = [doc! { "role": "readWrite", "db": "shop" }];
+    let user = User::new("app", "s3cret").roles(roles);
+    let set = ReplicaSet::start(1, Options::new().user(user)).unwrap();
+    let address = set.addresses()[0];
+    let diagnosis =
+        diagnosis(&format!("mongodb://app:s3cret@{address}/?replicaSet={}", set.name()), 0);
+    assert_eq!(diagnosis["login"]["roles"][0], "readWrite@shop");
+    assert_eq!(finding(&diagnosis, "not_examined")["level"], "note");
+    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok");
+}
+
+#[test]
+fn encryption_is_told_on_real_servers() {
+    let ca = TestCa::new().unwrap();
+    let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
+    let host = format!("mongodb://localhost:{}/", server.address().port());
+    let file = ca.ca_file();
+    let trusted = format!("{host}?tls=true&tlsCAFile={}", file.display());
+    let good = diagnosis(&trusted, 0);
+    assert_eq!(finding(&good, "tls")["level"], "ok");
+    assert_eq!(good["tls"]["verifies_hostnames"], true);
+    let careless = diagnosis(&format!("{host}?tls=true&tlsInsecure=true"), 0);
+    assert_eq!(finding(&careless, "tls_unverified")["level"], "warning");
+    let untrusted = diagnosis(&format!("{host}?tls=true"), 1);
+    let why = finding(&untrusted, "unreachable");
+    assert!(why["next"].as_str().unwrap().contains("tlsCAFile"), "{why}");
+    let plain = diagnosis(&host, 1);
+    let why = finding(&plain, "unreachable");
+    assert!(why["next"].as_str().unwrap().contains("Try tls=true"), "{why}");
+}
+
+#[test]
+fn help_says_what_levels_mean() {
+    let help = out(&run(&["--help"]));
+    assert!(help.contains("Exit status: 0 if there is no problem"), "{help}");
+    assert!(help.contains("[env: STEADFAST_URI]"), "{help}");
+}
