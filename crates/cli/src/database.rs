@@ -28,8 +28,26 @@ pub(crate) struct Where {
 }
 
 impl Where {
+    /// The deployment of a connection string.
+    pub(crate) fn at(uri: &str) -> Result<Self, WrongArguments> {
+        let uri = Uri(uri.to_owned());
+        uri.check().map(|()| Self { uri })
+    }
+
     /// A client that has found the deployment.
     pub(crate) async fn connect(&self, notes: &Notes) -> Result<Client, Box<dyn Error>> {
+        let (client, hosts, patience) = self.prepare(notes).await?;
+        reach(&client, &hosts, patience, notes).await?;
+        Ok(client)
+    }
+
+    /// A client that may find the deployment later.
+    pub(crate) async fn client(&self, notes: &Notes) -> Result<Client, Box<dyn Error>> {
+        self.prepare(notes).await.map(|(client, _, _)| client)
+    }
+
+    /// A client, its hosts for messages, and how long it looks for them.
+    async fn prepare(&self, notes: &Notes) -> Result<(Client, String, Duration), Box<dyn Error>> {
         let wrong = |error: steadfast::error::Error| match &*error.kind {
             ErrorKind::InvalidArgument { message, .. } => {
                 Box::from(WrongArguments(format!("--uri: {message}")))
@@ -43,8 +61,24 @@ impl Where {
         let hosts: Vec<_> = options.hosts.iter().map(ToString::to_string).collect();
         let hosts = hosts.join(", ");
         let client = Client::with_options(options).map_err(wrong)?;
-        reach(&client, &hosts, patience, notes).await?;
-        Ok(client)
+        Ok((client, hosts, patience))
+    }
+}
+
+/// Which deployment, where one is not always needed.
+#[derive(Args, Debug)]
+pub(crate) struct PerhapsWhere {
+    /// The deployment: a connection string, such as mongodb://localhost:27017
+    ///
+    /// It may also be in the environment, where other users of the machine do not see its password.
+    #[arg(long, value_name = "URI", env = "STEADFAST_URI", hide_env_values = true)]
+    uri: Option<Uri>,
+}
+
+impl PerhapsWhere {
+    /// The one that was given.
+    pub(crate) fn given(&self) -> Option<Where> {
+        self.uri.clone().map(|uri| Where { uri })
     }
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod duration;
 mod ending;
+mod ingest;
 mod notes;
 mod pipe;
 mod serve;
@@ -35,6 +36,7 @@ enum Command {
     Zones(zones::Zones),
     Dedupe(dedupe::Dedupe),
     Doctor(doctor::Doctor),
+    Ingest(ingest::Ingest),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Zones(zones) => ("zones", zones::run(zones)),
         Command::Dedupe(dedupe) => ("dedupe", dedupe::run(dedupe)),
         Command::Doctor(doctor) => ("doctor", doctor::run(doctor)),
+        Command::Ingest(ingest) => ("ingest", ingest::run(ingest)),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     Notes::of(command, false).warn(&error);

@@ -50,6 +50,16 @@ impl Notes {
         bar.set_prefix(self.command);
         bar
     }
+
+    /// The same for a work whose length is known, in bytes: with the time that is left.
+    pub(crate) fn progress_of_bytes(&self, total: u64) -> ProgressBar {
+        let bar = self.progress("");
+        bar.set_length(total);
+        bar.set_style(style(
+            "steadfast {prefix}: [{bar:30}] {percent}%  {msg}, {binary_bytes_per_sec}, {eta} left",
+        ));
+        bar
+    }
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -1,0 +1,200 @@
+//! Records that are written together, as the reading thread makes them: read, not yet understood.
+
+use std::{
+    io::{self, BufRead},
+    ops::Range,
+    sync::Arc,
+};
+
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    csv,
+    record::without_mark,
+    source::{Format, Source},
+    split::{Place, Splitter},
+};
+
+/// A batch is full with so many bytes, however few its records are.
+const BYTES: usize = 4 << 20;
+
+/// Some records of a source that follow each other.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Their number among all batches of this run.
+    pub(super) sequence: u64,
+    /// Which of the sources.
+    pub(super) source: usize,
+    /// The names of the fields, of CSV.
+    pub(super) header: Arc<[String]>,
+    pub(super) text: Vec<u8>,
+    pub(super) records: Vec<Slice>,
+    /// After the last of them.
+    pub(super) end: Place,
+    /// How many bytes of the source these are.
+    pub(super) bytes: u64,
+}
+
+/// A record of a batch.
+#[derive(Debug)]
+pub(super) struct Slice {
+    pub(super) at: Place,
+    pub(super) range: Range<usize>,
+    pub(super) is_too_long: bool,
+    pub(super) is_ended: bool,
+}
+
+/// Reads sources from these places on, and sends what they have in batches, until it is stopped. It waits
+/// while nobody takes them.
+pub(super) struct Reading {
+    pub(super) sources: Arc<Vec<Source>>,
+    pub(super) from: Vec<Place>,
+    pub(super) batch: usize,
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) send: mpsc::Sender<Result<Batch, String>>,
+}
+
+impl Reading {
+    pub(super) fn run(self) {
+        let mut sequence = 0;
+        for (index, source) in self.sources.iter().enumerate() {
+            match self.read(source, index, &mut sequence) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    // If nobody hears it, the run has ended already.
+                    let _ = self.send.blocking_send(Err(format!("{}: {error}", source.file)));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives whether to go on.
+    fn read(&self, source: &Source, index: usize, sequence: &mut u64) -> io::Result<bool> {
+        let from = self.from[index];
+        let (mut records, header) = begin(source, from)?;
+        let header: Arc<[String]> = header.into();
+        let mut start = records.place().offset;
+        let mut is_over = false;
+        while !is_over {
+            let (mut text, mut slices) = (Vec::new(), Vec::new());
+            while slices.len() < self.batch && text.len() < BYTES {
+                let begin = text.len();
+                let Some(piece) = records.next(&mut text)? else {
+                    is_over = true;
+                    break;
+                };
+                slices.push(Slice {
+                    at: piece.at,
+                    range: begin..begin + piece.length,
+                    is_too_long: piece.is_too_long,
+                    is_ended: piece.is_ended,
+                });
+                // More of a stream may be long in coming.
+                if !source.is_file() && records.input().is_drained() {
+                    break;
+                }
+                if *self.stop.borrow() {
+                    return Ok(false);
+                }
+            }
+            if slices.is_empty() {
+                continue;
+            }
+            let end = records.place();
+            let (header, bytes) = (Arc::clone(&header), end.offset - start);
+            start = end.offset;
+            let batch = Batch {
+                sequence: *sequence,
+                source: index,
+                header,
+                text,
+                records: slices,
+                end,
+                bytes,
+            };
+            *sequence += 1;
+            if *self.stop.borrow() || self.send.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+type Records = Splitter<Input>;
+
+/// Records from a place on, and the names of the fields.
+fn begin(source: &Source, from: Place) -> io::Result<(Records, Vec<String>)> {
+    let at = |place| -> io::Result<Records> {
+        Ok(Splitter::new(Input::new(source.reader(place)?), source.format, place))
+    };
+    let mut records = at(Place::default())?;
+    let mut text = Vec::new();
+    let mut header = Vec::new();
+    if source.format == Format::Csv && records.next(&mut text)?.is_some() {
+        header = named(&text).map_err(io::Error::other)?;
+    }
+    if from.offset <= records.place().offset {
+        return Ok((records, header));
+    }
+    if source.is_file() {
+        return Ok((at(from)?, header));
+    }
+    while records.place().offset < from.offset {
+        text.clear();
+        if records.next(&mut text)?.is_none() {
+            let ends = records.place().offset;
+            return Err(io::Error::other(format!(
+                "it ends after {ends} bytes, and by the checkpoint {} were ingested: it is another, or \
+                 not complete",
+                from.offset
+            )));
+        }
+    }
+    Ok((records, header))
+}
+
+fn named(record: &[u8]) -> Result<Vec<String>, String> {
+    let text = std::str::from_utf8(record).map_err(|_| "the header is not UTF-8".to_owned())?;
+    csv::header(without_mark(text, 0))
+}
+
+/// What is read, and whether the next read asks the system for more.
+struct Input {
+    input: Box<dyn BufRead + Send>,
+    /// What was seen and not yet taken.
+    ahead: usize,
+}
+
+impl Input {
+    fn new(input: Box<dyn BufRead + Send>) -> Self {
+        Self { input, ahead: 0 }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.ahead == 0
+    }
+}
+
+impl io::Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(into)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let bytes = self.input.fill_buf()?;
+        self.ahead = bytes.len();
+        Ok(bytes)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.ahead -= count.min(self.ahead);
+        self.input.consume(count);
+    }
+}

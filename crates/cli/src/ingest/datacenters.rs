@@ -1,0 +1,148 @@
+//! The datacenters on the command line: names of one cluster's, or each with its connection string.
+
+use std::error::Error;
+
+use steadfast::{Namespace, bson::RawDocumentBuf, patterns::local_writes::LocalWriter};
+
+use crate::{
+    database::Where,
+    notes::{Notes, WrongArguments},
+};
+
+/// Datacenters, nearest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Datacenters {
+    /// Of one sharded cluster, which the zones tie to shards.
+    OfCluster(Vec<String>),
+    /// With a deployment each: names and connection strings.
+    Apart(Vec<(String, Address)>),
+}
+
+/// A connection string. It is not shown: there may be a password in it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address(String);
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Address")
+    }
+}
+
+/// A value parser for arguments.
+pub(super) fn parse(text: &str) -> Result<Datacenters, String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match parts.last_mut() {
+            // A connection string may have commas, between its hosts.
+            Some(last) if last.contains("=mongodb") && named(part).is_none() => {
+                last.push(',');
+                last.push_str(part);
+            }
+            Some(_) | None => parts.push(part.to_owned()),
+        }
+    }
+    if parts.iter().any(String::is_empty) {
+        return Err("the name of a datacenter is empty".to_owned());
+    }
+    let apart: Vec<_> = parts.iter().filter_map(|part| named(part)).collect();
+    if apart.len() == parts.len() {
+        return Ok(Datacenters::Apart(apart));
+    }
+    if apart.is_empty() && !parts.iter().any(|part| part.contains(['=', '/'])) {
+        return Ok(Datacenters::OfCluster(parts));
+    }
+    Err("write names, such as alfa,bravo, or names with connection strings, such as \
+         alfa=mongodb://a,bravo=mongodb://b"
+        .to_owned())
+}
+
+/// A name and a connection string.
+fn named(part: &str) -> Option<(String, Address)> {
+    let (name, uri) = part.split_once('=')?;
+    let is_name = !name.is_empty() && !name.contains(['/', ':', '?', '&', '@']);
+    let is_uri = uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://");
+    (is_name && is_uri).then(|| (name.to_owned(), Address(uri.to_owned())))
+}
+
+impl Datacenters {
+    /// A writer for all of them. A datacenter that is gone is no reason not to begin, if each has a
+    /// deployment of its own; but what is wrong with a connection string is.
+    pub(super) async fn connect(
+        &self,
+        on: Option<Where>,
+        collection: &Namespace,
+        notes: &Notes,
+    ) -> Result<LocalWriter, Box<dyn Error>> {
+        let Namespace { db, coll } = collection;
+        let mut builder = LocalWriter::builder();
+        match (self, on) {
+            (Self::OfCluster(names), Some(on)) => {
+                let client = on.connect(notes).await?;
+                let collection = client.database(db).collection::<RawDocumentBuf>(coll);
+                builder = builder.cluster(collection, names);
+            }
+            (Self::OfCluster(_), None) => {
+                return Err(WrongArguments(
+                    "--datacenters names those of one cluster: say which with --uri".to_owned(),
+                )
+                .into());
+            }
+            (Self::Apart(_), Some(_)) => {
+                return Err(WrongArguments(
+                    "--datacenters has a connection string for each: leave out --uri".to_owned(),
+                )
+                .into());
+            }
+            (Self::Apart(places), None) => {
+                let mut failed = 0;
+                for (name, address) in places {
+                    let on = Where::at(&address.0)?;
+                    let client = match on.connect(notes).await {
+                        Ok(client) => client,
+                        Err(error) if error.is::<WrongArguments>() => return Err(error),
+                        Err(error) if failed + 1 == places.len() => return Err(error),
+                        Err(error) => {
+                            failed += 1;
+                            notes.warn(format_args!("datacenter {name}: {error}"));
+                            on.client(notes).await?
+                        }
+                    };
+                    let collection = client.database(db).collection::<RawDocumentBuf>(coll);
+                    builder = builder.datacenter(name, collection);
+                }
+            }
+        }
+        builder.build().map_err(|error| WrongArguments(error.to_string()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datacenters_are_names_or_have_connection_strings() {
+        let names = |names: &[&str]| {
+            Datacenters::OfCluster(names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(parse("alfa,bravo"), Ok(names(&["alfa", "bravo"])));
+        let apart = |places: &[(&str, &str)]| {
+            let address = |uri: &str| Address(uri.to_owned());
+            let places = places.iter().map(|(name, uri)| ((*name).to_owned(), address(uri)));
+            Datacenters::Apart(places.collect())
+        };
+        assert_eq!(
+            parse("alfa=mongodb://a1,a2/?replicaSet=alfa,bravo=mongodb://b"),
+            Ok(apart(&[("alfa", "mongodb://a1,a2/?replicaSet=alfa"), ("bravo", "mongodb://b")]))
+        );
+        for wrong in ["", "alfa,", "alfa=b", "alfa,bravo=mongodb://b", "mongodb://a"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_connection_string_is_not_shown() {
+        let places = parse("alfa=mongodb://root:secret@a").unwrap();
+        assert!(!format!("{places:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,166 @@
+//! What was ingested, for people and for programs.
+
+use std::{error::Error, fmt, time::Instant};
+
+use serde_json::{Value, json};
+
+use super::{Ingest, source::Source, split::Place, write::Settled};
+use crate::notes::WrongArguments;
+
+/// What came of it.
+pub(super) struct Outcome {
+    collection: String,
+    is_dry: bool,
+    has_checkpoint: bool,
+    has_datacenters: bool,
+    keeps_rejects: bool,
+    /// Up to where everything is done, for each source.
+    pub(super) places: Vec<Place>,
+    pub(super) records: u64,
+    pub(super) added: u64,
+    pub(super) already_there: u64,
+    pub(super) may_be_twice: u64,
+    pub(super) rejected: u64,
+    /// Why it could not go on.
+    pub(super) error: Option<String>,
+    pub(super) interrupted: bool,
+    began: Instant,
+}
+
+impl Outcome {
+    pub(super) fn of(ingest: &Ingest, places: Vec<Place>) -> Self {
+        Self {
+            collection: ingest.collection.to_string(),
+            is_dry: ingest.dry_run,
+            has_checkpoint: ingest.checkpoint.is_some(),
+            has_datacenters: ingest.datacenters.is_some(),
+            keeps_rejects: ingest.rejects.is_some() && !ingest.dry_run,
+            places,
+            records: 0,
+            added: 0,
+            already_there: 0,
+            may_be_twice: 0,
+            rejected: 0,
+            error: None,
+            interrupted: false,
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn count(&mut self, settled: &Settled) {
+        match settled {
+            Settled::Added => self.added += 1,
+            Settled::MayBeTwice => {
+                self.added += 1;
+                self.may_be_twice += 1;
+            }
+            Settled::AlreadyThere => self.already_there += 1,
+            Settled::Refused(_) => {}
+        }
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        (self.added + self.already_there) as f64 / self.began.elapsed().as_secs_f64().max(0.001)
+    }
+
+    pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
+        let how = self.resume();
+        match &self.error {
+            Some(error) => Err(format!("{error}\n  next: {how}").into()),
+            None if self.interrupted => Err(format!("interrupted; {how}").into()),
+            None if self.rejected > 0 && !self.keeps_rejects => {
+                let records = plural(self.rejected, "record was", "records were");
+                let next = "to keep what is rejected, run it again with --rejects FILE";
+                Err(format!("{records} rejected; {next}").into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn resume(&self) -> &'static str {
+        match (self.is_dry, self.has_checkpoint, self.has_datacenters) {
+            (true, _, _) => "nothing was written",
+            (false, true, false) => {
+                "run the same command again: it goes on at the checkpoint, and adds nothing twice"
+            }
+            (false, false, false) => {
+                "run the same command again: it adds nothing twice (with --checkpoint FILE it would go on \
+                 where it was)"
+            }
+            (false, true, true) => {
+                "run the same command again: it goes on at the checkpoint; steadfast dedupe finds what was \
+                 written after that and is there twice"
+            }
+            (false, false, true) => {
+                "run the same command again: it writes all once more, and steadfast dedupe deletes what is \
+                 there twice (with --checkpoint FILE it would go on where it was)"
+            }
+        }
+    }
+
+    pub(super) fn to_json(&self, sources: &[Source]) -> Value {
+        let sources: Vec<_> = sources
+            .iter()
+            .zip(&self.places)
+            .map(|(source, place)| {
+                json!({
+                    "source": source.name,
+                    "file": source.file,
+                    "size": source.size,
+                    "offset": place.offset,
+                    "lines": place.lines,
+                })
+            })
+            .collect();
+        json!({
+            "collection": self.collection,
+            "dryRun": self.is_dry,
+            "sources": sources,
+            "records": self.records,
+            "added": self.added,
+            "alreadyThere": self.already_there,
+            "mayBeTwice": self.may_be_twice,
+            "rejected": self.rejected,
+            "interrupted": self.interrupted,
+            "error": self.error,
+            "seconds": self.began.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// In one line.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let would = if self.is_dry { "would be added" } else { "added" };
+        let added = plural(self.added, "document", "documents");
+        write!(f, "{}: {added} {would}", self.collection)?;
+        if self.already_there > 0 {
+            let were = if self.already_there == 1 { "was" } else { "were" };
+            write!(f, "; {} {were} there already", self.already_there)?;
+        }
+        if self.may_be_twice > 0 {
+            write!(f, "; {} of them may be there twice", self.may_be_twice)?;
+        }
+        if self.rejected > 0 {
+            let rejected = plural(self.rejected, "record", "records");
+            write!(f, "; {rejected} rejected")?;
+        }
+        if self.error.is_some() || self.interrupted {
+            f.write_str("; then it was cut short")?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn plural(number: u64, one: &str, several: &str) -> String {
+    match number {
+        0 => format!("no {several}"),
+        1 => format!("1 {one}"),
+        more => format!("{more} {several}"),
+    }
+}
+
+/// Arguments that contradict each other.
+pub(super) fn wrong(text: impl Into<String>) -> Box<dyn Error> {
+    WrongArguments(text.into()).into()
+}

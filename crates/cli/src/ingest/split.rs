@@ -1,0 +1,191 @@
+//! A stream cut into records, each with the place where it begins: lines, or what CSV counts as one. Memory is
+//! bounded: of a record that is too long, only the beginning is kept.
+
+use std::io::{self, BufRead};
+
+use super::source::Format;
+
+/// What a record may have of bytes: twice what a server takes, because JSON is longer than BSON.
+pub(super) const LONGEST: usize = 32 << 20;
+
+/// So much is kept of a record that is too long.
+const BEGINNING: usize = 1024;
+
+/// Where a record begins, or where reading goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Bytes before it.
+    pub(super) offset: u64,
+    /// Lines before it.
+    pub(super) lines: u64,
+}
+
+/// A record that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) at: Place,
+    /// So many bytes of it were kept, without the line's end.
+    pub(super) length: usize,
+    pub(super) is_too_long: bool,
+    /// Whether its end was seen. If not, the stream ended there, and may be growing.
+    pub(super) is_ended: bool,
+}
+
+/// Cuts a stream into records.
+#[derive(Debug)]
+pub(super) struct Splitter<R> {
+    input: R,
+    format: Format,
+    place: Place,
+    longest: usize,
+}
+
+impl<R: BufRead> Splitter<R> {
+    /// Reads from `input`, which is at `place`, between two records.
+    pub(super) fn new(input: R, format: Format, place: Place) -> Self {
+        Self { input, format, place, longest: LONGEST }
+    }
+
+    /// After the last record that was read.
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(super) fn input(&self) -> &R {
+        &self.input
+    }
+
+    /// Appends the next record to `text`.
+    pub(super) fn next(&mut self, text: &mut Vec<u8>) -> io::Result<Option<Piece>> {
+        let (at, start) = (self.place, text.len());
+        let mut scan = Scan::new(self.format);
+        let (mut length, mut is_ended) = (0, false);
+        while !is_ended {
+            let buffer = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                buffer => buffer?,
+            };
+            if buffer.is_empty() {
+                break;
+            }
+            let end = scan.end_in(buffer);
+            is_ended = end.is_some();
+            let taken = &buffer[..end.map_or(buffer.len(), |end| end + 1)];
+            let room = self.longest.saturating_sub(length).min(taken.len());
+            text.extend_from_slice(&taken[..room]);
+            length += taken.len();
+            self.place.lines += taken.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.place.offset += taken.len() as u64;
+            let taken = taken.len();
+            self.input.consume(taken);
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        let is_too_long = length > self.longest;
+        if is_too_long {
+            text.truncate(start + BEGINNING.min(self.longest));
+        } else {
+            while text.len() > start && matches!(text.last(), Some(b'\n' | b'\r')) {
+                text.pop();
+            }
+        }
+        Ok(Some(Piece { at, length: text.len() - start, is_too_long, is_ended }))
+    }
+}
+
+/// Looks for the end of a record.
+struct Scan {
+    format: Format,
+    field: Field,
+}
+
+/// Where in a CSV field the last byte was.
+#[derive(Clone, Copy)]
+enum Field {
+    Start,
+    Plain,
+    Quoted,
+    /// A quote in a quoted field: its end, or the first of two.
+    Quote,
+}
+
+impl Scan {
+    fn new(format: Format) -> Self {
+        Self { format, field: Field::Start }
+    }
+
+    /// The index of the newline that ends it.
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        match self.format {
+            Format::Ndjson => bytes.iter().position(|byte| *byte == b'\n'),
+            Format::Csv => bytes.iter().position(|byte| self.csv_ends_with(*byte)),
+        }
+    }
+
+    fn csv_ends_with(&mut self, byte: u8) -> bool {
+        let is_quoted = matches!(self.field, Field::Quoted);
+        self.field = match (self.field, byte) {
+            (Field::Start | Field::Quote, b'"') => Field::Quoted,
+            (Field::Quoted, b'"') => Field::Quote,
+            (Field::Quoted, _) => Field::Quoted,
+            (_, b',') => Field::Start,
+            (_, _) => Field::Plain,
+        };
+        byte == b'\n' && !is_quoted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    /// Records with their offset and line, however the bytes come in.
+    fn split(format: Format, input: &str) -> Vec<(u64, u64, String)> {
+        let all = [1, 2, 3, 1000].map(|capacity| {
+            let input = BufReader::with_capacity(capacity, input.as_bytes());
+            let mut splitter = Splitter::new(input, format, Place::default());
+            let (mut text, mut records) = (Vec::new(), Vec::new());
+            while let Some(piece) = splitter.next(&mut text).unwrap() {
+                let record = String::from_utf8(std::mem::take(&mut text)).unwrap();
+                records.push((piece.at.offset, piece.at.lines, record));
+            }
+            records
+        });
+        assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
+        all[0].clone()
+    }
+
+    #[test]
+    fn lines_end_in_either_way_or_with_the_file() {
+        let expected = [(0, 0, "{}"), (4, 1, ""), (5, 2, "{ }"), (9, 3, "{")];
+        let expected = expected.map(|(offset, line, text)| (offset, line, text.to_owned()));
+        assert_eq!(split(Format::Ndjson, "{}\r\n\n{ }\n{"), expected);
+        assert_eq!(split(Format::Ndjson, ""), []);
+    }
+
+    #[test]
+    fn a_quoted_field_may_have_lines() {
+        let expected =
+            [(0, 0, "a,b"), (4, 1, "1,\"x\ny\"\"\n\""), (15, 4, "5\" pipe,2"), (25, 5, "3")];
+        let expected = expected.map(|(offset, line, text)| (offset, line, text.to_owned()));
+        assert_eq!(split(Format::Csv, "a,b\n1,\"x\ny\"\"\n\"\n5\" pipe,2\n3\n"), expected);
+    }
+
+    #[test]
+    fn of_a_record_that_is_too_long_the_beginning_is_kept() {
+        let input = format!("{}\n{{}}", "x".repeat(100));
+        let mut splitter = Splitter::new(input.as_bytes(), Format::Ndjson, Place::default());
+        splitter.longest = 10;
+        let mut text = Vec::new();
+        let piece = splitter.next(&mut text).unwrap().unwrap();
+        assert!(piece.is_too_long && piece.is_ended);
+        assert_eq!((piece.length, text.as_slice()), (10, &b"xxxxxxxxxx"[..]));
+        let piece = splitter.next(&mut text).unwrap().unwrap();
+        assert_eq!((piece.at.offset, piece.at.lines), (101, 1));
+        assert!(!piece.is_too_long && !piece.is_ended);
+        assert_eq!(splitter.next(&mut text).unwrap(), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! Writes documents until it is settled what becomes of each, however long the deployment is gone.
+
+use std::{
+    error::Error as _,
+    fmt::Display,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use indicatif::ProgressBar;
+use steadfast::{
+    Collection,
+    bson::RawDocumentBuf,
+    error::Error,
+    patterns::{
+        idempotent::{self, Fate, Known},
+        local_writes::{LocalWriteError, LocalWriter},
+    },
+};
+use tokio::sync::watch;
+
+use crate::{database, duration, notes::Notes};
+
+/// Where documents go.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    /// Each once, by its `_id`.
+    Collection(Collection<RawDocumentBuf>),
+    /// To the nearest datacenter that takes it.
+    Datacenters(LocalWriter),
+    /// Nowhere.
+    Nothing,
+}
+
+/// What became of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Added,
+    /// It was there; or it was added, and only the answer to that was lost.
+    AlreadyThere,
+    /// It was added, and may be in another datacenter as well.
+    MayBeTwice,
+    Refused(String),
+}
+
+/// Tries a batch again and again, while that may help.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) target: Target,
+    pub(super) patience: Duration,
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) notes: Notes,
+    pub(super) bar: ProgressBar,
+    /// Whether people were told that the deployment is gone.
+    pub(super) is_told: AtomicBool,
+}
+
+/// The pause after a failure; twice as long each time.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl Writer {
+    /// Gives what became of each document; or why it could not be found out.
+    pub(super) async fn write(&self, documents: &[RawDocumentBuf]) -> Result<Vec<Settled>, String> {
+        let mut settled: Vec<Option<Settled>> = vec![None; documents.len()];
+        let (mut since, mut pause) = (None, PAUSE);
+        loop {
+            let open: Vec<usize> =
+                (0..documents.len()).filter(|it| settled[*it].is_none()).collect();
+            if open.is_empty() {
+                if since.is_some() && self.is_told.swap(false, Ordering::Relaxed) {
+                    self.say("the deployment takes writes again");
+                }
+                return Ok(settled.into_iter().flatten().collect());
+            }
+            let Err(failure) = self.send(documents, &open, &mut settled).await else { continue };
+            let since = *since.get_or_insert_with(Instant::now);
+            self.judge(failure, since)?;
+            let mut stop = self.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // Its sender is gone only when the program is.
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn say(&self, what: impl Display) {
+        self.bar.suspend(|| self.notes.say(what));
+    }
+
+    /// Whether to try again.
+    fn judge(&self, failure: Failure, since: Instant) -> Result<(), String> {
+        if !failure.may_pass {
+            return Err(failure.why);
+        }
+        if *self.stop.borrow() {
+            return Err(failure.why);
+        }
+        let patience = duration::show(self.patience);
+        if since.elapsed() >= self.patience {
+            return Err(format!("for {patience} nothing could be written\n  why: {}", failure.why));
+        }
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            self.say(format_args!(
+                "nothing can be written now; it is tried again for {patience}\n  why: {}",
+                failure.why
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sends those that are open, once or a few times, and notes what is settled.
+    async fn send(
+        &self,
+        documents: &[RawDocumentBuf],
+        open: &[usize],
+        settled: &mut [Option<Settled>],
+    ) -> Result<(), Failure> {
+        let sent = open.iter().map(|it| &documents[*it]);
+        match &self.target {
+            Target::Collection(collection) => {
+                let insert = idempotent::insert_many(collection, sent).already_there_is_fine();
+                let (fates, error) = match insert.await {
+                    Ok(done) => (done.fates, None),
+                    Err(failure) => (failure.documents.fates, Some(failure.error)),
+                };
+                let is_slow = fates.iter().any(|fate| matches!(fate, Fate::NotDurable(_)));
+                for (index, fate) in open.iter().zip(fates) {
+                    settled[*index] = of_fate(fate);
+                }
+                let is_open = open.iter().any(|it| settled[*it].is_none());
+                let failure = error.filter(|_| is_open).map(|error| Failure::of(&error, is_slow));
+                failure.map_or(Ok(()), Err)
+            }
+            Target::Datacenters(writer) => {
+                let mut failure = None;
+                for (index, answer) in open.iter().zip(writer.insert_many(sent).await) {
+                    settled[*index] = match answer {
+                        Ok(receipt) if receipt.may_also_be_in().next().is_some() => {
+                            Some(Settled::MayBeTwice)
+                        }
+                        Ok(_) => Some(Settled::Added),
+                        Err(error @ LocalWriteError::AllDown { .. }) => {
+                            failure = Some(Failure { may_pass: true, why: error.to_string() });
+                            None
+                        }
+                        Err(error) => Some(Settled::Refused(error.to_string())),
+                    };
+                }
+                failure.map_or(Ok(()), Err)
+            }
+            Target::Nothing => {
+                open.iter().for_each(|it| settled[*it] = Some(Settled::Added));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// None if it is open.
+fn of_fate(fate: Fate) -> Option<Settled> {
+    match fate {
+        Fate::There(Known::AlreadyThere) => Some(Settled::AlreadyThere),
+        Fate::There(_) => Some(Settled::Added),
+        Fate::Refused(refusal) => {
+            Some(Settled::Refused(format!("the server refused it: {}", refusal.message)))
+        }
+        // What is not known may have happened: it is sent again, which does no harm.
+        _ => None,
+    }
+}
+
+/// Why something is open.
+#[derive(Debug)]
+struct Failure {
+    may_pass: bool,
+    why: String,
+}
+
+impl Failure {
+    /// `is_slow` if other members do not have the write yet.
+    fn of(error: &Error, is_slow: bool) -> Self {
+        let cause = cause(error);
+        Self { may_pass: is_slow || may_pass(cause), why: database::explain(cause) }
+    }
+}
+
+/// What ended an insert that was done in part.
+fn cause(error: &Error) -> &Error {
+    let mut cause = error;
+    while let Some(deeper) = cause.source().and_then(|it| it.downcast_ref::<Error>()) {
+        cause = deeper;
+    }
+    cause
+}
+
+/// Whether it may be well later. A write can be repeated here whatever became of it, so that this is all
+/// that matters.
+fn may_pass(error: &Error) -> bool {
+    if error.is_auth_error() || error.is_invalid_argument() {
+        return false;
+    }
+    error.is_network_error()
+        || error.is_server_selection_error()
+        || error.is_timeout()
+        || ["RetryableWriteError", "SystemOverloadedError"]
+            .iter()
+            .any(|label| error.contains_label(label))
+        || error.code().is_some_and(|code| PASSING.contains(&code))
+}
+
+/// A server is stopping, starting, or not the primary; or others of its set are slow to have the write.
+const PASSING: [i32; 16] =
+    [6, 7, 64, 89, 91, 100, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436];

@@ -1,0 +1,591 @@
+//! `steadfast ingest` as people and scripts use it: every record is there once, whatever happens meanwhile.
+
+#![allow(missing_docs)]
+
+#[allow(dead_code)]
+mod program;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use blackpipe::embedded::Deployment;
+use serde_json::Value;
+use steadfast::{
+    Client, Collection,
+    bson::{Bson, Document, doc},
+};
+use testbed::{Mongod, Options};
+
+use self::program::{Program, signal, steadfast};
+
+/// A collection to ingest into, and a thread for what is asked of it.
+struct Target {
+    uri: String,
+    runtime: tokio::runtime::Runtime,
+    lines: Collection<Document>,
+    _deployment: Option<Deployment>,
+}
+
+impl Target {
+    fn embedded() -> Self {
+        let deployment = Deployment::replica_set(1).in_thread().start();
+        Self::at(deployment.uri(), Some(deployment))
+    }
+
+    fn at(uri: String, deployment: Option<Deployment>) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let client = runtime.block_on(Client::with_uri_str(&uri).into_future()).expect("its own");
+        let lines = client.database("app").collection("lines");
+        Self { uri, runtime, lines, _deployment: deployment }
+    }
+
+    fn count(&self) -> u64 {
+        self.runtime.block_on(self.lines.count_documents(doc! {}).into_future()).expect("a count")
+    }
+
+    fn command(&self, command: Document) {
+        let app = self.lines.client().database("app");
+        self.runtime.block_on(app.run_command(command).into_future()).expect("it is done");
+    }
+
+    /// All documents, in the order of their `_id`s.
+    fn documents(&self) -> Vec<Document> {
+        self.runtime.block_on(async {
+            let mut found =
+                self.lines.find(doc! {}).sort(doc! { "_id": 1 }).await.expect("a cursor");
+            let mut documents = Vec::new();
+            while found.advance().await.expect("a batch") {
+                documents.push(found.deserialize_current().expect("a document"));
+            }
+            documents
+        })
+    }
+}
+
+/// A new folder for the files of a test.
+fn folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("ingest-{}-{number}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).expect("a file");
+    path.to_str().expect("text").to_owned()
+}
+
+fn arguments<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["ingest", "--uri", uri, "--collection", "app.lines"], more].concat()
+}
+
+fn ingest(uri: &str, more: &[&str]) -> Output {
+    steadfast(&arguments(uri, more)).output().expect("the program is built")
+}
+
+fn fed(uri: &str, more: &[&str], input: &str) -> Output {
+    let mut program = steadfast(&arguments(uri, more))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    let mut stdin = program.stdin.take().expect("it is piped");
+    // It may have ended already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    program.wait_with_output().expect("it ends")
+}
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn assert_done(output: &Output, expected: &str) {
+    let (status, out, notes) = said(output);
+    assert_eq!(
+        (status, out.as_str()),
+        (Some(0), format!("app.lines: {expected}\n").as_str()),
+        "{notes}"
+    );
+}
+
+fn without_ids(documents: Vec<Document>) -> Vec<Document> {
+    let mut documents = documents;
+    documents.iter_mut().for_each(|document| drop(document.remove("_id")));
+    documents
+}
+
+#[test]
+fn lines_of_json_are_documents_and_a_second_run_adds_nothing() {
+    let target = Target::embedded();
+    let folder = folder();
+    let content = "\u{feff}{\"n\": 1, \"at\": {\"$date\": \"1970-01-01T00:00:01Z\"}}\r\n\n  \n\
+                   {\"n\": {\"$numberLong\": \"2\"}}\n{\"_id\": 7, \"n\": 3}";
+    let lines = file(&folder, "lines.ndjson", content);
+    assert_done(&ingest(&target.uri, &[&lines]), "3 documents added");
+    let documents = target.documents();
+    let at = steadfast::bson::DateTime::from_millis(1_000);
+    let expected = [doc! { "n": 3 }, doc! { "n": 1, "at": at }, doc! { "n": 2_i64 }];
+    assert_eq!(without_ids(documents.clone()), expected);
+    assert_eq!(documents[0].get("_id"), Some(&Bson::Int32(7)));
+    let ids: Vec<_> = documents[1..].iter().map(|it| it.get_str("_id").expect("text")).collect();
+    assert!(ids[0].starts_with("lines.ndjson-") && ids[0].ends_with(":000000000000"), "{ids:?}");
+    let second = content.find("{\"n\": {").expect("it is there");
+    assert!(ids[1].ends_with(&format!(":{second:012}")), "{ids:?}");
+
+    assert_done(&ingest(&target.uri, &[&lines]), "no documents added; 3 were there already");
+    // It is still the same if it is moved, or grows.
+    fs::create_dir(folder.join("moved")).expect("a folder");
+    let moved = file(&folder.join("moved"), "lines.ndjson", format!("{content}\n{{\"n\": 4}}\n"));
+    assert_done(&ingest(&target.uri, &[&moved]), "1 document added; 3 were there already");
+    // And another one if it only has the same name.
+    let other = file(&folder, "lines.ndjson", "{\"n\": 5}\n");
+    assert_done(&ingest(&target.uri, &[&other]), "1 document added");
+    assert_eq!(target.count(), 5);
+}
+
+#[test]
+fn tables_are_read_as_text_or_by_types() {
+    let target = Target::embedded();
+    let table = file(
+        &folder(),
+        "people.csv",
+        "\u{feff}email,name,age,zip\r\na@x,\"Doe, \"\"Jo\"\"\nJr\",41,01234\r\nb@x,,-2.5,7\r\n",
+    );
+    assert_done(
+        &ingest(&target.uri, &[&table, "--id", "email", "--types", "auto"]),
+        "2 documents added",
+    );
+    let expected = [
+        doc! { "_id": "a@x", "email": "a@x", "name": "Doe, \"Jo\"\nJr", "age": 41, "zip": "01234" },
+        doc! { "_id": "b@x", "email": "b@x", "name": null, "age": -2.5, "zip": 7 },
+    ];
+    assert_eq!(target.documents(), expected);
+    target.command(doc! { "drop": "lines" });
+    assert_done(&ingest(&target.uri, &[&table]), "2 documents added");
+    let text = doc! { "email": "b@x", "name": "", "age": "-2.5", "zip": "7" };
+    assert_eq!(without_ids(target.documents())[1], text);
+}
+
+#[test]
+fn a_stream_needs_a_name_that_lasts() {
+    let target = Target::embedded();
+    let input = "{\"n\": 1}\n{\"n\": 2}\n";
+    let (status, _, notes) = said(&fed(&target.uri, &["--format", "ndjson"], input));
+    assert_eq!(status, Some(2));
+    assert!(notes.contains("--source") && notes.contains("--id"), "{notes}");
+    let named = ["--format", "ndjson", "--source", "export-1", "-"];
+    assert_done(&fed(&target.uri, &named, input), "2 documents added");
+    let longer = format!("{input}{{\"n\": 3}}\n");
+    assert_done(&fed(&target.uri, &named, &longer), "1 document added; 2 were there already");
+    let ids: Vec<_> = target.documents().iter().map(|it| it.get("_id").cloned()).collect();
+    assert_eq!(ids[1], Some("export-1:000000000009".into()));
+    assert_done(
+        &fed(&target.uri, &["--format", "ndjson", "--id", "n"], input),
+        "2 documents added",
+    );
+}
+
+#[test]
+fn a_stream_goes_on_at_the_checkpoint() {
+    let target = Target::embedded();
+    let checkpoint = folder().join("at");
+    let checkpoint = checkpoint.to_str().expect("text");
+    let named = ["--format", "csv", "--source", "s", "--checkpoint", checkpoint];
+    assert_done(&fed(&target.uri, &named, "a,b\n1,2\n"), "1 document added");
+    assert_done(&fed(&target.uri, &named, "a,b\n1,2\n3,4\n"), "1 document added");
+    assert_eq!(without_ids(target.documents())[1], doc! { "a": "3", "b": "4" });
+    let (status, _, notes) = said(&fed(&target.uri, &named, "a,b\n"));
+    assert_eq!(status, Some(2));
+    assert!(notes.contains("does not begin as it did"), "{notes}");
+}
+
+const RECORDS: u32 = 10_000;
+
+fn records() -> String {
+    (0..RECORDS).map(|n| format!("{{\"n\": {n}, \"text\": \"record {n}\"}}\n")).collect()
+}
+
+fn assert_exact(target: &Target) {
+    let expected: Vec<_> =
+        (0..RECORDS).map(|n| doc! { "n": n as i32, "text": format!("record {n}") }).collect();
+    let documents = without_ids(target.documents());
+    assert_eq!(documents.len(), expected.len());
+    assert!(documents == expected, "what is there is what was in the file");
+}
+
+/// A pipe before the servers, with rules.
+fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
+    let rules = file(folder, "rules.toml", rules);
+    Program::start(&["pipe", "--upstream", upstream, "--rules", &rules])
+}
+
+/// Waits until so many documents are there, while the program runs.
+fn until(target: &Target, program: &mut Child, count: u64) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while target.count() < count {
+        assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
+        assert!(Instant::now() < limit, "only {} documents came", target.count());
+    }
+}
+
+fn is_exact_though_killed_three_times(target: &Target, has_checkpoint: bool) {
+    let folder = folder();
+    // Slow enough to be killed in the midst of it.
+    let rule = "[[rule]]\ncommand = 'insert'\nthen.delay = { ms = 25, direction = 'reply' }\n";
+    let slow = pipe(&folder, &target.uri, rule);
+    let lines = file(&folder, "lines.ndjson", records());
+    let at = folder.join("at");
+    let mut more = vec!["--batch", "100", "--parallel", "3", &*lines];
+    if has_checkpoint {
+        more.extend(["--checkpoint", at.to_str().expect("text")]);
+    }
+    for count in [1_500, 4_000, 6_500] {
+        let mut program = steadfast(&arguments(slow.uri(), &more))
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program is built");
+        until(target, &mut program, count);
+        program.kill().expect("it runs");
+        program.wait().expect("it ends");
+    }
+    assert!(target.count() < u64::from(RECORDS), "it was killed too late to tell anything");
+    more.push("--json");
+    let (status, out, notes) = said(&ingest(&target.uri, &more));
+    assert_eq!(status, Some(0), "{notes}");
+    let report: Value = serde_json::from_str(&out).expect("a document");
+    let read = report["records"].as_u64().expect("a number");
+    assert_eq!(notes.contains("goes on at byte"), has_checkpoint, "{notes}");
+    assert_eq!(read < u64::from(RECORDS), has_checkpoint, "{out}");
+    assert_exact(target);
+    slow.end();
+}
+
+#[test]
+fn killed_three_times_it_adds_each_record_once() {
+    is_exact_though_killed_three_times(&Target::embedded(), true);
+}
+
+#[test]
+fn killed_three_times_it_adds_each_record_once_without_a_checkpoint() {
+    is_exact_though_killed_three_times(&Target::embedded(), false);
+}
+
+#[test]
+fn killed_three_times_it_adds_each_record_once_to_a_real_server() {
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    for has_checkpoint in [true, false] {
+        let target = Target::at(server.uri(), None);
+        is_exact_though_killed_three_times(&target, has_checkpoint);
+        target.command(doc! { "drop": "lines" });
+    }
+}
+
+#[test]
+fn lost_replies_and_cut_requests_add_nothing_twice() {
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    let target = Target::at(server.uri(), None);
+    let folder = folder();
+    let rules = "[[rule]]\ncommand = 'insert'\nevery = 10\nthen = 'loseReply'\n\
+                 [[rule]]\ncommand = 'insert'\nevery = 13\nthen = 'cutRequest'\n";
+    let bad = pipe(&folder, &target.uri, rules);
+    let lines = file(&folder, "lines.ndjson", records());
+    let output = ingest(bad.uri(), &["--batch", "100", &lines]);
+    let (status, out, notes) = said(&output);
+    assert_eq!(status, Some(0), "{notes}");
+    assert!(out.contains("were there already"), "replies were lost: {out}");
+    assert_exact(&target);
+    bad.end();
+}
+
+#[test]
+fn a_server_that_is_gone_for_a_while_is_waited_for() {
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    let target = Target::at(server.uri(), None);
+    let lines = file(&folder(), "lines.ndjson", records());
+    let uri = format!("{}/?serverSelectionTimeoutMS=200", server.uri().trim_end_matches('/'));
+    let mut program = steadfast(&arguments(&uri, &["--batch", "10", "--parallel", "1", &lines]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    until(&target, &mut program, 500);
+    server.kill().expect("it runs");
+    let mut notes = BufReader::new(program.stderr.take().expect("it is piped"));
+    let mut note = String::new();
+    notes.read_line(&mut note).expect("a note");
+    assert!(note.contains("nothing can be written now; it is tried again for 2m"), "{note}");
+    server.restart().expect("it starts");
+    notes.read_to_string(&mut note).expect("the rest");
+    let (status, out, _) = said(&program.wait_with_output().expect("it ends"));
+    assert_eq!(status, Some(0), "{note}");
+    assert!(note.contains("takes writes again"), "{note}");
+    assert!(out.contains("documents added"), "{out}");
+    assert_exact(&target);
+}
+
+#[test]
+fn patience_has_an_end() {
+    let target = Target::embedded();
+    let folder = folder();
+    let rule = "[[rule]]\ncommand = 'insert'\nthen = 'loseReply'\n";
+    let bad = pipe(&folder, &target.uri, rule);
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
+    let (status, out, notes) = said(&ingest(bad.uri(), &["--patience", "300ms", &lines]));
+    assert_eq!(status, Some(1), "{notes}");
+    assert!(out.contains("then it was cut short"), "{out}");
+    assert!(notes.contains("for 300ms nothing could be written"), "{notes}");
+    assert!(notes.contains("next: run the same command again: it adds nothing twice"), "{notes}");
+    bad.end();
+}
+
+#[test]
+fn what_cannot_be_written_is_put_aside() {
+    let server = Mongod::standalone(Options::new()).expect("a server");
+    for target in [Target::embedded(), Target::at(server.uri(), None)] {
+        target.command(doc! { "create": "lines", "validator": { "n": { "$gte": 0 } } });
+        let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true, "sparse": true };
+        target.command(doc! { "createIndexes": "lines", "indexes": [unique] });
+        rejected_records_are_kept_with_the_reason(&target);
+    }
+}
+
+fn rejected_records_are_kept_with_the_reason(target: &Target) {
+    let folder = folder();
+    let mut content = b"{\"n\": 1, \"u\": 1}\n{\"n\": \n[1]\n{\"n\": -1}\n".to_vec();
+    content.extend(b"{\"n\": 2, \"u\": 1}\n{\"n\": 3, \"t\": \"\xff\"}\n");
+    let huge = format!("{{\"n\": 4, \"t\": \"{}\"}}\n", "x".repeat(17 << 20));
+    content.extend(huge.as_bytes());
+    content.extend(b"{\"n\": 5}\n{\"n\": 6");
+    let lines = file(&folder, "lines.ndjson", content);
+    let kept = folder.join("rejected");
+    let kept_name = kept.to_str().expect("text");
+    let output = ingest(&target.uri, &["--rejects", kept_name, &lines, "--parallel", "1"]);
+    assert_done(&output, "2 documents added; 7 records rejected");
+    let kept = fs::read_to_string(&kept).expect("it is there");
+    let kept: Vec<Value> =
+        kept.lines().map(|line| serde_json::from_str(line).expect("a document")).collect();
+    let expected = [
+        (2, "it is not JSON"),
+        (3, "an array"),
+        (4, "failed validation"),
+        (5, "E11000"),
+        (6, "not UTF-8"),
+        (7, "a server takes"),
+        (9, "it is not JSON"),
+    ];
+    for (reject, (line, reason)) in kept.iter().zip(expected) {
+        assert_eq!(reject["line"], line, "{reason}");
+        let said = reject["reason"].as_str().expect("text");
+        assert!(said.contains(reason), "{said} for {reason}");
+    }
+    assert_eq!(kept.len(), expected.len());
+    assert_eq!((&kept[0]["raw"], &kept[0]["offset"]), (&"{\"n\": ".into(), &17.into()));
+    assert!(kept[4]["rawHex"].as_str().expect("text").contains("ff"));
+
+    let (status, _, notes) = said(&ingest(&target.uri, &[&lines]));
+    assert_eq!(status, Some(1));
+    assert!(notes.contains("lines.ndjson, line 3 (byte 24): it is an array"), "{notes}");
+    assert!(notes.contains("7 records were rejected; to keep"), "{notes}");
+}
+
+#[test]
+fn too_many_rejects_stop_it() {
+    let target = Target::embedded();
+    let content: String = (0..500).map(|_| "no\n").chain(["{}\n"]).collect();
+    let lines = file(&folder(), "lines.ndjson", content);
+    let more = ["--batch", "10", "--parallel", "1", "--max-rejects", "20", &lines];
+    let (status, out, notes) = said(&ingest(&target.uri, &more));
+    assert_eq!(status, Some(1));
+    assert!(out.contains("30 records rejected") || out.contains("40 records rejected"), "{out}");
+    assert!(notes.contains("rejected, more than 20"), "{notes}");
+    let shown = notes.lines().filter(|line| line.contains(", line ")).count();
+    assert_eq!(shown, 10, "{notes}");
+}
+
+#[test]
+fn a_line_that_grows_is_read_again() {
+    let target = Target::embedded();
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": ");
+    let at = folder.join("at");
+    let kept = folder.join("rejected");
+    let more = [
+        &*lines,
+        "--checkpoint",
+        at.to_str().expect("text"),
+        "--rejects",
+        kept.to_str().expect("text"),
+    ];
+    assert_done(&ingest(&target.uri, &more), "1 document added; 1 record rejected");
+    fs::write(&lines, "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}").expect("a file");
+    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    fs::write(&lines, "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}\n{\"n\": 4}\n").expect("a file");
+    assert_done(&ingest(&target.uri, &more), "1 document added");
+    assert_done(&ingest(&target.uri, &more), "no documents added");
+}
+
+#[test]
+fn a_file_that_changed_is_refused() {
+    let target = Target::embedded();
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n");
+    let at = folder.join("at");
+    let more = [&*lines, "--checkpoint", at.to_str().expect("text")];
+    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    for (content, why) in [
+        ("{\"n\": 9}\n{\"n\": 2}\n{\"n\": 3}\n", "does not begin as it did"),
+        ("{\"n\": 1}\n{\"n\": 9}\n{\"n\": 3}\n", "has changed, and did not only grow"),
+        ("{\"n\": 1}\n", "shorter than it was"),
+    ] {
+        fs::write(&lines, content).expect("a file");
+        let (status, _, notes) = said(&ingest(&target.uri, &more));
+        assert_eq!(status, Some(2), "{content}: {notes}");
+        assert!(notes.contains(why) && notes.contains("delete the checkpoint"), "{notes}");
+    }
+    assert_eq!(target.count(), 2);
+    let other = ["--collection", "app.others", &lines, "--checkpoint", at.to_str().expect("text")];
+    let output = steadfast(&[&["ingest", "--uri", &target.uri], &other[..]].concat()).output();
+    let (status, _, notes) = said(&output.expect("the program is built"));
+    assert_eq!(status, Some(2));
+    assert!(notes.contains("it is about app.lines, not app.others"), "{notes}");
+}
+
+#[test]
+fn files_of_the_same_name_are_told_apart_by_their_records() {
+    let target = Target::embedded();
+    let folder = folder();
+    let at = folder.join("at");
+    let mut more = vec!["--checkpoint".to_owned(), at.to_str().expect("text").to_owned()];
+    for day in 1..=3 {
+        fs::create_dir(folder.join(day.to_string())).expect("a folder");
+        let name = format!("{day}/lines.ndjson");
+        more.push(file(&folder, &name, format!("{{\"day\": {day}}}\n")));
+        let more: Vec<_> = more.iter().map(String::as_str).collect();
+        assert_done(&ingest(&target.uri, &more), "1 document added");
+    }
+    assert_eq!(target.count(), 3);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_told_before_anything_is_done() {
+    let target = Target::embedded();
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
+    // Nobody may write there, not even the superuser: it is no folder.
+    let nowhere = format!("{lines}/x");
+    for option in ["--checkpoint", "--rejects"] {
+        let (status, _, notes) = said(&ingest(&target.uri, &[&lines, option, &nowhere]));
+        assert_eq!(status, Some(2), "{notes}");
+        assert!(notes.contains(option) && notes.contains("Not a directory"), "{notes}");
+        let (status, _, notes) = said(&ingest(&target.uri, &[&lines, option, &lines]));
+        assert_eq!(status, Some(2), "{notes}");
+        assert!(notes.contains("is a file that is read"), "{notes}");
+    }
+    assert_eq!(target.count(), 0);
+}
+
+#[test]
+fn wrong_arguments_and_hosts_that_are_not_there_are_explained() {
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
+    let text = file(&folder, "lines.txt", "{\"n\": 1}\n");
+    let uri = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
+    let table = file(&folder, "table.csv", "a,a\n1,2\n");
+    for (more, status, why) in [
+        (vec![&*lines], 1, "no server that takes writes was found at 127.0.0.1:1"),
+        (vec![&*text], 2, "--format"),
+        (vec!["nowhere.ndjson"], 2, "nowhere.ndjson: No such file"),
+        (vec![folder.to_str().expect("text"), "--format", "csv"], 2, "it is a folder"),
+        (vec![&*lines, &*lines], 2, "could not be told apart"),
+        (vec![&*lines, &*table, "--source", "s"], 2, "--source names one source"),
+        (vec![&*lines, "--batch", "0"], 2, "a number from 1"),
+        (vec![&*lines, "--key-field", "k"], 2, "--datacenters"),
+        (vec![&*table, "--dry-run"], 1, "the header has the field \"a\" twice"),
+    ] {
+        let (code, _, notes) = said(&ingest(uri, &more));
+        assert_eq!(code, Some(status), "{more:?}: {notes}");
+        assert!(notes.contains(why), "{why} in {notes}");
+    }
+    let output = steadfast(&["ingest", "--collection", "app.lines", &lines]).output();
+    let (code, _, notes) = said(&output.expect("the program is built"));
+    assert_eq!(code, Some(2));
+    assert!(notes.contains("--uri URI"), "{notes}");
+}
+
+#[test]
+fn a_dry_run_needs_no_deployment_and_writes_nothing() {
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\nno\n");
+    let kept = folder.join("rejected");
+    let more = ["--collection", "app.lines", "--dry-run", &lines, "--rejects"];
+    let arguments = [&["ingest"], &more[..], &[kept.to_str().expect("text")]].concat();
+    let (status, out, notes) = said(&steadfast(&arguments).output().expect("the program is built"));
+    assert_eq!(status, Some(1));
+    assert_eq!(out, "app.lines: 1 document would be added; 1 record rejected\n");
+    assert!(notes.contains("line 2 (byte 9): it is not JSON"), "{notes}");
+    assert!(!kept.exists());
+}
+
+#[test]
+fn an_interrupted_run_puts_down_where_it_was() {
+    let target = Target::embedded();
+    let folder = folder();
+    let rule = "[[rule]]\ncommand = 'insert'\nthen.delay = { ms = 25, direction = 'reply' }\n";
+    let slow = pipe(&folder, &target.uri, rule);
+    let lines = file(&folder, "lines.ndjson", records());
+    let at = folder.join("at");
+    let more = ["--batch", "100", &lines, "--checkpoint", at.to_str().expect("text")];
+    let mut program = steadfast(&arguments(slow.uri(), &more))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    until(&target, &mut program, 1_000);
+    signal(&program, "-INT");
+    let (status, out, notes) = said(&program.wait_with_output().expect("it ends"));
+    assert_eq!(status, Some(1));
+    assert!(out.contains("; then it was cut short"), "{out}");
+    assert!(notes.contains("interrupted; run the same command again: it goes on"), "{notes}");
+    // All that was under way was waited for, so that nothing is found to be there.
+    let rest = u64::from(RECORDS) - target.count();
+    assert_done(&ingest(&target.uri, &more), &format!("{rest} documents added"));
+    assert_exact(&target);
+    slow.end();
+}
+
+#[test]
+fn datacenters_get_documents_with_their_key_in_a_field() {
+    let (alfa, bravo) = (Target::embedded(), Target::embedded());
+    let lines = file(&folder(), "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n{\"_id\": 3}\n");
+    // Nobody listens at port 1.
+    let gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
+    let datacenters = format!("gone={gone},alfa={},bravo={}", alfa.uri, bravo.uri);
+    let more = ["--datacenters", &datacenters, &lines];
+    let arguments = [&["ingest", "--collection", "app.lines"], &more[..]].concat();
+    let output = steadfast(&arguments).output().expect("the program is built");
+    assert_done(&output, "3 documents added");
+    let (_, _, notes) = said(&output);
+    assert!(notes.contains("datacenter gone: no server that takes writes"), "{notes}");
+    let keys: BTreeMap<String, Document> = without_ids(alfa.documents())
+        .into_iter()
+        .map(|it| (it.get("ingest_key").expect("a key").to_string(), it))
+        .collect();
+    assert_eq!((keys.len(), bravo.count()), (3, 0));
+    assert!(keys.values().all(|it| it.get_str("datacenter").ok() == Some("alfa")), "{keys:?}");
+    assert!(keys.contains_key("3"), "{keys:?}");
+}
