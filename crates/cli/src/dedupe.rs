@@ -127,7 +127,7 @@ impl Dedupe {
         }
         if self.json {
             notes::print_json(&outcome.to_json())?;
-        } else if !outcome.wrong_arguments {
+        } else {
             notes::print(&outcome)?;
         }
         outcome.explain(&notes);

@@ -2,131 +2,22 @@
 
 #![allow(missing_docs)]
 
+mod ground;
 #[allow(dead_code)]
+#[path = "../program/mod.rs"]
 mod program;
+mod trouble;
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    path::{Path, PathBuf},
-    process::{Child, Output, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs, process::Stdio};
 
-use blackpipe::embedded::Deployment;
 use serde_json::Value;
-use steadfast::{
-    Client, Collection,
-    bson::{Bson, Document, doc},
-};
+use steadfast::bson::{Bson, Document, doc};
 use testbed::{Mongod, Options};
 
-use self::program::{Program, signal, steadfast};
-
-/// A collection to ingest into, and a thread for what is asked of it.
-struct Target {
-    uri: String,
-    runtime: tokio::runtime::Runtime,
-    lines: Collection<Document>,
-    _deployment: Option<Deployment>,
-}
-
-impl Target {
-    fn embedded() -> Self {
-        let deployment = Deployment::replica_set(1).in_thread().start();
-        Self::at(deployment.uri(), Some(deployment))
-    }
-
-    fn at(uri: String, deployment: Option<Deployment>) -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let client = runtime.block_on(Client::with_uri_str(&uri).into_future()).expect("its own");
-        let lines = client.database("app").collection("lines");
-        Self { uri, runtime, lines, _deployment: deployment }
-    }
-
-    fn count(&self) -> u64 {
-        self.runtime.block_on(self.lines.count_documents(doc! {}).into_future()).expect("a count")
-    }
-
-    fn command(&self, command: Document) {
-        let app = self.lines.client().database("app");
-        self.runtime.block_on(app.run_command(command).into_future()).expect("it is done");
-    }
-
-    /// All documents, in the order of their `_id`s.
-    fn documents(&self) -> Vec<Document> {
-        self.runtime.block_on(async {
-            let mut found =
-                self.lines.find(doc! {}).sort(doc! { "_id": 1 }).await.expect("a cursor");
-            let mut documents = Vec::new();
-            while found.advance().await.expect("a batch") {
-                documents.push(found.deserialize_current().expect("a document"));
-            }
-            documents
-        })
-    }
-}
-
-/// A new folder for the files of a test.
-fn folder() -> PathBuf {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("ingest-{}-{number}", std::process::id());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
-    let path = folder.join(name);
-    fs::write(&path, content).expect("a file");
-    path.to_str().expect("text").to_owned()
-}
-
-fn arguments<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["ingest", "--uri", uri, "--collection", "app.lines"], more].concat()
-}
-
-fn ingest(uri: &str, more: &[&str]) -> Output {
-    steadfast(&arguments(uri, more)).output().expect("the program is built")
-}
-
-fn fed(uri: &str, more: &[&str], input: &str) -> Output {
-    let mut program = steadfast(&arguments(uri, more))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program is built");
-    let mut stdin = program.stdin.take().expect("it is piped");
-    // It may have ended already.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    program.wait_with_output().expect("it ends")
-}
-
-fn said(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn assert_done(output: &Output, expected: &str) {
-    let (status, out, notes) = said(output);
-    assert_eq!(
-        (status, out.as_str()),
-        (Some(0), format!("app.lines: {expected}\n").as_str()),
-        "{notes}"
-    );
-}
-
-fn without_ids(documents: Vec<Document>) -> Vec<Document> {
-    let mut documents = documents;
-    documents.iter_mut().for_each(|document| drop(document.remove("_id")));
-    documents
-}
+use self::{
+    ground::*,
+    program::{signal, steadfast},
+};
 
 #[test]
 fn lines_of_json_are_documents_and_a_second_run_adds_nothing() {
@@ -212,147 +103,6 @@ fn a_stream_goes_on_at_the_checkpoint() {
     assert_eq!(status, Some(2));
     assert!(notes.contains("does not begin as it did"), "{notes}");
 }
-
-const RECORDS: u32 = 10_000;
-
-fn records() -> String {
-    (0..RECORDS).map(|n| format!("{{\"n\": {n}, \"text\": \"record {n}\"}}\n")).collect()
-}
-
-fn assert_exact(target: &Target) {
-    let expected: Vec<_> =
-        (0..RECORDS).map(|n| doc! { "n": n as i32, "text": format!("record {n}") }).collect();
-    let documents = without_ids(target.documents());
-    assert_eq!(documents.len(), expected.len());
-    assert!(documents == expected, "what is there is what was in the file");
-}
-
-/// A pipe before the servers, with rules.
-fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
-    let rules = file(folder, "rules.toml", rules);
-    Program::start(&["pipe", "--upstream", upstream, "--rules", &rules])
-}
-
-/// Waits until so many documents are there, while the program runs.
-fn until(target: &Target, program: &mut Child, count: u64) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while target.count() < count {
-        assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
-        assert!(Instant::now() < limit, "only {} documents came", target.count());
-    }
-}
-
-fn is_exact_though_killed_three_times(target: &Target, has_checkpoint: bool) {
-    let folder = folder();
-    // Slow enough to be killed in the midst of it.
-    let rule = "[[rule]]\ncommand = 'insert'\nthen.delay = { ms = 25, direction = 'reply' }\n";
-    let slow = pipe(&folder, &target.uri, rule);
-    let lines = file(&folder, "lines.ndjson", records());
-    let at = folder.join("at");
-    let mut more = vec!["--batch", "100", "--parallel", "3", &*lines];
-    if has_checkpoint {
-        more.extend(["--checkpoint", at.to_str().expect("text")]);
-    }
-    for count in [1_500, 4_000, 6_500] {
-        let mut program = steadfast(&arguments(slow.uri(), &more))
-            .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the program is built");
-        until(target, &mut program, count);
-        program.kill().expect("it runs");
-        program.wait().expect("it ends");
-    }
-    assert!(target.count() < u64::from(RECORDS), "it was killed too late to tell anything");
-    more.push("--json");
-    let (status, out, notes) = said(&ingest(&target.uri, &more));
-    assert_eq!(status, Some(0), "{notes}");
-    let report: Value = serde_json::from_str(&out).expect("a document");
-    let read = report["records"].as_u64().expect("a number");
-    assert_eq!(notes.contains("goes on at byte"), has_checkpoint, "{notes}");
-    assert_eq!(read < u64::from(RECORDS), has_checkpoint, "{out}");
-    assert_exact(target);
-    slow.end();
-}
-
-#[test]
-fn killed_three_times_it_adds_each_record_once() {
-    is_exact_though_killed_three_times(&Target::embedded(), true);
-}
-
-#[test]
-fn killed_three_times_it_adds_each_record_once_without_a_checkpoint() {
-    is_exact_though_killed_three_times(&Target::embedded(), false);
-}
-
-#[test]
-fn killed_three_times_it_adds_each_record_once_to_a_real_server() {
-    let server = Mongod::standalone(Options::new()).expect("a server");
-    for has_checkpoint in [true, false] {
-        let target = Target::at(server.uri(), None);
-        is_exact_though_killed_three_times(&target, has_checkpoint);
-        target.command(doc! { "drop": "lines" });
-    }
-}
-
-#[test]
-fn lost_replies_and_cut_requests_add_nothing_twice() {
-    let server = Mongod::standalone(Options::new()).expect("a server");
-    let target = Target::at(server.uri(), None);
-    let folder = folder();
-    let rules = "[[rule]]\ncommand = 'insert'\nevery = 10\nthen = 'loseReply'\n\
-                 [[rule]]\ncommand = 'insert'\nevery = 13\nthen = 'cutRequest'\n";
-    let bad = pipe(&folder, &target.uri, rules);
-    let lines = file(&folder, "lines.ndjson", records());
-    let output = ingest(bad.uri(), &["--batch", "100", &lines]);
-    let (status, out, notes) = said(&output);
-    assert_eq!(status, Some(0), "{notes}");
-    assert!(out.contains("were there already"), "replies were lost: {out}");
-    assert_exact(&target);
-    bad.end();
-}
-
-#[test]
-fn a_server_that_is_gone_for_a_while_is_waited_for() {
-    let server = Mongod::standalone(Options::new()).expect("a server");
-    let target = Target::at(server.uri(), None);
-    let lines = file(&folder(), "lines.ndjson", records());
-    let uri = format!("{}/?serverSelectionTimeoutMS=200", server.uri().trim_end_matches('/'));
-    let mut program = steadfast(&arguments(&uri, &["--batch", "10", "--parallel", "1", &lines]))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program is built");
-    until(&target, &mut program, 500);
-    server.kill().expect("it runs");
-    let mut notes = BufReader::new(program.stderr.take().expect("it is piped"));
-    let mut note = String::new();
-    notes.read_line(&mut note).expect("a note");
-    assert!(note.contains("nothing can be written now; it is tried again for 2m"), "{note}");
-    server.restart().expect("it starts");
-    notes.read_to_string(&mut note).expect("the rest");
-    let (status, out, _) = said(&program.wait_with_output().expect("it ends"));
-    assert_eq!(status, Some(0), "{note}");
-    assert!(note.contains("takes writes again"), "{note}");
-    assert!(out.contains("documents added"), "{out}");
-    assert_exact(&target);
-}
-
-#[test]
-fn patience_has_an_end() {
-    let target = Target::embedded();
-    let folder = folder();
-    let rule = "[[rule]]\ncommand = 'insert'\nthen = 'loseReply'\n";
-    let bad = pipe(&folder, &target.uri, rule);
-    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
-    let (status, out, notes) = said(&ingest(bad.uri(), &["--patience", "300ms", &lines]));
-    assert_eq!(status, Some(1), "{notes}");
-    assert!(out.contains("then it was cut short"), "{out}");
-    assert!(notes.contains("for 300ms nothing could be written"), "{notes}");
-    assert!(notes.contains("next: run the same command again: it adds nothing twice"), "{notes}");
-    bad.end();
-}
-
 #[test]
 fn what_cannot_be_written_is_put_aside() {
     let server = Mongod::standalone(Options::new()).expect("a server");

@@ -1,0 +1,149 @@
+//! What the tests of `ingest` stand on: a collection to write to, files, and the program with its output.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use blackpipe::embedded::Deployment;
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc},
+};
+
+use crate::program::{Program, steadfast};
+
+/// A collection to ingest into, and a thread for what is asked of it.
+pub(crate) struct Target {
+    pub(crate) uri: String,
+    runtime: tokio::runtime::Runtime,
+    lines: Collection<Document>,
+    _deployment: Option<Deployment>,
+}
+
+impl Target {
+    pub(crate) fn embedded() -> Self {
+        let deployment = Deployment::replica_set(1).in_thread().start();
+        Self::at(deployment.uri(), Some(deployment))
+    }
+
+    pub(crate) fn at(uri: String, deployment: Option<Deployment>) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let client = runtime.block_on(Client::with_uri_str(&uri).into_future()).expect("its own");
+        let lines = client.database("app").collection("lines");
+        Self { uri, runtime, lines, _deployment: deployment }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.runtime.block_on(self.lines.count_documents(doc! {}).into_future()).expect("a count")
+    }
+
+    pub(crate) fn command(&self, command: Document) {
+        let app = self.lines.client().database("app");
+        self.runtime.block_on(app.run_command(command).into_future()).expect("it is done");
+    }
+
+    /// All documents, in the order of their `_id`s.
+    pub(crate) fn documents(&self) -> Vec<Document> {
+        self.runtime.block_on(async {
+            let mut found =
+                self.lines.find(doc! {}).sort(doc! { "_id": 1 }).await.expect("a cursor");
+            let mut documents = Vec::new();
+            while found.advance().await.expect("a batch") {
+                documents.push(found.deserialize_current().expect("a document"));
+            }
+            documents
+        })
+    }
+}
+
+/// A new folder for the files of a test.
+pub(crate) fn folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("ingest-{}-{number}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+pub(crate) fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).expect("a file");
+    path.to_str().expect("text").to_owned()
+}
+
+pub(crate) fn arguments<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["ingest", "--uri", uri, "--collection", "app.lines"], more].concat()
+}
+
+pub(crate) fn ingest(uri: &str, more: &[&str]) -> Output {
+    steadfast(&arguments(uri, more)).output().expect("the program is built")
+}
+
+pub(crate) fn fed(uri: &str, more: &[&str], input: &str) -> Output {
+    let mut program = steadfast(&arguments(uri, more))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    let mut stdin = program.stdin.take().expect("it is piped");
+    // It may have ended already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    program.wait_with_output().expect("it ends")
+}
+
+pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+pub(crate) fn assert_done(output: &Output, expected: &str) {
+    let (status, out, notes) = said(output);
+    assert_eq!(
+        (status, out.as_str()),
+        (Some(0), format!("app.lines: {expected}\n").as_str()),
+        "{notes}"
+    );
+}
+
+pub(crate) fn without_ids(documents: Vec<Document>) -> Vec<Document> {
+    let mut documents = documents;
+    documents.iter_mut().for_each(|document| drop(document.remove("_id")));
+    documents
+}
+pub(crate) const RECORDS: u32 = 10_000;
+
+pub(crate) fn records() -> String {
+    (0..RECORDS).map(|n| format!("{{\"n\": {n}, \"text\": \"record {n}\"}}\n")).collect()
+}
+
+pub(crate) fn assert_exact(target: &Target) {
+    let expected: Vec<_> =
+        (0..RECORDS).map(|n| doc! { "n": n as i32, "text": format!("record {n}") }).collect();
+    let documents = without_ids(target.documents());
+    assert_eq!(documents.len(), expected.len());
+    assert!(documents == expected, "what is there is what was in the file");
+}
+
+/// A pipe before the servers, with rules.
+pub(crate) fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
+    let rules = file(folder, "rules.toml", rules);
+    Program::start(&["pipe", "--upstream", upstream, "--rules", &rules])
+}
+
+/// Waits until so many documents are there, while the program runs.
+pub(crate) fn until(target: &Target, program: &mut Child, count: u64) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while target.count() < count {
+        assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
+        assert!(Instant::now() < limit, "only {} documents came", target.count());
+    }
+}
