@@ -10,6 +10,7 @@ mod program;
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use program::Program;
@@ -44,8 +45,14 @@ fn skip(what: &str, why: &str) {
     eprintln!("SKIPPED: {what} is not there, so that this test shows nothing: {why}");
 }
 
-/// Where PyMongo is, to be put into PYTHONPATH.
+/// Where PyMongo is, to be put into PYTHONPATH. The first test that asks fetches it, and the others wait:
+/// half a driver is worse than none.
 fn pymongo() -> Result<PathBuf, String> {
+    static PYMONGO: LazyLock<Result<PathBuf, String>> = LazyLock::new(fetch_pymongo);
+    PYMONGO.clone()
+}
+
+fn fetch_pymongo() -> Result<PathBuf, String> {
     let folder = folder("python");
     let import = |folder: &Path| {
         run(Command::new("python3").args(["-c", "import pymongo"]).env("PYTHONPATH", folder))
@@ -59,14 +66,23 @@ fn pymongo() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Where a program must be for Node to find the driver.
+/// Where a program must be for Node to find the driver, which is fetched like the other.
 fn node_driver() -> Result<PathBuf, String> {
+    static NODE_DRIVER: LazyLock<Result<PathBuf, String>> = LazyLock::new(fetch_node_driver);
+    NODE_DRIVER.clone()
+}
+
+fn fetch_node_driver() -> Result<PathBuf, String> {
     run(Command::new("node").arg("--version"))?;
     let folder = folder("node");
-    if !folder.join("node_modules/mongodb/package.json").is_file() {
+    // By using it: a folder is there before all that belongs into it.
+    let import = folder.join("import.mjs");
+    std::fs::write(&import, "import \"mongodb\";").map_err(|error| error.to_string())?;
+    if run(Command::new("node").arg(&import)).is_err() {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]);
         run(npm.arg(&folder).arg(NODE_DRIVER))?;
+        run(Command::new("node").arg(&import))?;
     }
     Ok(folder)
 }
