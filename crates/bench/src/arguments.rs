@@ -9,7 +9,7 @@ use crate::{single::Single, trial::idle::Holder};
 pub(crate) const USAGE: &str = "\
 The driver beside a raw socket (floor) and the official driver, measured in one run.
 
-  cargo run --release -p bench -- [options]
+  cargo run --release -p bench --all-features -- [options]
 
 Measures how fast they are: about 25 minutes for all cases, or 8 with --quick.
 
@@ -32,7 +32,7 @@ What a user notices when something is wrong; ours and the official driver's, in 
 
 What a change costs, counted rather than timed, so that it can be told on a busy machine:
 
-  cargo run --release -p bench --no-default-features -- count [--save] [--everyone]
+  cargo run --release -p bench -- count [--save] [--everyone]
 
                  instructions (by valgrind), allocations and system calls (by strace) of our driver.
                  Fails if they are more than 5 % above those stored in crates/bench/counts.json. If
@@ -48,8 +48,8 @@ What --json has stored, for people:
 Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
 what is left of noise hits all contenders alike, since they take turns.
 
-Features, both on by default: `official` has the official driver in it; `mongod` has cases on a real
-server, and failover. Without them it is built in a minute, and has what is left.";
+Features: `official` has the official driver in it; `mongod` has cases on a real server, and failover.
+Without them it is built in a minute, and has what is left.";
 
 /// What the program is to do.
 #[derive(Debug)]
