@@ -2,45 +2,90 @@
 
 use std::{fmt, io, path::Path};
 
-/// The testbed could not provide what a test asked for.
+/// The testbed could not provide what it was asked for: what, why, and what to do next.
 #[derive(Clone)]
-pub struct TestbedError(String);
+pub struct TestbedError {
+    what: String,
+    why: Option<String>,
+    /// Each would do.
+    next: Vec<String>,
+}
 
 impl TestbedError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), why: None, next: Vec::new() }
     }
 
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self(format!("{what}: {error}"))
+        Self::new(format!("{what}: {error}"))
     }
 
     pub(crate) fn at(path: &Path, error: &io::Error) -> Self {
         Self::io(path.display(), error)
     }
 
-    /// The same error, with what was being attempted.
-    pub(crate) fn during(self, what: &str) -> Self {
-        Self(format!("{what}: {}", self.0))
+    /// The same error, with its reason.
+    pub(crate) fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+
+    /// The same error, as the reason why something else could not be had.
+    pub(crate) fn during(self, what: impl Into<String>) -> Self {
+        let why = match self.why {
+            Some(why) => format!("{}: {why}", self.what),
+            None => self.what,
+        };
+        Self { what: what.into(), why: Some(why), next: self.next }
+    }
+
+    /// The same error, with something that would help.
+    pub(crate) fn advise(mut self, next: impl Into<String>) -> Self {
+        self.next.push(next.into());
+        self
     }
 
     /// The same error, with advice on what to set instead.
     pub(crate) fn or_set(self, variable: &str, what: &str) -> Self {
-        Self(format!("{}\n(or set {variable} to {what})", self.0))
+        self.advise(format!("set {variable} to {what}"))
     }
 }
 
 impl fmt::Display for TestbedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.what)?;
+        if let Some(why) = &self.why {
+            write!(f, "\n  why: {}", why.trim_end().replace('\n', "\n    "))?;
+        }
+        if !self.next.is_empty() {
+            write!(f, "\n  next: {}", self.next.join(", or "))?;
+        }
+        Ok(())
     }
 }
 
 /// Written like the error itself: it is read in the messages of `unwrap` more than anywhere else.
 impl fmt::Debug for TestbedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl std::error::Error for TestbedError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_and_why_and_what_would_help() {
+        let error = TestbedError::new("tea cannot be had")
+            .because("no water\nno leaves")
+            .during("breakfast is off")
+            .advise("buy some")
+            .or_set("COFFEE", "1");
+        let said = "breakfast is off\n  why: tea cannot be had: no water\n    no leaves\n  \
+                    next: buy some, or set COFFEE to 1";
+        assert_eq!(error.to_string(), said);
+    }
+}

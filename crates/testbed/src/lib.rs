@@ -4,7 +4,11 @@
 //! nothing of the driver under test: set-up commands travel over a small client of its own.
 //!
 //! Servers never outlive the process that started them, whatever its end: see [`Mongod`].
+//!
+//! What is fetched is kept in `testbed/` of the target folder that the running program is in, or, if it is
+//! in none because it was installed, in the user's cache folder. It is for Unix.
 
+#[cfg(feature = "certificates")]
 mod ca;
 mod error;
 mod fetch;
@@ -18,10 +22,11 @@ mod specs;
 mod watchdog;
 mod wire;
 
+#[cfg(feature = "certificates")]
 pub use ca::TestCa;
 pub use error::TestbedError;
 pub use mongod::Mongod;
-pub use mongod_binary::mongod_path;
+pub use mongod_binary::{is_mongod_at_hand, mongod_path};
 pub use options::{Options, User};
 pub use replica_set::ReplicaSet;
 pub use specs::spec_tests;

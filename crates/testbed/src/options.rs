@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document, doc};
 
+#[cfg(feature = "certificates")]
 use crate::TestCa;
 
 /// How a deployment is to be started, beyond what every one gets: loopback only, a small cache,
@@ -57,18 +58,30 @@ impl Options {
         self
     }
 
-    /// Makes the servers present the CA's certificate for `localhost` and `127.0.0.1`. A
-    /// standalone server then requires TLS; members of a replica set prefer it. Clients may, but
+    /// Makes the servers present this certificate, of a file that holds its key, too, and trust those of
+    /// this CA. A standalone server then requires TLS; members of a replica set prefer it. Clients may, but
     /// need not, present a certificate.
+    pub fn tls_files(
+        mut self,
+        ca_file: impl Into<PathBuf>,
+        certificate_key_file: impl Into<PathBuf>,
+    ) -> Self {
+        let (ca_file, certificate_key_file) = (ca_file.into(), certificate_key_file.into());
+        self.tls = Some(Tls { ca_file, certificate_key_file });
+        self
+    }
+
+    /// Like [`tls_files`](Self::tls_files), with the CA's certificate for `localhost` and `127.0.0.1`.
+    #[cfg(feature = "certificates")]
     pub fn tls(self, ca: &TestCa) -> Self {
         self.tls_with_certificate(ca, ca.server_file())
     }
 
     /// Like [`tls`](Self::tls), with another certificate and key of the servers, as one made by
     /// [`TestCa::certificate_for`].
-    pub fn tls_with_certificate(mut self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
-        self.tls = Some(Tls { ca_file: ca.ca_file(), certificate_key_file: file.into() });
-        self
+    #[cfg(feature = "certificates")]
+    pub fn tls_with_certificate(self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
+        self.tls_files(ca.ca_file(), file)
     }
 
     /// Whether the deployment is first to be set up in the open, then secured and restarted.

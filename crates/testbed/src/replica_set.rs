@@ -102,18 +102,31 @@ impl ReplicaSet {
     /// Waits until a member says that it is primary, and returns its number. A frozen member is
     /// not asked for long.
     pub fn wait_for_primary(&self) -> Result<usize> {
-        self.wait("a primary", || {
+        self.wait(PATIENCE, "a primary", || {
             (0..self.members.len()).find(|&member| self.says(member, "isWritablePrimary"))
         })
     }
 
     /// Waits until one member is primary and all others are secondaries.
     pub fn wait_until_complete(&self) -> Result<()> {
-        self.wait("a primary and its secondaries", || {
+        self.wait_until_complete_for(PATIENCE)
+    }
+
+    /// The same, but no longer than this.
+    pub fn wait_until_complete_for(&self, patience: Duration) -> Result<()> {
+        self.wait(patience, "a primary and its secondaries", || {
             let count = |what| (0..self.members.len()).filter(|&at| self.says(at, what)).count();
             let (primaries, secondaries) = (count("isWritablePrimary"), count("secondary"));
             (primaries == 1 && secondaries == self.members.len() - 1).then_some(())
         })
+    }
+
+    /// The members that are neither primary nor secondary, or do not answer.
+    pub fn stragglers(&self) -> Vec<usize> {
+        let is_well = |&member: &usize| {
+            self.says(member, "isWritablePrimary") || self.says(member, "secondary")
+        };
+        (0..self.members.len()).filter(|member| !is_well(member)).collect()
     }
 
     fn says(&self, member: usize, what: &str) -> bool {
@@ -121,15 +134,22 @@ impl ReplicaSet {
         hello.is_some_and(|hello| hello.get_bool(what).unwrap_or(false))
     }
 
-    fn wait<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> Result<T> {
+    fn wait<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<T> {
         let started = Instant::now();
         loop {
             if let Some(value) = ready() {
                 return Ok(value);
             }
-            if started.elapsed() > PATIENCE {
-                let secs = PATIENCE.as_secs();
-                return Err(TestbedError::new(format!("{secs} seconds passed without {what}")));
+            if started.elapsed() > patience {
+                let secs = patience.as_secs();
+                let error = TestbedError::new(format!("{secs} seconds passed without {what}"));
+                let states: Vec<String> = self.members.iter().map(state).collect();
+                return Err(error.because(states.join(", ")));
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -165,6 +185,18 @@ impl ReplicaSet {
             member.secure(&options.securing_configuration(Some(&key_file)))?;
         }
         Ok(())
+    }
+}
+
+/// What can be seen of a member.
+fn state(member: &Mongod) -> String {
+    let address = member.address();
+    let said = |hello: &Document, what| hello.get_bool(what).unwrap_or(false);
+    match wire::hello(address) {
+        Some(hello) if said(&hello, "isWritablePrimary") => format!("{address} is primary"),
+        Some(hello) if said(&hello, "secondary") => format!("{address} is a secondary"),
+        Some(_) => format!("{address} is neither primary nor secondary"),
+        None => format!("{address} does not answer"),
     }
 }
 

@@ -4,6 +4,9 @@
 //! runs under a small shell that takes orders from a pipe. When the last holder of the pipe's
 //! other end is gone, for whatever reason, the shell reads the end of the file, kills the server
 //! and removes its folder.
+//!
+//! If a server is frozen at that moment, the system sends SIGHUP to the shell and the server: they are a group of
+//! processes with a stopped one among them, and nobody is left to wake it. The shell is not to end of that.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,6 +19,7 @@ use crate::{Result, TestbedError};
 
 /// `$1` is the server's folder, the rest its command line.
 const SCRIPT: &str = r#"
+trap '' HUP
 folder=$1; shift
 server=
 stop() {

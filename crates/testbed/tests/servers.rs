@@ -2,9 +2,10 @@
 #![allow(missing_docs)]
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
     net::TcpStream,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread,
@@ -12,7 +13,9 @@ use std::{
 };
 
 use bson::doc;
-use testbed::{Mongod, Options, ReplicaSet, TestCa, User, shared};
+#[cfg(feature = "certificates")]
+use testbed::TestCa;
+use testbed::{Mongod, Options, ReplicaSet, User, shared};
 
 /// Far longer than anything here takes.
 const BOUND: Duration = Duration::from_secs(30);
@@ -96,6 +99,7 @@ fn a_secured_server_refuses_commands_without_authentication() {
     assert!(refused.unwrap_err().to_string().contains("requires authentication"));
 }
 
+#[cfg(feature = "certificates")]
 #[test]
 fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() {
     let ca = TestCa::new().unwrap();
@@ -110,6 +114,7 @@ fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() 
     assert!(refused.unwrap_err().to_string().contains("requires authentication"));
 }
 
+#[cfg(feature = "certificates")]
 #[test]
 fn a_server_with_tls_refuses_plain_connections() {
     let ca = TestCa::new().unwrap();
@@ -134,7 +139,19 @@ fn a_dropped_server_is_gone_with_its_folder() {
 
 #[test]
 fn servers_are_gone_after_their_process_is_killed() {
-    let mut holder = Command::new(env!("CARGO_BIN_EXE_testbed"))
+    are_gone_after_their_process_is_killed(|_| {});
+}
+
+#[test]
+fn servers_that_stand_still_are_gone_after_their_process_is_killed() {
+    are_gone_after_their_process_is_killed(|pid| {
+        let stopped = Command::new("kill").args(["-STOP", &pid.to_string()]).status().unwrap();
+        assert!(stopped.success());
+    });
+}
+
+fn are_gone_after_their_process_is_killed(before: impl Fn(u32)) {
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_steadfast-testbed"))
         .arg("standalone")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -148,6 +165,9 @@ fn servers_are_gone_after_their_process_is_killed() {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(BOUND)).unwrap();
     assert!(process_exists(pid));
+    let folder = folder_of(pid);
+    assert!(folder.exists());
+    before(pid);
 
     holder.kill().unwrap();
     holder.wait().unwrap();
@@ -160,7 +180,14 @@ fn servers_are_gone_after_their_process_is_killed() {
     let (done, watchdog_ended) = mpsc::channel();
     thread::spawn(move || done.send(errors.read_to_end(&mut Vec::new())));
     watchdog_ended.recv_timeout(BOUND).unwrap().unwrap();
-    assert!(!process_exists(pid));
+    assert!(!process_exists(pid) && !folder.exists());
+}
+
+/// Where a server has its data.
+fn folder_of(pid: u32) -> PathBuf {
+    let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    let mut words = line.split('\0').skip_while(|word| *word != "--dbpath");
+    words.nth(1).unwrap().into()
 }
 
 fn is_timeout(result: &std::io::Result<usize>) -> bool {

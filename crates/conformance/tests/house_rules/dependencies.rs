@@ -33,8 +33,8 @@ const HOUSE: &[Place] = &[
     published("steadfast-query", &["steadfast-value"]),
     published("steadfast", &["steadfast-core", "steadfast-value", "steadfast-wire"]),
     published("blackpipe", &["steadfast-query", "steadfast-wire"]),
-    published("steadfast-cli", &["steadfast", "blackpipe"]),
-    private("testbed", &[]),
+    published("steadfast-testbed", &[]),
+    published("steadfast-cli", &["steadfast", "blackpipe", "steadfast-testbed"]),
     private("simulation", &["steadfast-core"]),
     private(
         "conformance",
@@ -45,14 +45,14 @@ const HOUSE: &[Place] = &[
             "steadfast-wire",
             "steadfast",
             "blackpipe",
-            "testbed",
+            "steadfast-testbed",
         ],
     ),
-    private("bench", &["steadfast", "blackpipe", "testbed"]),
+    private("bench", &["steadfast", "blackpipe", "steadfast-testbed"]),
 ];
 
 /// These must not know the driver even in their tests: what tests it must not lean on it.
-const INDEPENDENT: &[&str] = &["blackpipe", "testbed"];
+const INDEPENDENT: &[&str] = &["blackpipe", "steadfast-testbed"];
 
 /// The crates without I/O, clock and randomness.
 const PURE: &[&str] = &["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];
@@ -261,11 +261,11 @@ fn a_test_kit_that_leans_on_the_driver_is_noticed_even_in_its_tests() {
 #[test]
 fn a_private_crate_that_would_be_published_and_an_unknown_crate_are_noticed() {
     let complaints = complaints_about(serde_json::json!([
-        { "name": "testbed", "publish": null, "dependencies": [] },
+        { "name": "simulation", "publish": null, "dependencies": [] },
         { "name": "conformance", "publish": [], "dependencies": [] },
         { "name": "stranger", "publish": [], "dependencies": [] },
     ]));
-    assert_eq!(complaints, ["testbed: publish = true", "stranger has no place in the house"]);
+    assert_eq!(complaints, ["simulation: publish = true", "stranger has no place in the house"]);
 }
 
 #[test]
