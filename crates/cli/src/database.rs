@@ -17,13 +17,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// After so long in silence, people are told what is waited for.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// The variable that has a connection string for all commands.
+const VARIABLE: &str = "STEADFAST_URI";
+
 /// Which deployment.
 #[derive(Args, Debug)]
 pub(crate) struct Where {
     /// The deployment: a connection string, such as mongodb://localhost:27017
     ///
     /// It may also be in the environment, where other users of the machine do not see its password.
-    #[arg(long, value_name = "URI", env = "STEADFAST_URI", hide_env_values = true)]
+    #[arg(long, value_name = "URI", env = VARIABLE, hide_env_values = true)]
     uri: Uri,
 }
 
@@ -50,7 +53,7 @@ impl Where {
     async fn prepare(&self, notes: &Notes) -> Result<(Client, String, Duration), Box<dyn Error>> {
         let wrong = |error: steadfast::error::Error| match &*error.kind {
             ErrorKind::InvalidArgument { message, .. } => {
-                Box::from(WrongArguments(format!("--uri: {message}")))
+                Box::from(WrongArguments(format!("{}: {message}", self.uri.origin())))
             }
             _ => Box::<dyn Error>::from(explain(&error)),
         };
@@ -71,7 +74,7 @@ pub(crate) struct PerhapsWhere {
     /// The deployment: a connection string, such as mongodb://localhost:27017
     ///
     /// It may also be in the environment, where other users of the machine do not see its password.
-    #[arg(long, value_name = "URI", env = "STEADFAST_URI", hide_env_values = true)]
+    #[arg(long, value_name = "URI", env = VARIABLE, hide_env_values = true)]
     uri: Option<Uri>,
 }
 
@@ -79,6 +82,11 @@ impl PerhapsWhere {
     /// The one that was given.
     pub(crate) fn given(&self) -> Option<Where> {
         self.uri.clone().map(|uri| Where { uri })
+    }
+
+    /// The one that was given for this very command. The environment may have one for others.
+    pub(crate) fn typed(&self) -> Option<Where> {
+        self.given().filter(|it| !it.uri.is_of_environment())
     }
 }
 
@@ -92,7 +100,7 @@ pub(crate) struct Places {
         long,
         required = true,
         value_name = "URI",
-        env = "STEADFAST_URI",
+        env = VARIABLE,
         hide_env_values = true
     )]
     uri: Vec<Uri>,
@@ -110,8 +118,8 @@ impl Places {
 }
 
 /// A connection string. It is not shown: there may be a password in it.
-#[derive(Clone)]
-struct Uri(String);
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Uri(String);
 
 /// Anything is taken at first: what is refused as an argument is shown, and the password with it.
 impl FromStr for Uri {
@@ -123,13 +131,28 @@ impl FromStr for Uri {
 }
 
 impl Uri {
+    /// With the password, if there is one.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     fn check(&self) -> Result<(), WrongArguments> {
         let schemes = ["mongodb://", "mongodb+srv://"];
         if schemes.iter().any(|scheme| self.0.starts_with(scheme)) {
             return Ok(());
         }
-        let what = "--uri: a connection string begins with mongodb:// or mongodb+srv://";
-        Err(WrongArguments(what.to_owned()))
+        let what = "a connection string begins with mongodb:// or mongodb+srv://";
+        Err(WrongArguments(format!("{}: {what}", self.origin())))
+    }
+
+    /// Whether it is the environment's.
+    pub(crate) fn is_of_environment(&self) -> bool {
+        std::env::var(VARIABLE).is_ok_and(|it| it == self.0)
+    }
+
+    /// Where it was given.
+    fn origin(&self) -> &'static str {
+        if self.is_of_environment() { VARIABLE } else { "--uri" }
     }
 }
 
@@ -218,6 +241,9 @@ const UNAUTHORIZED: i32 = 13;
 /// A collection as people name it: `database.collection`.
 pub(crate) fn namespace(text: &str) -> Result<Namespace, String> {
     match text.split_once('.') {
+        Some((db, _)) if db.contains(['/', '\\', ' ', '"', '$']) => {
+            Err("the name of a database has no space, and none of / \\ \" $".to_owned())
+        }
         Some((db, coll)) if !db.is_empty() && !coll.is_empty() => {
             Ok(Namespace { db: db.to_owned(), coll: coll.to_owned() })
         }
@@ -237,6 +263,9 @@ mod tests {
         assert_eq!((named.db.as_str(), named.coll.as_str()), ("shop", "orders.old"));
         for wrong in ["orders", ".orders", "shop.", ""] {
             assert!(namespace(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["my shop.orders", "a/b.c", "$x.y"] {
+            assert!(namespace(wrong).unwrap_err().contains("no space"), "{wrong}");
         }
     }
 

@@ -20,8 +20,8 @@ use self::report::{Outcome, listed};
 use crate::{
     database::{self, Places},
     duration,
-    ending::Ending,
-    notes::{self, Notes},
+    errand::{self, Done, Errand},
+    output::Output,
 };
 
 /// Show and delete the copies that local writes left behind
@@ -32,12 +32,12 @@ use crate::{
 /// always stays, also if this is cut short or runs several times at once. Copies that differ in more than _id
 /// and datacenter are shown and left alone.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Dedupe {
     #[command(flatten)]
     on: Places,
 
-    /// The collection
+    /// The collection in which there are copies
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = database::namespace)]
     collection: Namespace,
 
@@ -67,36 +67,41 @@ pub(crate) struct Dedupe {
     #[arg(long)]
     delete: bool,
 
+    /// Only say what would be done; so it is without --delete
+    #[arg(long, conflicts_with = "delete")]
+    dry_run: bool,
+
     /// Print every copy beside the one that is kept
     #[arg(long)]
     list: bool,
 
-    /// Print the result as JSON: a document, and with --list one for each copy before it
-    #[arg(long)]
-    json: bool,
-
-    /// Print no notes, only the result and what went wrong
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
+
+const JSON: &str =
+    "Print the result as JSON: a document, and with --list one for each copy before it";
 
 const EXAMPLES: &str = "\
 Examples:
   What is there twice?
-  $ steadfast dedupe --uri mongodb://localhost:27017 --collection app.messages --key message_id --list
+  $ export STEADFAST_URI=mongodb://localhost:27017
+  $ steadfast dedupe --collection app.messages --key message_id --list
   {\"message_id\":329620}: 56f08c457fe58b2e96f595fb in \"bravo\" is surplus to 56f08c447fe58b2e96f595fa in \"alfa\"
   app.messages: 1 event of 2 documents has several copies; 1 copy would be deleted
 
   Delete it:
-  $ steadfast dedupe --uri mongodb://localhost:27017 --collection app.messages --key message_id --delete
+  $ steadfast dedupe --collection app.messages --key message_id --delete
 
   A deployment for each datacenter, and a key of two fields:
-  $ steadfast dedupe --uri mongodb://alfa --uri mongodb://bravo --collection app.readings \\
-      --key device.id,sequence --filter '{\"day\": {\"$lt\": {\"$date\": \"2026-01-01T00:00:00Z\"}}}'
+  $ steadfast dedupe --uri mongodb://alfa --uri mongodb://bravo \\
+      --collection app.readings --key device.id,sequence \\
+      --filter '{\"day\": {\"$lt\": {\"$date\": \"2026-01-01T00:00:00Z\"}}}'
 
-With an index on the key and _id, such as { message_id: 1, _id: 1 }, the servers have nothing to sort.
+With an index on the key and _id, such as `{ message_id: 1, _id: 1 }`, the servers have nothing to sort. Where \
+copies come from: docs/local-writes.md.
 
-Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if the arguments are wrong. Ctrl-C
+Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if the arguments are wrong. Ctrl-C \
 (or SIGTERM) ends it; it then says what was done.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,30 +113,21 @@ enum Which {
 }
 
 /// Looks for copies, and deletes them if asked to.
-pub(crate) fn run(dedupe: Dedupe) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(dedupe.run())
+pub(crate) fn run(dedupe: Dedupe) -> Done {
+    errand::run("dedupe", dedupe.output, async |errand| dedupe.run(errand).await)
 }
 
 impl Dedupe {
-    async fn run(self) -> Result<(), Box<dyn Error>> {
-        let notes = Notes::of("dedupe", self.quiet);
-        let mut ending = Ending::awaited()?;
-        let clients = tokio::select! {
-            clients = self.on.connect(&notes) => clients?,
-            () = ending.comes() => return Err("interrupted while connecting; nothing was done".into()),
-        };
-        let outcome = self.trim(&clients, &notes, &mut ending).await?;
-        if outcome.wrong_arguments {
-            return outcome.verdict();
+    async fn run(&self, errand: &mut Errand) -> Done {
+        let notes = errand.notes;
+        let clients = errand.reached(self.on.connect(&notes)).await?;
+        let outcome = self.trim(&clients, errand).await?;
+        let verdict = outcome.verdict();
+        errand.output.print(&outcome, outcome.to_json(), &verdict)?;
+        if !outcome.wrong_arguments {
+            outcome.explain(&notes);
         }
-        if self.json {
-            notes::print_json(&outcome.to_json())?;
-        } else {
-            notes::print(&outcome)?;
-        }
-        outcome.explain(&notes);
-        outcome.verdict()
+        verdict
     }
 
     fn duplicates(&self, clients: &[Client]) -> Duplicates<Document> {
@@ -152,44 +148,35 @@ impl Dedupe {
     async fn trim(
         &self,
         clients: &[Client],
-        notes: &Notes,
-        ending: &mut Ending,
+        errand: &mut Errand,
     ) -> Result<Outcome, Box<dyn Error>> {
         let duplicates = self.duplicates(clients);
-        let bar = notes.progress("documents");
-        let so_far = Mutex::new(TrimReport::default());
+        let watch = errand.watch::<TrimReport>("documents");
         let printed = Mutex::new(Ok(()));
         let trim = duplicates
             .trim(self.filter.clone())
             .older_than(self.older_than)
             .dry_run(!self.delete)
-            .progress(|report| {
-                bar.set_position(report.examined);
-                *so_far.lock().unwrap_or_else(PoisonError::into_inner) = report.clone();
-            })
+            .progress(|report| watch.heard(report.examined, report))
             .each(|copy| {
                 let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
                 if self.list && printed.is_ok() {
-                    *printed = bar.suspend(|| listed(copy, clients.len() > 1, self.json));
+                    let print = || listed(copy, clients.len() > 1, self.output.json);
+                    *printed = watch.bar.suspend(print);
                 }
             });
         let mut outcome = Outcome::of(self);
-        bar.enable_steady_tick(Duration::from_millis(200));
         tokio::select! {
             done = trim => match done {
                 Ok(report) => outcome.report = report,
-                Err(error) => {
-                    outcome.report = *error.report;
-                    outcome.error = Some(database::explain(&error.source));
-                    outcome.wrong_arguments = database::is_wrong_argument(&error.source);
-                }
+                Err(error) => outcome.fail(error),
             },
-            () = ending.comes() => {
-                outcome.interrupted = true;
-                outcome.report = so_far.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            }
+            () = errand.ending.comes() => outcome.interrupted = true,
         }
-        bar.finish_and_clear();
+        let so_far = watch.end();
+        if outcome.interrupted {
+            outcome.report = so_far;
+        }
         printed.into_inner().unwrap_or_else(PoisonError::into_inner)?;
         Ok(outcome)
     }

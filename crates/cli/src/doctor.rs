@@ -7,16 +7,18 @@ mod gather;
 mod json;
 mod report;
 
-use std::{convert::Infallible, error::Error, fmt, str::FromStr, time::Duration};
+use std::{io, time::Duration};
 
 use clap::Args;
 use steadfast::options::ConnectionString;
 
 use self::findings::Level;
 use crate::{
+    database::Uri,
     duration,
-    ending::Ending,
-    notes::{self, Notes, WrongArguments},
+    errand::{self, Done, Errand},
+    notes::{WrongArguments, plural},
+    output::Output,
 };
 
 /// Say what is behind a connection string, what works there, and what to change
@@ -28,22 +30,21 @@ use crate::{
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Doctor {
     /// The deployment: a connection string, such as mongodb://localhost:27017
+    #[arg(value_name = "URI", required_unless_present = "uri")]
+    place: Option<Uri>,
+
+    /// The same
     ///
     /// It may also be in the environment, where other users of the machine do not see its password.
-    #[arg(value_name = "URI", env = "STEADFAST_URI", hide_env_values = true)]
-    uri: Uri,
+    #[arg(long, value_name = "URI", env = "STEADFAST_URI", hide_env_values = true)]
+    uri: Option<Uri>,
 
     /// How long it may take in all
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     timeout: Duration,
 
-    /// Print the diagnosis as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Print no notes, only the diagnosis
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -60,61 +61,49 @@ Examples:
 
 Findings are ok, note (good to know), warning (it will hurt some day) or problem (it does not work).
 
-Exit status: 0 if there is no problem, 1 if there is one or nothing can be reached, 2 if the arguments are
-wrong.";
-
-/// What was given for a connection string. It is not shown: there may be a password in it.
-#[derive(Clone)]
-struct Uri(String);
-
-impl FromStr for Uri {
-    type Err = Infallible;
-
-    /// Anything: a value that is refused here would be repeated in the message.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for Uri {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Uri")
-    }
-}
+Exit status: 0 if there is no problem, 1 if there is one or nothing can be reached, 2 if the arguments are wrong.";
 
 /// Looks, and says what it sees.
-pub(crate) fn run(doctor: Doctor) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(doctor.run())
+pub(crate) fn run(doctor: Doctor) -> Done {
+    errand::run("doctor", doctor.output, async |errand| doctor.run(errand).await)
 }
 
 impl Doctor {
-    async fn run(self) -> Result<(), Box<dyn Error>> {
+    async fn run(&self, errand: &mut Errand) -> Done {
         let wrong = |why: String| WrongArguments(format!("URI: {why}"));
         if self.timeout.is_zero() {
             return Err(WrongArguments("--timeout: it needs some time, such as 10s".into()).into());
         }
-        let parsed =
-            ConnectionString::parse(&self.uri.0).map_err(|error| wrong(error.to_string()))?;
+        let uri = self.asked()?.as_str();
+        let parsed = ConnectionString::parse(uri).map_err(|error| wrong(error.to_string()))?;
         if parsed.socks5_proxy.is_some() {
             return Err(wrong("proxyHost: this driver does not speak SOCKS5".to_owned()).into());
         }
-        let notes = Notes::of("doctor", self.quiet);
-        let mut ending = Ending::awaited()?;
+        let notes = errand.notes;
         let facts = tokio::select! {
-            facts = gather::facts(&self.uri.0, parsed, self.timeout, &notes) => facts,
-            () = ending.comes() => return Err("interrupted while connecting".into()),
+            facts = gather::facts(uri, parsed, self.timeout, &notes) => facts,
+            () = errand.ending.comes() => return Err("interrupted while connecting".into()),
         };
         let findings = findings::diagnose(&facts);
-        if self.json {
-            notes::print_json(&json::document(&facts, &findings))?;
-        } else {
-            notes::print(report::text(&facts, &findings))?;
-        }
-        match findings.iter().filter(|finding| finding.level == Level::Problem).count() {
+        let paint = self.output.paint(&io::stdout());
+        let problems = findings.iter().filter(|finding| finding.level == Level::Problem).count();
+        let verdict = match problems as u64 {
             0 => Ok(()),
-            1 => Err("1 problem was found".into()),
-            problems => Err(format!("{problems} problems were found").into()),
+            some => Err(format!("{} found", plural(some, "problem was", "problems were")).into()),
+        };
+        let text = report::text(&facts, &findings, paint);
+        errand.output.conclude(text, json::document(&facts, &findings), verdict)
+    }
+
+    /// The one that was given. The environment has the last word, and not the first.
+    fn asked(&self) -> Result<&Uri, WrongArguments> {
+        match (&self.place, &self.uri) {
+            (Some(_), Some(uri)) if !uri.is_of_environment() => Err(WrongArguments(
+                "the deployment is given twice; once is enough, with or without --uri".to_owned(),
+            )),
+            (Some(place), _) => Ok(place),
+            (None, Some(uri)) => Ok(uri),
+            (None, None) => Err(WrongArguments("URI: say which deployment".to_owned())),
         }
     }
 }

@@ -8,7 +8,15 @@ pub(crate) struct Ending {
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
+    /// A file that may not grow any further is an error of whoever writes it, which can be told and tidied up
+    /// after, and not the end of the process.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    _file_too_large: tokio::signal::unix::Signal,
 }
+
+/// SIGXFSZ.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+const FILE_TOO_LARGE: i32 = 25;
 
 impl Ending {
     /// From here on, signals are no longer the end of the process.
@@ -19,6 +27,8 @@ impl Ending {
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
+                #[cfg(any(target_os = "linux", target_os = "macos"))]
+                _file_too_large: signal(SignalKind::from_raw(FILE_TOO_LARGE))?,
             })
         }
         #[cfg(not(unix))]

@@ -5,6 +5,8 @@ mod checkpoint;
 mod csv;
 mod datacenters;
 mod frontier;
+mod json;
+mod progress;
 mod record;
 mod rejects;
 mod report;
@@ -15,14 +17,13 @@ mod write;
 
 use std::{
     error::Error,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
 use steadfast::{
     Client, Namespace, bson::RawDocumentBuf, options::CollectionOptions, options::WriteConcern,
 };
@@ -30,6 +31,7 @@ use steadfast::{
 use self::{
     checkpoint::Checkpoint,
     datacenters::Datacenters,
+    progress::Progress,
     record::Shape,
     rejects::Rejects,
     report::{Outcome, wrong},
@@ -42,7 +44,8 @@ use crate::{
     database::{self, PerhapsWhere},
     duration,
     ending::Ending,
-    notes::{self, Notes},
+    notes::Notes,
+    output::Output,
 };
 
 /// Write the records of files into a collection, each exactly once
@@ -99,8 +102,8 @@ pub(crate) struct Ingest {
 
     /// Append records that were rejected to this file, as JSON lines: source, offset, line, reason, raw
     ///
-    /// Without it, the first ten are shown, and the exit status is 1 if there were any. After a crash, some
-    /// may be in it twice, with the same offset.
+    /// It is made when there is one. Without it, the first ten are shown, and the exit status is 1 if there were
+    /// any. After a crash, some may be in it twice, with the same offset.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
@@ -136,13 +139,8 @@ pub(crate) struct Ingest {
     #[arg(long)]
     dry_run: bool,
 
-    /// Print the result as a JSON document
-    #[arg(long)]
-    json: bool,
-
-    /// Print no notes, only the result and what went wrong
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -197,7 +195,7 @@ pub(crate) fn run(ingest: Ingest) -> Result<(), Box<dyn Error>> {
 
 impl Ingest {
     async fn run(self) -> Result<(), Box<dyn Error>> {
-        let notes = Notes::of("ingest", self.quiet);
+        let notes = self.output.notes("ingest");
         let mut ending = Ending::awaited()?;
         let sources = self.open()?;
         let (checkpoint, places) = self.places(&sources)?;
@@ -211,24 +209,21 @@ impl Ingest {
         let sources = Arc::new(sources);
         let mut work = Work {
             notes,
-            bar: self.bar(&notes, &sources, &outcome.places),
+            progress: self.progress(notes, &sources, &outcome.places),
             sources: Arc::clone(&sources),
             checkpoint,
             rejects,
             max_rejects: self.max_rejects,
             outcome: &mut outcome,
+            is_new: false,
         };
         let worked = work.run(&self, self.shape(), target, &mut ending).await;
-        work.bar.finish_and_clear();
+        work.progress.end();
         if let Err(error) = worked {
-            outcome.error = Some(format!("a file could not be written: {error}"));
+            outcome.error = Some(error.to_string());
         }
-        if self.json {
-            notes::print_json(&outcome.to_json(&sources))?;
-        } else {
-            notes::print(&outcome)?;
-        }
-        outcome.verdict()
+        let told = outcome.told(self.output.paint(&io::stdout()));
+        self.output.conclude(told, outcome.to_json(&sources), outcome.verdict())
     }
 
     fn open(&self) -> Result<Vec<Source>, Box<dyn Error>> {
@@ -292,7 +287,7 @@ impl Ingest {
             return Ok(Target::Nothing);
         }
         if let Some(datacenters) = &self.datacenters {
-            let writer = datacenters.connect(self.on.given(), &self.collection, notes).await?;
+            let writer = datacenters.connect(&self.on, &self.collection, notes).await?;
             return Ok(Target::Datacenters(writer));
         }
         let on = self.on.given().ok_or_else(|| wrong("say which deployment with --uri URI"))?;
@@ -323,6 +318,9 @@ impl Ingest {
     }
 
     fn say_where_it_goes_on(&self, notes: &Notes, sources: &[Source], places: &[Place]) {
+        if self.datacenters.is_some() && self.checkpoint.is_none() && !self.dry_run {
+            notes.say("without --checkpoint FILE, another run writes everything once more");
+        }
         for (source, place) in sources.iter().zip(places) {
             if place.offset > 0 {
                 let Place { offset, lines } = place;
@@ -335,15 +333,9 @@ impl Ingest {
         }
     }
 
-    fn bar(&self, notes: &Notes, sources: &[Source], places: &[Place]) -> ProgressBar {
-        let sizes: Option<u64> = sources.iter().map(|source| source.size).sum();
-        let bar = match sizes {
-            Some(total) => notes.progress_of_bytes(total),
-            None => notes.progress("bytes"),
-        };
-        bar.set_position(places.iter().map(|place| place.offset).sum());
-        bar.reset_eta();
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
+    fn progress(&self, notes: Notes, sources: &[Source], places: &[Place]) -> Progress {
+        let total = sources.iter().map(|source| source.size).sum();
+        let before = places.iter().map(|place| place.offset).sum();
+        Progress::begin(notes, self.output.paint(&io::stderr()), total, before)
     }
 }

@@ -6,21 +6,31 @@ use std::{
     error::Error,
     fmt::{self, Display},
     io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::paint::Paint;
 
 /// Says things in the name of a command, or keeps quiet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notes {
     command: &'static str,
     quiet: bool,
+    paint: Paint,
 }
 
 impl Notes {
     /// Notes of `steadfast <command>`. With `--quiet` there are none but [`warn`](Self::warn)ings.
     pub(crate) fn of(command: &'static str, quiet: bool) -> Self {
-        Self { command, quiet }
+        Self { command, quiet, paint: Paint::none() }
+    }
+
+    /// The same in colours.
+    pub(crate) fn painted(self, paint: Paint) -> Self {
+        Self { paint, ..self }
     }
 
     pub(crate) fn command(&self) -> &'static str {
@@ -30,14 +40,27 @@ impl Notes {
     /// Good to know.
     pub(crate) fn say(&self, what: impl Display) {
         if !self.quiet {
-            self.warn(what);
+            self.write(self.paint.faint(self.name()), what);
         }
     }
 
     /// What must be known; `--quiet` does not silence it.
     pub(crate) fn warn(&self, what: impl Display) {
+        self.write(self.paint.doubtful(self.name()), what);
+    }
+
+    /// Why the command failed.
+    pub(crate) fn fail(&self, why: impl Display) {
+        self.write(self.paint.bad(self.name()), why);
+    }
+
+    fn name(&self) -> String {
+        format!("steadfast {}:", self.command)
+    }
+
+    fn write(&self, name: String, what: impl Display) {
         // Nothing is left to report to if this fails.
-        let _ = writeln!(io::stderr(), "steadfast {}: {what}", self.command);
+        let _ = writeln!(io::stderr(), "{name} {what}");
     }
 
     /// Shows how far a long work is, if standard error is a terminal. While it is there, notes are said
@@ -51,13 +74,14 @@ impl Notes {
         bar
     }
 
-    /// The same for a work whose length is known, in bytes: with the time that is left.
-    pub(crate) fn progress_of_bytes(&self, total: u64) -> ProgressBar {
-        let bar = self.progress("");
+    /// The same for a work whose length is known: with the time that is left.
+    pub(crate) fn progress_of(&self, total: u64, what: &str) -> ProgressBar {
+        let bar = self.progress(what);
         bar.set_length(total);
         bar.set_style(style(
-            "steadfast {prefix}: [{bar:30}] {percent}%  {msg}, {binary_bytes_per_sec}, {eta} left",
+            "steadfast {prefix}: [{bar:20}] {human_pos} of {human_len} {msg}, {eta} left",
         ));
+        bar.enable_steady_tick(Duration::from_millis(200));
         bar
     }
 }
@@ -91,11 +115,47 @@ pub(crate) fn plural(number: u64, one: &str, several: &str) -> String {
 /// Prints a result for people.
 pub(crate) fn print(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
-    out.flush()
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return io::Error::new(error.kind(), NobodyReads);
+        }
+        io::Error::new(error.kind(), format!("the result could not be printed: {error}"))
+    })
+}
+
+/// Prints what belongs to no result, on standard error.
+pub(crate) fn print_aside(text: impl Display) {
+    // Nothing is left to report to if this fails.
+    let _ = write!(io::stderr(), "{text}");
 }
 
 /// Prints a result for programs: one document on a line.
 pub(crate) fn print_json(document: &serde_json::Value) -> io::Result<()> {
+    IS_TOLD.store(true, Ordering::Relaxed);
     print(document)
+}
+
+/// Whether programs have been told anything. (There is one standard output.)
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_told() -> bool {
+    IS_TOLD.load(Ordering::Relaxed)
+}
+
+/// Whoever read the results has ended, as `head` does: that is no mistake, and there is nobody to tell.
+#[derive(Debug)]
+pub(crate) struct NobodyReads;
+
+impl Display for NobodyReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads the result")
+    }
+}
+
+impl Error for NobodyReads {}
+
+/// Whether a command ended because nobody reads its results.
+pub(crate) fn is_unread(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.is_some_and(|it| it.is::<NobodyReads>())
 }

@@ -7,21 +7,28 @@ mod summary;
 use std::{
     error::Error,
     fs::File,
-    io::{self, Write},
     net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
 };
 
-use blackpipe::proxy::{Event, Proxy, read_rules};
+use blackpipe::proxy::{Event, Proxy, ProxyError, read_rules};
 use clap::Args;
+use serde_json::json;
 
 use self::{record::Recorder, show::Screen};
-use crate::ending::Ending;
+use crate::{
+    database::Uri,
+    errand::{self, Done, Errand},
+    notes::{self, WrongArguments},
+    output::Output,
+};
 
-/// Stand between an application and its MongoDB servers, and lose replies, cut connections, slow
-/// things down or answer with errors, by rules
+/// Stand between an application and its servers, and do harm by rules
+///
+/// A proxy that loses replies, cuts connections, slows things down or answers with errors, and keeps a ledger of what
+/// the servers really executed.
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Pipe {
     /// The real servers: a connection string, or just host:port
     ///
@@ -29,7 +36,7 @@ pub(crate) struct Pipe {
     /// directConnection=true. With tls=true (and tlsCAFile and so on), the pipe encrypts its
     /// connections to the servers. Credentials are not needed: the application gives its own.
     #[arg(long, value_name = "URI")]
-    upstream: String,
+    upstream: Uri,
 
     /// Where the application is to connect to
     ///
@@ -53,20 +60,26 @@ pub(crate) struct Pipe {
     /// Show what passes, a line each
     #[arg(long)]
     show: bool,
+
+    #[command(flatten)]
+    output: Output,
 }
+
+const JSON: &str =
+    "Print the connection string, what --show shows, and the summary as JSON, a document each";
 
 const EXAMPLES: &str = "\
 Getting started:
   $ steadfast pipe --upstream mongodb://localhost:27017 --listen 127.0.0.1:27100 --show
 
-  The first line that it prints is the connection string for the application. Everything passes
-  until there is a rule. Rules are switched from any client that is connected through the pipe
-  (here mongosh; every driver has a runCommand):
+  The first line that it prints is the connection string for the application. Everything passes until there is
+  a rule. Rules are switched from any client that is connected through the pipe (here mongosh; every driver has
+  a runCommand):
 
   > db.adminCommand({ blackPipe: 1, add: { command: 'insert', times: 1, then: 'loseReply' } })
 
-  The next insert reaches the server, which executes it, and the connection ends before the reply.
-  What became of it, then, and back to normal:
+  The next insert reaches the server, which executes it, and the connection ends before the reply. What became
+  of it, then, and back to normal:
 
   > db.adminCommand({ blackPipe: 1, ledger: { command: 'insert' } })
   > db.adminCommand({ blackPipe: 1, clear: 'all' })
@@ -86,11 +99,12 @@ A file of rules (--rules):
   seed = 42
   then = { error = { code = 11600 } }
 
-  Conditions: command, namespace, appName, server, connection, retry, skip, nth, every,
-  probability, seed, times. Reactions: cutRequest, loseReply, cutReply, delay, throttle, stall,
-  error, writeConcernError, refuse. The guide docs/black-pipe-proxy.md says all about them.
+  Conditions: command, namespace, appName, server, connection, retry, skip, nth, every, probability, seed,
+  times. Reactions: cutRequest, loseReply, cutReply, delay, throttle, stall, error, writeConcernError, refuse.
+  The guide docs/black-pipe-proxy.md says all about them.
 
-Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
+Exit status: 0 if it was told to end, 1 if it could not start or the record is not whole, 2 if the arguments are \
+wrong. Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
 
 /// An address to listen on. A name such as `localhost` may stand for several; most drivers try IPv4
 /// first.
@@ -101,70 +115,87 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 /// Runs the proxy until it is told to end.
-pub(crate) fn run(pipe: Pipe) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(pipe: Pipe) -> Done {
     // One thread carries more than several that hand each other work: there is little to do for each
     // message but to pass it on.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(pipe))
+    errand::run("pipe", pipe.output, async |errand| pipe.run(errand).await)
 }
 
-async fn serve(pipe: Pipe) -> Result<(), Box<dyn Error>> {
-    let mut builder = Proxy::before(pipe.upstream).listen(pipe.listen);
-    if let Some(host) = pipe.advertise {
-        builder = builder.advertise(host);
-    }
-    if let Some(path) = pipe.rules {
-        builder = builder.rules(read_rules(path)?);
-    }
-    let recorder = match pipe.record {
-        Some(path) => {
-            // An earlier record is not touched before there is something to replace it with.
-            let file = File::options().create(true).write(true).truncate(false).open(&path);
-            Some(Recorder::to(file.map_err(|e| format!("{}: {e}", path.display()))?))
+impl Pipe {
+    async fn run(self, errand: &mut Errand) -> Done {
+        let mut builder = Proxy::before(self.upstream.as_str()).listen(self.listen);
+        if let Some(host) = &self.advertise {
+            builder = builder.advertise(host);
         }
-        None => None,
-    };
-    let screen = pipe.show.then(Screen::new);
-    if recorder.is_some() || screen.is_some() {
-        let watchers = (recorder.as_ref().map(Recorder::pen), screen.as_ref().map(Screen::pen));
-        builder = builder.observe(move |event: &Event<'_>| {
-            if let Some(pen) = &watchers.0 {
-                pen.note(event);
-            }
-            if let Some(pen) = &watchers.1 {
-                pen.note(event);
-            }
-        });
+        if let Some(path) = &self.rules {
+            builder = builder.rules(read_rules(path).map_err(explained)?);
+        }
+        let recorder = self.recorder()?;
+        let screen = self.show.then(|| Screen::new(self.output.json));
+        if recorder.is_some() || screen.is_some() {
+            let watchers = (recorder.as_ref().map(Recorder::pen), screen.as_ref().map(Screen::pen));
+            builder = builder.observe(move |event: &Event<'_>| {
+                if let Some(pen) = &watchers.0 {
+                    pen.note(event);
+                }
+                if let Some(pen) = &watchers.1 {
+                    pen.note(event);
+                }
+            });
+        }
+        // Servers that do not answer take their time.
+        let proxy = tokio::select! {
+            proxy = builder.start() => proxy.map_err(explained)?,
+            () = errand.ending.comes() => return Ok(()),
+        };
+        announce(&proxy, errand)?;
+        errand.ending.comes().await;
+        let (ledger, rules) = (proxy.ledger(), proxy.rules());
+        proxy.shutdown().await;
+        if let Some(screen) = screen {
+            screen.finish();
+        }
+        let recorded = recorder.map_or(Ok(()), Recorder::finish);
+        let verdict = recorded.map_err(|error| format!("the record is not whole: {error}").into());
+        if self.output.json {
+            let _ = errand.output.print("", summary::document(&ledger, &rules), &verdict);
+        } else if !self.output.quiet {
+            notes::print_aside(summary::of(&ledger, &rules));
+        }
+        verdict
     }
-    let mut ending = Ending::awaited()?;
-    // Servers that do not answer take their time.
-    let proxy = tokio::select! {
-        proxy = builder.start() => proxy?,
-        () = ending.comes() => return Ok(()),
-    };
-    announce(&proxy)?;
-    ending.comes().await;
-    let (ledger, rules) = (proxy.ledger(), proxy.rules());
-    proxy.shutdown().await;
-    if let Some(screen) = screen {
-        screen.finish();
+
+    fn recorder(&self) -> Result<Option<Recorder>, WrongArguments> {
+        let Some(path) = &self.record else { return Ok(None) };
+        // An earlier record is not touched before there is something to replace it with.
+        let file = File::options().create(true).write(true).truncate(false).open(path);
+        file.map(|file| Some(Recorder::to(file)))
+            .map_err(|e| WrongArguments(format!("--record {}: {e}", path.display())))
     }
-    let recorded = recorder.map_or(Ok(()), Recorder::finish);
-    write!(io::stderr(), "{}", summary::of(&ledger, &rules))?;
-    recorded.map_err(|error| format!("the record is not whole: {error}").into())
+}
+
+/// What was asked for wrongly, apart from what cannot be had.
+fn explained(error: ProxyError) -> Box<dyn Error> {
+    match error {
+        ProxyError::Upstream(_) | ProxyError::Rules(_) => WrongArguments(error.to_string()).into(),
+        _ => error.into(),
+    }
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.
-fn announce(proxy: &Proxy) -> io::Result<()> {
-    let mut out = io::stdout();
-    writeln!(out, "{}", proxy.uri())?;
-    out.flush()?;
-    let mut notes = io::stderr();
+fn announce(proxy: &Proxy, errand: &Errand) -> Done {
+    let members: Vec<_> = proxy
+        .members()
+        .iter()
+        .map(|(listening, server)| json!({ "address": listening.to_string(), "server": server }))
+        .collect();
+    let document = json!({ "uri": proxy.uri(), "servers": members });
+    errand.output.conclude(proxy.uri(), document, Ok(()))?;
     for (listening, server) in proxy.members() {
-        writeln!(notes, "steadfast pipe: {listening} stands before {server}")?;
+        errand.notes.say(format_args!("{listening} stands before {server}"));
     }
     if proxy.left_out_credentials() {
-        writeln!(notes, "steadfast pipe: the application gives user and password itself")?;
+        errand.notes.say("the application gives user and password itself");
     }
     Ok(())
 }

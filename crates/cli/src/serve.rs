@@ -1,20 +1,20 @@
 //! `steadfast serve`: the embedded deployment as a program.
 
-use std::{
-    error::Error,
-    fmt,
-    io::{self, Write},
-    str::FromStr,
-};
+use std::{convert::Infallible, error::Error, fmt, str::FromStr};
 
-use blackpipe::embedded::{Builder, Deployment};
+use blackpipe::embedded::{Builder, Deployment, StartError};
 use clap::Args;
+use serde_json::json;
 
-use crate::ending::Ending;
+use crate::{
+    errand::{self, Done, Errand},
+    notes::WrongArguments,
+    output::Output,
+};
 
 /// Serve a MongoDB-compatible deployment from memory, for tests and for trying things out
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Serve {
     /// A replica set of so many members (the default, with 3)
     #[arg(long, value_name = "MEMBERS", conflicts_with = "standalone")]
@@ -46,7 +46,7 @@ pub(crate) struct Serve {
 
     /// Clients must log in as this user, who may do everything
     #[arg(long, value_name = "USER:PASSWORD")]
-    auth: Option<Login>,
+    auth: Option<Secret>,
 
     /// Each server takes so many requests a second, and sheds the rest
     ///
@@ -57,14 +57,20 @@ pub(crate) struct Serve {
     /// What all chances come from: the same seed, the same chances
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
+
+    #[command(flatten)]
+    output: Output,
 }
+
+const JSON: &str =
+    "Print the connection string in a document: {\"uri\": …, \"servers\": […], \"version\": …}";
 
 const EXAMPLES: &str = "\
 Getting started:
   $ steadfast serve --port 27017
 
-  The first line that it prints is the connection string for the application. All data is in memory,
-  and is gone when it ends. It listens on this machine only.
+  The first line that it prints is the connection string for the application. All data is in memory, and is
+  gone when it ends. It listens on this machine only.
 
   Elections, fail points and the like are asked for with the commands that servers have for them:
 
@@ -75,32 +81,45 @@ Getting started:
 An overloaded server that sheds load as MongoDB 8.2 does:
   $ steadfast serve --standalone --version 8.2 --request-rate 100,20
 
-Ctrl-C (or SIGTERM) ends it.";
+What it can do, and how it is used from tests: docs/embedded.md.
+
+Exit status: 0 if it was told to end, 1 if it could not serve, 2 if the arguments are wrong. Ctrl-C (or SIGTERM) \
+ends it.";
+
+/// A user and a password as they were typed. Anything is taken at first: what is refused as an argument is shown.
+#[derive(Clone)]
+struct Secret(String);
+
+impl FromStr for Secret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
 
 /// A user and a password.
-#[derive(Clone)]
 struct Login {
     user: String,
     password: String,
 }
 
-impl FromStr for Login {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once(':') {
+impl Secret {
+    fn parse(&self) -> Result<Login, String> {
+        match self.0.split_once(':') {
             Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-                Ok(Self { user: user.to_owned(), password: password.to_owned() })
+                Ok(Login { user: user.to_owned(), password: password.to_owned() })
             }
-            Some(_) | None => Err("it is a user and a password, with a colon between them"),
+            Some(_) | None => {
+                Err("--auth: it is a user and a password, with a colon between them".to_owned())
+            }
         }
-    }
-}
-
-/// Without the password.
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Login").field(&self.user).finish()
     }
 }
 
@@ -126,19 +145,25 @@ impl FromStr for Rate {
 }
 
 /// Serves until it is told to end.
-pub(crate) fn run(serve: Serve) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(serve: Serve) -> Done {
     // One thread: what servers do here is short, and the state of a set is one.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut ending = Ending::awaited()?;
-        let deployment = builder(&serve).try_start()?;
-        announce(&deployment, &serve)?;
-        ending.comes().await;
+    errand::run("serve", serve.output, async |errand| {
+        let deployment = builder(&serve)?.try_start().map_err(explained)?;
+        announce(&deployment, &serve, errand)?;
+        errand.ending.comes().await;
         Ok(())
     })
 }
 
-fn builder(serve: &Serve) -> Builder {
+/// What cannot be had, apart from what nobody can have.
+fn explained(error: StartError) -> Box<dyn Error> {
+    match error {
+        StartError::Address { .. } => error.into(),
+        _ => WrongArguments(error.to_string()).into(),
+    }
+}
+
+fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
     let shards: Vec<&str> = serve.sharded.iter().map(String::as_str).collect();
     let mut builder = match (serve.standalone, shards.is_empty()) {
         (true, _) => Deployment::standalone(),
@@ -153,21 +178,18 @@ fn builder(serve: &Serve) -> Builder {
     if let Some(port) = serve.port {
         builder = builder.ports(port..);
     }
-    if let Some(Login { user, password }) = &serve.auth {
-        builder = builder.auth(user, password);
+    if let Some(login) = &serve.auth {
+        let Login { user, password } = login.parse().map_err(WrongArguments)?;
+        builder = builder.auth(&user, &password);
     }
     if let Some(Rate { per_second, burst }) = serve.request_rate {
         builder = builder.request_rate(per_second, burst);
     }
-    builder
+    Ok(builder)
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.
-fn announce(deployment: &Deployment, serve: &Serve) -> io::Result<()> {
-    let mut out = io::stdout();
-    writeln!(out, "{}", deployment.uri())?;
-    out.flush()?;
-    let mut notes = io::stderr();
+fn announce(deployment: &Deployment, serve: &Serve, errand: &Errand) -> Done {
     let what = match (serve.standalone, deployment.members().len()) {
         (true, _) => "a standalone server".to_owned(),
         (false, _) if !serve.sharded.is_empty() => {
@@ -177,12 +199,18 @@ fn announce(deployment: &Deployment, serve: &Serve) -> io::Result<()> {
         (false, members) => format!("a replica set of {members} members"),
     };
     let version = deployment.version();
-    writeln!(notes, "steadfast serve: {what}, as MongoDB {version} would be")?;
+    let servers: Vec<_> =
+        deployment.members().iter().map(|member| member.address().to_string()).collect();
+    let document = json!({ "uri": deployment.uri(), "servers": servers, "version": version });
+    errand.output.conclude(deployment.uri(), document, Ok(()))?;
+    let notes = &errand.notes;
+    notes.say(format_args!("{what}, as MongoDB {version} would be"));
     for shard in deployment.shards() {
         let members: Vec<_> = shard.members().iter().map(|it| it.address().to_string()).collect();
-        writeln!(notes, "steadfast serve: shard {}: {}", shard.name(), members.join(", "))?;
+        notes.say(format_args!("shard {}: {}", shard.name(), members.join(", ")));
     }
-    writeln!(notes, "steadfast serve: all data is in memory, and is gone when this ends")
+    notes.say("all data is in memory, and is gone when this ends");
+    Ok(())
 }
 
 #[cfg(test)]
@@ -199,9 +227,10 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let login: Login = "root:s:e".parse().unwrap();
+        let given: Secret = "root:s:e".parse().unwrap();
+        let login = given.parse().unwrap();
         assert_eq!((login.user.as_str(), login.password.as_str()), ("root", "s:e"));
-        assert!(!format!("{login:?}").contains("s:e"));
-        assert!("root".parse::<Login>().is_err());
+        assert!(!format!("{given:?}").contains("s:e"));
+        assert!(Secret("root".to_owned()).parse().is_err());
     }
 }

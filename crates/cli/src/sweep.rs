@@ -2,11 +2,7 @@
 
 mod report;
 
-use std::{
-    error::Error,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use clap::Args;
 use steadfast::{
@@ -19,8 +15,9 @@ use self::report::Round;
 use crate::{
     database::{self, Where},
     duration,
-    ending::Ending,
-    notes::{Notes, WrongArguments},
+    errand::{self, Done, Errand},
+    notes::WrongArguments,
+    output::Output,
 };
 
 /// Finish increments of exactly-once counters that were begun and left behind
@@ -30,7 +27,7 @@ use crate::{
 /// is safe at any time, beside applications that count and beside other sweeps, and when it is cut short:
 /// what may still be worked on is left alone, and nothing is counted twice.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Sweep {
     #[command(flatten)]
     on: Where,
@@ -79,56 +76,54 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     every: Option<Duration>,
 
-    /// Print the result as JSON, a document for each sweep
-    #[arg(long)]
-    json: bool,
-
-    /// Print no notes, only the result and what went wrong
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
+
+const JSON: &str = "Print the result as JSON, a document for each sweep";
+
+/// While nothing answers at the start, it is tried again after so long at most.
+const SOON: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
   What would a sweep do?
-  $ steadfast sweep --uri mongodb://localhost:27017 --collection shop.days --dry-run
+  $ export STEADFAST_URI=mongodb://localhost:27017
+  $ steadfast sweep --collection shop.days --dry-run
   shop.days: 3 increments would be finished, which adds 3; 2 are left alone, they are not old enough
 
   Once, from cron:
-  $ steadfast sweep --uri mongodb://localhost:27017 --collection shop.days --quiet
+  $ steadfast sweep --collection shop.days --quiet
 
-  As a service:
-  $ export STEADFAST_URI=mongodb://sweeper:secret@db1,db2,db3/?replicaSet=rs0
+  As a service, which goes on when the deployment does not answer, also at the start:
   $ steadfast sweep --collection shop.days --every 5m --json
 
-Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if the arguments are wrong. Ctrl-C
+The pattern, and what an application does: docs/resilience.md.
+
+Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if the arguments are wrong. Ctrl-C \
 (or SIGTERM) ends it; it then says what was done.";
 
 /// Sweeps once, or until it is told to end.
-pub(crate) fn run(sweep: Sweep) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(sweep.run())
+pub(crate) fn run(sweep: Sweep) -> Done {
+    errand::run("sweep", sweep.output, async |errand| sweep.run(errand).await)
 }
 
 impl Sweep {
-    async fn run(self) -> Result<(), Box<dyn Error>> {
-        if self.every.is_some_and(|every| every.is_zero()) {
-            return Err(WrongArguments(
+    async fn run(&self, errand: &mut Errand) -> Done {
+        match self.every {
+            Some(pause) if pause.is_zero() => Err(WrongArguments(
                 "--every: a sweep after the other needs some time between, such as 1m".to_owned(),
             )
-            .into());
+            .into()),
+            Some(pause) => self.again_and_again(pause, errand).await,
+            None => {
+                let notes = errand.notes;
+                let client = errand.reached(self.on.connect(&notes)).await?;
+                let round = self.round(&client, errand).await;
+                round.print(errand)?;
+                round.verdict()
+            }
         }
-        let notes = Notes::of("sweep", self.quiet);
-        let mut ending = Ending::awaited()?;
-        let client = tokio::select! {
-            client = self.on.connect(&notes) => client?,
-            () = ending.comes() => return Err("interrupted while connecting; nothing was done".into()),
-        };
-        let broom = self.broom(&client);
-        let Some(pause) = self.every else {
-            return self.once(&broom, &notes, &mut ending).await;
-        };
-        self.again_and_again(&broom, pause, &notes, &mut ending).await
     }
 
     fn broom(&self, client: &Client) -> Counters {
@@ -141,48 +136,21 @@ impl Sweep {
         Counters::new(&collection).fields(fields).margin(self.margin).keep(self.keep)
     }
 
-    async fn once(
-        &self,
-        broom: &Counters,
-        notes: &Notes,
-        ending: &mut Ending,
-    ) -> Result<(), Box<dyn Error>> {
-        let round = self.round(broom, notes, ending).await;
-        if !round.wrong_arguments {
-            round.print(self.json)?;
-        }
-        round.warn(notes);
-        round.verdict()
-    }
-
     /// A sweep that fails is followed by the next like any other; the verdict is that of the last.
-    async fn again_and_again(
-        &self,
-        broom: &Counters,
-        pause: Duration,
-        notes: &Notes,
-        ending: &mut Ending,
-    ) -> Result<(), Box<dyn Error>> {
-        let every = duration::show(pause);
-        notes.say(format_args!("sweeps {} every {every}, until Ctrl-C", self.collection));
-        let mut all = Round::none(self);
+    async fn again_and_again(&self, pause: Duration, errand: &mut Errand) -> Done {
+        let notes = errand.notes;
+        let (mut client, mut all) = (None, Round::none(self));
         loop {
-            let round = self.round(broom, notes, ending).await;
+            let round = self.next_round(&mut client, errand).await;
             if round.wrong_arguments {
                 return round.verdict();
             }
-            round.print(self.json)?;
-            round.warn(notes);
+            round.print(errand)?;
             if let Some(error) = &round.error {
                 notes.warn(error);
             }
             all.absorb(&round);
-            let told_to_end = round.interrupted
-                || tokio::select! {
-                    () = tokio::time::sleep(pause) => false,
-                    () = ending.comes() => true,
-                };
-            if told_to_end {
+            if round.interrupted || self.is_told_to_end(pause, client.is_some(), errand).await {
                 notes.say(format_args!("ended, after {}", all.in_all()));
                 return match round.verdict() {
                     Err(_) if !round.interrupted => Err("the last sweep failed".into()),
@@ -192,17 +160,45 @@ impl Sweep {
         }
     }
 
+    /// Waits for the next sweep, or for the end.
+    async fn is_told_to_end(&self, pause: Duration, is_reached: bool, errand: &mut Errand) -> bool {
+        let pause = if is_reached { pause } else { pause.min(SOON) };
+        if !is_reached {
+            errand.notes.say(format_args!("it is tried again in {}", duration::show(pause)));
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => false,
+            () = errand.ending.comes() => true,
+        }
+    }
+
+    /// A sweep, once the deployment is found: a service goes on until it is.
+    async fn next_round(&self, client: &mut Option<Client>, errand: &mut Errand) -> Round {
+        if let Some(client) = client {
+            return self.round(client, errand).await;
+        }
+        let notes = errand.notes;
+        let connected = tokio::select! {
+            connected = self.on.connect(&notes) => connected,
+            () = errand.ending.comes() => return Round::not_begun(self, None),
+        };
+        match connected {
+            Ok(found) => {
+                let every = duration::show(self.every.unwrap_or_default());
+                notes.say(format_args!("sweeps {} every {every}, until Ctrl-C", self.collection));
+                self.round(client.insert(found), errand).await
+            }
+            Err(error) => Round::not_begun(self, Some(error)),
+        }
+    }
+
     /// One sweep, with what it did before it failed or was interrupted.
-    async fn round(&self, broom: &Counters, notes: &Notes, ending: &mut Ending) -> Round {
-        let bar = notes.progress("sweeps");
-        let so_far = Mutex::new(SweepReport::default());
+    async fn round(&self, client: &Client, errand: &mut Errand) -> Round {
+        let broom = self.broom(client);
+        let watch = errand.watch::<SweepReport>("sweeps");
         let sweep = broom.sweep().older_than(self.older_than).dry_run(self.dry_run);
-        let sweep = sweep.progress(|report| {
-            bar.set_position(report.documents);
-            *so_far.lock().unwrap_or_else(PoisonError::into_inner) = report.clone();
-        });
+        let sweep = sweep.progress(|report| watch.heard(report.documents, report));
         let mut round = Round::none(self);
-        bar.enable_steady_tick(Duration::from_millis(200));
         tokio::select! {
             done = sweep => match done {
                 Ok(report) => round.report = report,
@@ -211,11 +207,11 @@ impl Sweep {
                     round.wrong_arguments = database::is_wrong_argument(&error);
                 }
             },
-            () = ending.comes() => round.interrupted = true,
+            () = errand.ending.comes() => round.interrupted = true,
         }
-        bar.finish_and_clear();
+        let so_far = watch.end();
         if round.is_cut_short() {
-            round.report = so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
+            round.report = so_far;
         }
         round
     }

@@ -3,11 +3,16 @@
 mod file;
 mod work;
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use crate::{database::Where, duration, ending::Ending, notes::Notes};
+use crate::{
+    database::Where,
+    duration,
+    errand::{self, Done, Errand},
+    output::Output,
+};
 
 /// Place each datacenter's documents on its shards
 ///
@@ -36,26 +41,37 @@ Getting started:
   $ steadfast zones apply --uri mongodb://localhost:27017 messages.toml
   $ steadfast zones status --uri mongodb://localhost:27017 messages.toml
 
-  The plan shows each command as it could be typed in mongosh. Zones come before the collection is sharded:
-  so the chunks of an empty collection begin where they belong. A collection that has documents is moved by
-  the balancer; --wait waits for it.
+The plan shows each command as it could be typed in mongosh. Zones come before the collection is sharded: so \
+the chunks of an empty collection begin where they belong. A collection that has documents is moved by the \
+balancer; --wait waits for it.
 
-  All of it can be run again at any time: what is there already is left out. Connect to a mongos, as a user
-  who may administer the cluster (the role clusterManager, and readWrite on the database).
+All of it can be run again at any time: what is there already is left out. Connect to a mongos, as a user who \
+may administer the cluster (the role clusterManager, and readWrite on the database). The pattern: \
+docs/local-writes.md.
 
-Exit status: 0 if all went well, 1 if something failed or (status) documents are not where they belong, 2 if
-the arguments or the layout are wrong.";
+Exit status: 0 if all went well, 1 if something failed, was cut short, or (status) documents are not where they \
+belong, 2 if the arguments or the layout are wrong.";
 
 #[derive(Debug, Subcommand)]
 enum What {
     /// Say what has to be done, and do nothing
-    Plan(On),
+    Plan {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Do what the plan says
     Apply {
         #[command(flatten)]
         on: On,
         #[command(flatten)]
         wait: Wait,
+        /// Only say what would be done, as the plan does
+        #[arg(long, conflicts_with = "wait")]
+        dry_run: bool,
+        #[command(flatten)]
+        output: Output,
     },
     /// Show where the documents are, and whether that is where they belong
     Status {
@@ -63,6 +79,8 @@ enum What {
         on: On,
         #[command(flatten)]
         wait: Wait,
+        #[command(flatten)]
+        output: Output,
     },
     /// Take back the zones of the layout; the collection stays sharded, and all documents stay
     Remove {
@@ -71,10 +89,12 @@ enum What {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        output: Output,
     },
 }
 
-/// Which cluster, which layout, and how it is told.
+/// Which cluster, and which layout.
 #[derive(Args, Debug)]
 struct On {
     #[command(flatten)]
@@ -83,14 +103,6 @@ struct On {
     /// The layout: a file in TOML, of which `steadfast zones --help` has an example
     #[arg(value_name = "LAYOUT")]
     layout: PathBuf,
-
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Print no notes, only the result and what went wrong
-    #[arg(long)]
-    quiet: bool,
 }
 
 #[derive(Args, Debug)]
@@ -105,36 +117,31 @@ struct Wait {
 }
 
 /// Does what is asked, unless it is interrupted.
-pub(crate) fn run(zones: Zones) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut ending = Ending::awaited()?;
-        tokio::select! {
-            done = zones.what.run() => done,
-            () = ending.comes() => {
-                Err("interrupted; what is done stays done, and the same command goes on from there".into())
-            }
-        }
-    })
+pub(crate) fn run(Zones { what }: Zones) -> Done {
+    let (_, output) = what.parts();
+    errand::run("zones", output, async |errand| what.run(errand).await)
 }
 
+const INTERRUPTED: &str =
+    "interrupted; what is done stays done, and the same command goes on from there";
+
 impl What {
-    async fn run(self) -> Result<(), Box<dyn Error>> {
-        let on = match &self {
-            Self::Plan(on)
-            | Self::Apply { on, .. }
-            | Self::Status { on, .. }
-            | Self::Remove { on, .. } => on,
-        };
-        let layout = file::read(&on.layout)?;
-        let notes = Notes::of("zones", on.quiet);
-        let client = on.cluster.connect(&notes).await?;
-        let work = work::Work { client, layout, notes, json: on.json };
-        match &self {
-            Self::Plan(_) => work.plan().await,
-            Self::Apply { wait, .. } => work.apply(wait).await,
-            Self::Status { wait, .. } => work.status(wait).await,
-            Self::Remove { dry_run, .. } => work.remove(*dry_run).await,
+    fn parts(&self) -> (&On, Output) {
+        match self {
+            Self::Plan { on, output }
+            | Self::Apply { on, output, .. }
+            | Self::Status { on, output, .. }
+            | Self::Remove { on, output, .. } => (on, *output),
         }
+    }
+
+    async fn run(&self, errand: &mut Errand) -> Done {
+        let (on, _) = self.parts();
+        let layout = file::read(&on.layout)?;
+        let notes = errand.notes;
+        let client = errand.reached(on.cluster.connect(&notes)).await?;
+        let work = work::Work { client, layout, notes };
+        let told = errand.unless_interrupted(work.run(self), INTERRUPTED).await?;
+        errand.output.conclude(told.text, told.document, told.verdict)
     }
 }

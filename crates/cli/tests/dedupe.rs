@@ -204,3 +204,39 @@ fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
     assert!(notes(&output).contains("every event has a copy left"), "{}", notes(&output));
     assert_eq!(datacenter.count(doc! { "datacenter": "alfa" }), 2);
 }
+
+/// The largest that a document may be: there is no room for a mark in it.
+fn full(second: u8, datacenter: &str) -> Document {
+    const LARGEST: usize = 16 * 1024 * 1024;
+    let size = |text: &str| message(second, 6, datacenter, text).to_vec().expect("BSON").len();
+    let full = message(second, 6, datacenter, &"x".repeat(LARGEST - size("")));
+    assert_eq!(full.to_vec().expect("BSON").len(), LARGEST);
+    full
+}
+
+#[test]
+fn a_copy_that_cannot_be_marked_stays_and_the_others_go() {
+    let mut documents = vec![full(10, "bravo"), full(11, "gamma")];
+    documents.extend(messages());
+    let datacenter = Datacenter::with(&documents);
+    let output = dedupe(&[&datacenter.uri()], &["--delete"]);
+    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
+    let said =
+        "3 events of 7 documents have several copies; 1 copy was deleted; 1 copy could not be\n";
+    assert_eq!(out(&output), format!("app.messages: {said}"));
+    let why = "steadfast dedupe: 1 copy could not be marked for deletion, and stayed: ";
+    assert!(notes(&output).contains(why), "{}", notes(&output));
+    assert_eq!(datacenter.count(doc! { "message_id": 6 }), 2);
+    assert_eq!(datacenter.count(doc! { "message_id": 7 }), 1, "the others need not wait for it");
+}
+
+#[test]
+fn a_dry_run_may_be_asked_for_by_name() {
+    let datacenter = Datacenter::with(&messages());
+    let output = dedupe(&[&datacenter.uri()], &["--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", notes(&output));
+    assert!(out(&output).contains("1 copy would be deleted"), "{}", out(&output));
+    assert_eq!(datacenter.count(doc! { "message_id": 7 }), 2);
+    let output = dedupe(&[&datacenter.uri()], &["--dry-run", "--delete"]);
+    assert_eq!(output.status.code(), Some(2), "{}", notes(&output));
+}

@@ -16,7 +16,7 @@ use program::{signal, steadfast};
 use serde_json::{Value, json};
 
 /// The fewest events, as fast as can be: each trouble hits one event.
-const SHORT: [&str; 5] = ["demo", "--events", "20", "--seconds", "0"];
+const SHORT: [&str; 5] = ["demo", "--events", "20", "--duration", "0"];
 
 fn short(more: &[&str]) -> Output {
     let mut command = steadfast(&SHORT);
@@ -111,7 +111,7 @@ fn colours_are_there_when_they_are_asked_for_and_quiet_is_quiet() {
 
 #[test]
 fn it_can_be_interrupted_and_says_so() {
-    let mut program = steadfast(&["demo", "--seconds", "600"])
+    let mut program = steadfast(&["demo", "--duration", "10m"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -131,7 +131,7 @@ fn it_can_be_interrupted_and_says_so() {
 
 #[test]
 fn the_readme_shows_what_comes_out() {
-    let output = steadfast(&["demo", "--seconds", "0", "--quiet"]).output().expect("it is built");
+    let output = steadfast(&["demo", "--duration", "0", "--quiet"]).output().expect("it is built");
     let said = text(&output.stdout);
     let (squares, _) = said.split_once("\n\n").expect("two tables");
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");

@@ -87,16 +87,16 @@ fn programs_get_a_document() {
     let diagnosis = diagnosis(&set.uri(), 0);
     assert_eq!(diagnosis["connected"], true);
     assert_eq!(diagnosis["deployment"]["type"], "replica set");
-    assert_eq!(diagnosis["deployment"]["set_name"], "rs0");
+    assert_eq!(diagnosis["deployment"]["setName"], "rs0");
     let servers = diagnosis["servers"].as_array().unwrap();
     assert_eq!(servers.len(), 3);
     for server in servers {
         assert_eq!(server["version"], "8.0.0");
-        assert_eq!(server["session_timeout_minutes"], 30);
+        assert_eq!(server["sessionTimeoutMinutes"], 30);
         assert!(
-            server["ping_median_ms"].as_f64().unwrap() <= server["ping_worst_ms"].as_f64().unwrap()
+            server["pingMedianMs"].as_f64().unwrap() <= server["pingWorstMs"].as_f64().unwrap()
         );
-        assert!(server["clock_ahead_ms"].is_i64());
+        assert!(server["clockAheadMs"].is_i64());
     }
     assert_eq!(server(&diagnosis, &set.member(0).address().to_string())["type"], "RSPrimary");
     assert_eq!(diagnosis["tls"]["enabled"], false);
@@ -145,7 +145,7 @@ fn a_load_balancer_shows_what_is_behind_it() {
 fn a_server_that_sheds_load_is_examined_all_the_same() {
     let limited = Deployment::standalone().version("8.2").request_rate(20.0, 1.0);
     let diagnosis = diagnosis(&started(limited).uri(), 0);
-    assert_eq!(diagnosis["servers"][0]["max_wire_version"], 27);
+    assert_eq!(diagnosis["servers"][0]["maxWireVersion"], 27);
     assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with pauses"));
 }
 
@@ -329,7 +329,7 @@ fn real_servers_are_examined() {
     assert_eq!(servers.len(), 3);
     for server in servers {
         let version = server["version"].as_str().unwrap();
-        assert!(version.split('.').count() == 3 && server["max_wire_version"].is_i64(), "{server}");
+        assert!(version.split('.').count() == 3 && server["maxWireVersion"].is_i64(), "{server}");
     }
     assert_eq!(finding(&healthy, "votes")["level"], "ok");
     assert_eq!(finding(&healthy, "clocks")["level"], "ok");
@@ -365,7 +365,7 @@ fn encryption_is_told_on_real_servers() {
     let trusted = format!("{host}?tls=true&tlsCAFile={}", file.display());
     let good = diagnosis(&trusted, 0);
     assert_eq!(finding(&good, "tls")["level"], "ok");
-    assert_eq!(good["tls"]["verifies_hostnames"], true);
+    assert_eq!(good["tls"]["verifiesHostnames"], true);
     let careless = diagnosis(&format!("{host}?tls=true&tlsInsecure=true"), 0);
     assert_eq!(finding(&careless, "tls_unverified")["level"], "warning");
     let untrusted = diagnosis(&format!("{host}?tls=true"), 1);

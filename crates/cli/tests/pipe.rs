@@ -146,7 +146,7 @@ fn a_bad_file_of_rules_is_shown_with_its_name_line_and_what_is_allowed() {
     let rules = file("bad.toml", "[[rule]]\ncommand = 'insert'\nthen = 'loseRepl'\n");
     let path = rules.to_str().unwrap();
     let (code, error) = failure(&["--upstream", "localhost", "--rules", path]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     for part in [path, "line 3", "loseRepl", "`loseReply`", "`cutRequest`"] {
         assert!(error.contains(part), "{part} is missing in {error}");
     }
@@ -179,7 +179,7 @@ fn arguments_that_make_no_sense_are_answered_with_usage() {
     assert_eq!(code, Some(2));
     assert!(error.contains("--upstream <URI>"), "{error}");
     let (code, error) = failure(&["--upstream", "mongodb+srv://cluster.example"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(error.contains("name the hosts"), "{error}");
     let (code, error) = failure(&["--upstream", "localhost", "--listen", "27100"]);
     assert_eq!(code, Some(2));

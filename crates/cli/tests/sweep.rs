@@ -232,6 +232,30 @@ async fn a_sweep_that_is_interrupted_says_so() {
     assert_eq!((status, out.contains("; then it was cut short")), (Some(0), true), "{out}");
 }
 
+/// A service is started with its machine, perhaps before its database.
+#[tokio::test]
+async fn a_service_waits_for_a_deployment_that_does_not_answer_at_the_start() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let uri = format!("mongodb://{free}/?serverSelectionTimeoutMS=200");
+    let mut running = Running::start(&mut sweep(&uri, &["shop.days", "--every", "50ms"]));
+    assert_eq!(running.line(), "shop.days: not swept\n");
+    assert!(running.note().contains("no server that takes writes was found"));
+    while !running.note().contains("it is tried again in 50ms") {}
+    let _server = Deployment::standalone().ports(free.port()..).in_thread().start();
+    while !running.note().contains("sweeps shop.days every 50ms, until Ctrl-C") {}
+    while !running.line().contains("shop.days: no increments finished") {}
+    let (status, _, notes) = running.interrupt();
+    assert_eq!(status, Some(0), "{notes}");
+    assert!(notes.contains("ended, after "), "{notes}");
+}
+
+#[test]
+fn a_service_with_wrong_arguments_ends_at_once() {
+    let arguments = ["shop.days", "--every", "1h"];
+    let (status, out, notes) = said(&sweep("localhost:27017", &arguments).output().unwrap());
+    assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
+}
+
 #[test]
 fn people_are_not_left_waiting_in_silence() {
     // Nobody listens at port 1.

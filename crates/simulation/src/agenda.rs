@@ -14,7 +14,7 @@ const PAGE: Nanos = MILLISECOND / 4;
 
 /// What is to happen, by the time at which it is to.
 #[derive(Debug, Default)]
-pub struct Agenda {
+pub(crate) struct Agenda {
     /// What happens on the present page, the earliest first.
     present: BinaryHeap<Reverse<(Nanos, u32)>>,
     present_page: u64,
@@ -27,7 +27,7 @@ pub struct Agenda {
 
 impl Agenda {
     /// Puts something down. What lies before the present page happens at once.
-    pub fn put(&mut self, at: Nanos, what: u32) {
+    pub(crate) fn put(&mut self, at: Nanos, what: u32) {
         self.len += 1;
         let page = at / PAGE;
         let Some(ahead) = page.checked_sub(self.present_page + 1) else {
@@ -42,7 +42,7 @@ impl Agenda {
     }
 
     /// When the next thing happens.
-    pub fn next_time(&mut self) -> Option<Nanos> {
+    pub(crate) fn next_time(&mut self) -> Option<Nanos> {
         while self.present.is_empty() {
             let mut page = self.later.pop_front()?;
             self.present_page += 1;
@@ -53,21 +53,11 @@ impl Agenda {
     }
 
     /// Takes the next thing out.
-    pub fn take(&mut self) -> Option<(Nanos, u32)> {
+    pub(crate) fn take(&mut self) -> Option<(Nanos, u32)> {
         self.next_time()?;
         let Reverse(next) = self.present.pop()?;
         self.len -= 1;
         Some(next)
-    }
-
-    /// How much is put down.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing is.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 
@@ -99,7 +89,7 @@ mod tests {
                 assert_eq!(agenda.take(), Some(next.0));
                 now = next.0.0;
             }
-            assert_eq!(agenda.len(), expected.len());
+            assert_eq!(agenda.len, expected.len());
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{Nanos, random::Random, scenario::Strategy};
 
 /// What each client is given.
 #[derive(Debug)]
-pub struct Clients {
+pub(crate) struct Clients {
     strategy: Strategy,
     settings: RetrySettings,
     budgets: Vec<Arc<Budget>>,
@@ -25,17 +25,17 @@ pub struct Clients {
 
 /// An operation on its way.
 #[derive(Debug)]
-pub struct Flight {
+pub(crate) struct Flight {
     /// When its application asked for it.
-    pub began: Nanos,
+    pub(crate) began: Nanos,
     /// How often it was sent.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
     retry: Retry,
 }
 
 impl Clients {
     /// Clients whose buckets are full.
-    pub fn new(clients: u32, strategy: Strategy, seed: u64) -> Self {
+    pub(crate) fn new(clients: u32, strategy: Strategy, seed: u64) -> Self {
         let (retries, tokens) = match strategy {
             Strategy::Never => (Some(0), Budget::CAPACITY),
             // More tokens than a simulation can spend.
@@ -58,7 +58,7 @@ impl Clients {
     }
 
     /// Begins an operation of one of them.
-    pub fn begin(&self, client: u32, now: Nanos) -> Flight {
+    pub(crate) fn begin(&self, client: u32, now: Nanos) -> Flight {
         let budget = &self.budgets[client as usize];
         // Which server is selected is not told: there is one, and whether something is retried by
         // its label does not depend on it.
@@ -67,14 +67,14 @@ impl Clients {
     }
 
     /// Sends an operation, for the first time or again.
-    pub fn send(&self, flight: &mut Flight, now: Nanos) {
+    pub(crate) fn send(&self, flight: &mut Flight, now: Nanos) {
         flight.attempts += 1;
         let sent = flight.retry.begin_sending(self.origin + Duration::from_nanos(now));
         let _ = sent.expect("there is neither a deadline nor doubt");
     }
 
     /// The server turned it away. How long to wait before it is sent again, if it is.
-    pub fn turned_away(&mut self, flight: &mut Flight, now: Nanos) -> Option<Duration> {
+    pub(crate) fn turned_away(&mut self, flight: &mut Flight, now: Nanos) -> Option<Duration> {
         let failure = Failure {
             phase: Phase::Sending,
             cause: Cause::Refused { code: 462, message: "rate exceeded" },
@@ -93,17 +93,17 @@ impl Clients {
     }
 
     /// It was served.
-    pub fn served(flight: &mut Flight) {
+    pub(crate) fn served(flight: &mut Flight) {
         flight.retry.succeeded();
     }
 
     /// The tokens of all together.
-    pub fn tokens_left(&self) -> f64 {
+    pub(crate) fn tokens_left(&self) -> f64 {
         self.budgets.iter().map(|budget| budget.tokens_left()).sum()
     }
 
     /// How many retries were refused for want of a token.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.budgets.iter().map(|budget| budget.refused()).sum()
     }
 }

@@ -25,14 +25,14 @@
 //!
 //! [`Budget`]: steadfast_core::retry::Budget
 
-pub mod agenda;
+mod agenda;
 pub mod chart;
-pub mod client;
+mod client;
 pub mod grid;
 pub mod measure;
-pub mod random;
+mod random;
 pub mod scenario;
-pub mod server;
+mod server;
 pub mod table;
 pub mod world;
 

@@ -11,6 +11,7 @@ const WELL: f64 = 0.95;
 
 /// All operations, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Books {
     /// Begun.
     pub begun: u64,
@@ -28,6 +29,7 @@ pub struct Books {
 
 /// How an experiment went. Unless it says otherwise, a number is of the time of the overload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// What was asked for, as a multiple of the capacity.
     pub load: f64,

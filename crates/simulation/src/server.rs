@@ -9,7 +9,7 @@ use crate::Nanos;
 /// Calls come in the order of their times. [`advance`](Self::advance) to a time comes before
 /// [`accept`](Self::accept) at it.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     now: Nanos,
     /// The work of serving an operation, and of turning one away.
     serving: Nanos,
@@ -26,7 +26,7 @@ pub struct Server {
 
 /// What becomes of an operation that comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// It waits to be served.
     Waits,
     /// It is turned away; the answer goes out at this time.
@@ -35,7 +35,7 @@ pub enum Accepted {
 
 impl Server {
     /// A server that has nothing to do.
-    pub fn new(serving: Nanos, shedding: Nanos, most_waiting: usize) -> Self {
+    pub(crate) fn new(serving: Nanos, shedding: Nanos, most_waiting: usize) -> Self {
         Self {
             now: 0,
             serving,
@@ -49,7 +49,7 @@ impl Server {
     }
 
     /// Lets time pass; tells of each operation that was served, and when.
-    pub fn advance(&mut self, to: Nanos, mut served: impl FnMut(u32, Nanos)) {
+    pub(crate) fn advance(&mut self, to: Nanos, mut served: impl FnMut(u32, Nanos)) {
         let shed_for = self.owed.min(to - self.now);
         self.owed -= shed_for;
         let free_since = self.now + shed_for;
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// Takes an operation in, or turns it away.
-    pub fn accept(&mut self, operation: u32) -> Accepted {
+    pub(crate) fn accept(&mut self, operation: u32) -> Accepted {
         if self.waiting.len() >= self.most_waiting {
             self.owed += self.shedding;
             return Accepted::Shed(self.now + self.owed);
@@ -73,11 +73,6 @@ impl Server {
         self.last_done = self.last_done.max(self.worked) + self.serving;
         self.waiting.push_back((self.last_done, operation));
         Accepted::Waits
-    }
-
-    /// How many operations wait or are served.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
     }
 }
 

@@ -1,15 +1,19 @@
 //! What was found and deleted, for people and for programs.
 
-use std::{error::Error, fmt, io, time::Instant};
+use std::{fmt, io, time::Instant};
 
 use serde_json::{Value, json};
 use steadfast::{
     bson::Bson,
-    patterns::duplicates::{CopyAt, Finding, Surplus, TrimReport},
+    patterns::duplicates::{CopyAt, Finding, Surplus, TrimError, TrimReport},
 };
 
 use super::Dedupe;
-use crate::notes::{self, Notes, WrongArguments, plural};
+use crate::{
+    database,
+    errand::Done,
+    notes::{self, Notes, WrongArguments, plural},
+};
 
 /// Prints a copy.
 pub(super) fn listed(copy: &Surplus, several: bool, as_json: bool) -> io::Result<()> {
@@ -61,10 +65,12 @@ pub(super) struct Outcome {
     delete: bool,
     list: bool,
     pub(super) report: TrimReport,
-    /// Why it could not go on.
-    pub(super) error: Option<String>,
+    /// Why it could not go on, or could not do all of it.
+    error: Option<String>,
     pub(super) wrong_arguments: bool,
     pub(super) interrupted: bool,
+    /// Whether something was not even looked at.
+    is_cut_short: bool,
     began: Instant,
 }
 
@@ -78,7 +84,26 @@ impl Outcome {
             error: None,
             wrong_arguments: false,
             interrupted: false,
+            is_cut_short: false,
             began: Instant::now(),
+        }
+    }
+
+    /// It could not go on, or had to leave copies.
+    pub(super) fn fail(&mut self, error: TrimError) {
+        self.error = Some(database::explain(&error.source));
+        self.wrong_arguments = database::is_wrong_argument(&error.source);
+        self.is_cut_short = error.ended_early;
+        self.report = *error.report;
+    }
+
+    /// Copies that are too many and are still there, though everything was looked at.
+    fn left(&self) -> u64 {
+        match self.error {
+            Some(_) if !self.is_cut_short => {
+                self.report.surplus.saturating_sub(self.report.deleted)
+            }
+            Some(_) | None => 0,
         }
     }
 
@@ -122,9 +147,14 @@ impl Outcome {
         }
     }
 
-    pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
+    pub(super) fn verdict(&self) -> Done {
         match &self.error {
             Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
+            Some(error) if !self.is_cut_short => Err(format!(
+                "{} could not be marked for deletion, and stayed: {error}",
+                plural(self.left(), "copy", "copies")
+            )
+            .into()),
             Some(error) => Err(error.clone().into()),
             None if self.interrupted && self.delete => {
                 Err("interrupted; every event has a copy left; run it again to delete the rest"
@@ -153,7 +183,6 @@ impl Outcome {
             "arrayKey": report.array_key,
             "notObjectId": report.not_object_id,
             "interrupted": self.interrupted,
-            "error": self.error,
             "seconds": self.began.elapsed().as_secs_f64(),
         })
     }
@@ -188,7 +217,10 @@ impl fmt::Display for Outcome {
         if report.gone > 0 {
             write!(f, "; {} went meanwhile", copies(report.gone))?;
         }
-        if self.error.is_some() || self.interrupted {
+        if self.left() > 0 {
+            write!(f, "; {} could not be", copies(self.left()))?;
+        }
+        if self.is_cut_short || self.interrupted {
             f.write_str("; then it was cut short")?;
         }
         Ok(())

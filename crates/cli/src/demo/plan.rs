@@ -1,5 +1,7 @@
 //! Which of the events meet with which trouble: counted out, and the same for the same seed.
 
+use crate::dice::Dice;
+
 /// What goes wrong between an application and its servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -122,19 +124,6 @@ fn quarter(events: u64, trouble: Trouble, dice: &mut Dice) -> Vec<Event> {
         at_second_step: dice.below(2) == 1,
     };
     (0..events).map(event).collect()
-}
-
-/// Numbers from a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::paint::Paint;
+
 use super::{
-    paint::Paint,
     plan::{Plan, Trouble},
     tally::{Tallies, Tally, Verdict},
 };

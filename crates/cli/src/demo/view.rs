@@ -8,12 +8,15 @@ use std::{
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
-    paint::{Colors, Paint, is_able},
     plan::{Event, Plan, Trouble},
     table::judged,
     tally::{Tallies, Tally},
 };
-use crate::notes::Notes;
+use crate::{
+    notes::Notes,
+    output::Output,
+    paint::{Paint, is_able},
+};
 
 /// Shows how far it is, on standard error.
 pub(super) struct View {
@@ -28,11 +31,11 @@ enum Kind {
 }
 
 impl View {
-    pub(super) fn new(notes: Notes, quiet: bool, colors: Colors, plan: &Plan) -> Self {
-        let kind = if quiet {
+    pub(super) fn new(notes: Notes, output: Output, plan: &Plan) -> Self {
+        let kind = if output.quiet {
             Kind::Nothing
         } else if io::stderr().is_terminal() && is_able() {
-            Kind::Picture(Box::new(Picture::new(colors, plan)))
+            Kind::Picture(Box::new(Picture::new(output.paint(&io::stderr()), plan)))
         } else {
             let events = plan.events().count();
             notes.say(format_args!(
@@ -103,8 +106,7 @@ const CELLS: u64 = 22;
 const BEYOND: u64 = 2;
 
 impl Picture {
-    fn new(colors: Colors, plan: &Plan) -> Self {
-        let paint = Paint::new(colors, &io::stderr());
+    fn new(paint: Paint, plan: &Plan) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let events = plan.events().count() as u64;
         let line = |template: &str, text: String| {

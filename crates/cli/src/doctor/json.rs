@@ -24,7 +24,7 @@ pub(super) fn document(facts: &Facts, findings: &[Finding]) -> Value {
         "seeds": seeds,
         "deployment": {
             "type": facts.kind.name(),
-            "set_name": facts.set_name(),
+            "setName": facts.set_name(),
             "direct": facts.is_direct(),
         },
         "servers": servers,
@@ -42,15 +42,15 @@ fn server(facts: &Facts, server: &Server) -> Value {
         "type": server.server_type.name(),
         "error": server.error,
         "version": server.version,
-        "max_wire_version": server.max_wire_version,
-        "set_name": server.set_name,
+        "maxWireVersion": server.max_wire_version,
+        "setName": server.set_name,
         "tags": server.tags,
-        "session_timeout_minutes": server.session_timeout.map(|time| time.as_secs() / 60),
-        "lag_ms": facts.lag(server).map(|lag| lag.as_millis()),
-        "ping_median_ms": server.median().map(millis),
-        "ping_worst_ms": server.worst().map(millis),
-        "clock_ahead_ms": server.clock.map(|clock| clock.ahead_ms),
-        "clock_uncertainty_ms": server.clock.map(|clock| millis(clock.uncertainty)),
+        "sessionTimeoutMinutes": server.session_timeout.map(|time| time.as_secs() / 60),
+        "lagMs": facts.lag(server).map(|lag| lag.as_millis()),
+        "pingMedianMs": server.median().map(millis),
+        "pingWorstMs": server.worst().map(millis),
+        "clockAheadMs": server.clock.map(|clock| clock.ahead_ms),
+        "clockUncertaintyMs": server.clock.map(|clock| millis(clock.uncertainty)),
     })
 }
 
@@ -65,8 +65,8 @@ fn tls(facts: &Facts) -> Value {
     };
     json!({
         "enabled": options.is_some(),
-        "verifies_certificates": options.map(|it| it.verifies_certificates()),
-        "verifies_hostnames": options.map(|it| it.verifies_hostnames()),
+        "verifiesCertificates": options.map(|it| it.verifies_certificates()),
+        "verifiesHostnames": options.map(|it| it.verifies_hostnames()),
     })
 }
 

@@ -8,24 +8,24 @@ use super::{
     facts::{Facts, Kind, Server},
     findings::{Finding, Level},
 };
-use crate::duration;
+use crate::{duration, paint::Paint, wrap::wrapped};
 
 const COLUMNS: usize = 80;
 /// As wide as the longest level.
 const MARGIN: usize = 9;
 
 /// The whole report.
-pub(super) fn text(facts: &Facts, findings: &[Finding]) -> String {
+pub(super) fn text(facts: &Facts, findings: &[Finding], paint: Paint) -> String {
     let mut text = String::new();
     // To a string, writing does not fail.
-    let _ = writeln!(text, "{}", headline(facts));
+    let _ = writeln!(text, "{}", paint.strong(headline(facts)));
     servers(facts, &mut text);
     shards(facts, &mut text);
     let _ = writeln!(text, "\nencryption: {}", encryption(facts));
     let _ = writeln!(text, "login: {}", login(facts));
     text.push('\n');
     for finding in findings {
-        entry(finding, &mut text);
+        entry(finding, paint, &mut text);
     }
     let _ = write!(text, "\n{}", conclusion(findings));
     text
@@ -130,7 +130,7 @@ fn shards(facts: &Facts, text: &mut String) {
         // The host says the set's name and then its members.
         let host = shard.host.replace(',', ", ");
         let entry = format!("shard {}: {host}", shard.name);
-        wrapped(&entry, "  ", "    ", text);
+        wrapped(COLUMNS, &entry, "  ", "    ", text);
     }
 }
 
@@ -155,37 +155,26 @@ fn login(facts: &Facts) -> String {
 }
 
 /// The level in the margin, then what, why and what to do.
-fn entry(finding: &Finding, text: &mut String) {
+fn entry(finding: &Finding, paint: Paint, text: &mut String) {
     let level = finding.level.name();
     let shown =
         if finding.level == Level::Problem { level.to_uppercase() } else { level.to_owned() };
     let (first, rest) = (format!("{shown:MARGIN$}"), " ".repeat(MARGIN));
-    wrapped(&finding.what, &first, &rest, text);
+    let began = text.len();
+    wrapped(COLUMNS, &finding.what, &first, &rest, text);
+    let painted = match finding.level {
+        Level::Problem => paint.bad(&shown),
+        Level::Warning => paint.doubtful(&shown),
+        Level::Note => paint.faint(&shown),
+        Level::Ok => paint.good(&shown),
+    };
+    text.replace_range(began..began + shown.len(), &painted);
     for (label, said) in [("why: ", &finding.why), ("do:  ", &finding.next)] {
         if !said.is_empty() {
             let (first, further) = (format!("{rest}{label}"), " ".repeat(MARGIN + label.len()));
-            wrapped(said, &first, &further, text);
+            wrapped(COLUMNS, said, &first, &further, text);
         }
     }
-}
-
-/// Words in lines of at most eighty columns; a longer word has a line of its own.
-fn wrapped(words: &str, first: &str, rest: &str, text: &mut String) {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in words.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            let _ = writeln!(text, "{line}");
-            rest.clone_into(&mut line);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    let _ = writeln!(text, "{line}");
 }
 
 /// How many of each level there are.
@@ -211,7 +200,7 @@ mod tests {
             next: String::new(),
         };
         let mut text = String::new();
-        entry(&finding, &mut text);
+        entry(&finding, Paint::none(), &mut text);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].starts_with("PROBLEM  word word"), "{text}");
         assert!(lines[1].starts_with("         word"), "{text}");

@@ -1,4 +1,4 @@
-//! Records that are written together, as the reading thread makes them: read, not yet understood.
+//! Records that are written together, as the reading thread makes them.
 
 use std::{
     io::{self, BufRead},
@@ -6,13 +6,15 @@ use std::{
     sync::Arc,
 };
 
+use steadfast::bson::RawDocumentBuf;
 use tokio::sync::{mpsc, watch};
 
 use super::{
     csv,
-    record::without_mark,
+    record::{Origin, Shape, without_mark},
+    rejects::Reject,
     source::{Format, Source},
-    split::{Place, Splitter},
+    split::{LONGEST, Place, Splitter},
 };
 
 /// A batch is full with so many bytes, however few its records are.
@@ -44,14 +46,68 @@ pub(super) struct Slice {
     pub(super) is_ended: bool,
 }
 
+/// A batch as documents.
+#[derive(Debug)]
+pub(super) struct Understood {
+    pub(super) batch: Batch,
+    /// After the last of them that need not be read again.
+    pub(super) end: Place,
+    pub(super) documents: Vec<RawDocumentBuf>,
+    /// Which record each of them is.
+    pub(super) of: Vec<usize>,
+    pub(super) rejects: Vec<Reject>,
+}
+
+impl Batch {
+    fn understood(self, source: &Source, shape: &Shape) -> Understood {
+        let (mut documents, mut of, mut rejects) = (Vec::new(), Vec::new(), Vec::new());
+        let mut end = self.end;
+        for (index, record) in self.records.iter().enumerate() {
+            let origin = Origin {
+                source: &source.name,
+                format: source.format,
+                header: &self.header,
+                offset: record.at.offset,
+            };
+            let document = if record.is_too_long {
+                Err(format!("it is longer than {LONGEST} bytes"))
+            } else {
+                shape.document(&self.text[record.range.clone()], origin)
+            };
+            match document {
+                Ok(Some(document)) => {
+                    documents.push(document);
+                    of.push(index);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    rejects.push(self.reject(index, reason));
+                    // The rest of it may be written to the file later.
+                    if !record.is_ended {
+                        end = record.at;
+                    }
+                }
+            }
+        }
+        Understood { batch: self, end, documents, of, rejects }
+    }
+
+    pub(super) fn reject(&self, index: usize, reason: String) -> Reject {
+        let record = &self.records[index];
+        let raw = self.text[record.range.clone()].to_vec();
+        Reject { at: record.at, reason, raw, is_cut: record.is_too_long }
+    }
+}
+
 /// Reads sources from these places on, and sends what they have in batches, until it is stopped. It waits
 /// while nobody takes them.
 pub(super) struct Reading {
     pub(super) sources: Arc<Vec<Source>>,
     pub(super) from: Vec<Place>,
+    pub(super) shape: Shape,
     pub(super) batch: usize,
     pub(super) stop: watch::Receiver<bool>,
-    pub(super) send: mpsc::Sender<Result<Batch, String>>,
+    pub(super) send: mpsc::Sender<Result<Understood, String>>,
 }
 
 impl Reading {
@@ -115,6 +171,7 @@ impl Reading {
                 bytes,
             };
             *sequence += 1;
+            let batch = batch.understood(source, &self.shape);
             if *self.stop.borrow() || self.send.blocking_send(Ok(batch)).is_err() {
                 return Ok(false);
             }

@@ -5,7 +5,7 @@ use std::error::Error;
 use steadfast::{Namespace, bson::RawDocumentBuf, patterns::local_writes::LocalWriter};
 
 use crate::{
-    database::Where,
+    database::{PerhapsWhere, Where},
     notes::{Notes, WrongArguments},
 };
 
@@ -69,12 +69,17 @@ impl Datacenters {
     /// deployment of its own; but what is wrong with a connection string is.
     pub(super) async fn connect(
         &self,
-        on: Option<Where>,
+        on: &PerhapsWhere,
         collection: &Namespace,
         notes: &Notes,
     ) -> Result<LocalWriter, Box<dyn Error>> {
         let Namespace { db, coll } = collection;
         let mut builder = LocalWriter::builder();
+        // What the environment has is for commands that need it.
+        let on = match self {
+            Self::OfCluster(_) => on.given(),
+            Self::Apart(_) => on.typed(),
+        };
         match (self, on) {
             (Self::OfCluster(names), Some(on)) => {
                 let client = on.connect(notes).await?;

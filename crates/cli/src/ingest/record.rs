@@ -1,8 +1,8 @@
 //! A record as a document with its key, or the reason why it is none.
 
-use steadfast::bson::{self, Bson, Document, RawDocumentBuf};
+use steadfast::bson::{RawBson, RawDocument, RawDocumentBuf, cstr, raw::CString};
 
-use super::{csv, source::Format};
+use super::{csv, json, source::Format};
 
 /// What a server takes.
 const LARGEST: usize = 16 << 20;
@@ -41,52 +41,84 @@ impl Shape {
             return Ok(None);
         }
         let document = match origin.format {
-            Format::Ndjson => json(text)?,
-            Format::Csv => csv::document(origin.header, text, self.is_typed)?,
+            Format::Ndjson => json::document(text)?,
+            Format::Csv => {
+                let document = csv::document(origin.header, text, self.is_typed)?;
+                RawDocumentBuf::try_from(&document).map_err(|error| error.to_string())?
+            }
         };
         let document = self.keyed(document, origin)?;
-        let raw = bson::serialize_to_raw_document_buf(&document).map_err(|it| it.to_string())?;
-        let size = raw.as_bytes().len();
+        let size = document.as_bytes().len();
         if size > LARGEST {
             return Err(format!("as a document it has {size} bytes, and a server takes {LARGEST}"));
         }
-        Ok(Some(raw))
+        Ok(Some(document))
     }
 
     /// The document with its key: in front if it is the `_id`.
-    fn keyed(&self, mut document: Document, origin: Origin<'_>) -> Result<Document, String> {
-        let own = document.remove("_id");
+    fn keyed(
+        &self,
+        document: RawDocumentBuf,
+        origin: Origin<'_>,
+    ) -> Result<RawDocumentBuf, String> {
+        let of = |field: &str| document.get(field).map_err(|error| error.to_string());
+        let own = of("_id")?;
         let key = match (&self.id, own) {
-            (None, Some(own)) => own,
-            (None, None) => Bson::String(derived(origin.source, origin.offset)),
+            (None, Some(own)) => RawBson::from(own),
+            (None, None) => RawBson::String(derived(origin.source, origin.offset)),
             (Some(field), own) => {
-                let key = document.get(field).cloned();
-                let key = key.or_else(|| own.clone().filter(|_| field == "_id"));
-                let key =
-                    key.ok_or_else(|| format!("it has no field {field:?} to take _id from"))?;
+                let key = of(field)?
+                    .ok_or_else(|| format!("it has no field {field:?} to take _id from"))?;
                 if own.is_some_and(|own| own != key) {
                     return Err(format!("it has an _id that is not its {field:?}"));
                 }
-                key
+                RawBson::from(key)
             }
         };
         let Some(key_field) = &self.key_field else {
-            let mut keyed = Document::new();
-            keyed.insert("_id", key);
-            keyed.extend(document);
-            return Ok(keyed);
+            let is_in_front =
+                matches!(document.iter().next(), Some(Ok((name, _))) if name == "_id");
+            return match own {
+                Some(_) if is_in_front => Ok(document),
+                Some(_) => before(key, &without_id(&document)?),
+                None => before(key, &document),
+            };
         };
-        match document.get(key_field) {
-            Some(other) if *other != key => {
-                Err(format!("it has a field {key_field:?}; choose another with --key-field"))
-            }
-            Some(_) => Ok(document),
-            None => {
-                document.insert(key_field, key);
-                Ok(document)
-            }
+        let other = of(key_field)?.map(RawBson::from);
+        if other.as_ref().is_some_and(|other| *other != key) {
+            return Err(format!("it has a field {key_field:?}; choose another with --key-field"));
+        }
+        let mut document = without_id(&document)?;
+        if other.is_none() {
+            let name = CString::try_from(key_field.as_str()).map_err(|error| error.to_string())?;
+            document.append(name, key);
+        }
+        Ok(document)
+    }
+}
+
+/// The document with the key before all else. It has no `_id`.
+fn before(key: RawBson, document: &RawDocument) -> Result<RawDocumentBuf, String> {
+    let mut keyed = RawDocumentBuf::new();
+    keyed.append(cstr!("_id"), key);
+    let mut bytes = keyed.into_bytes();
+    // What follows has a null byte in the end, too, and begins with its length.
+    bytes.pop();
+    bytes.extend(&document.as_bytes()[4..]);
+    let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    RawDocumentBuf::from_bytes(bytes).map_err(|error| error.to_string())
+}
+
+fn without_id(document: &RawDocument) -> Result<RawDocumentBuf, String> {
+    let mut rest = RawDocumentBuf::new();
+    for field in document.iter() {
+        let (name, value) = field.map_err(|error| error.to_string())?;
+        if name != "_id" {
+            rest.append(name, value);
         }
     }
+    Ok(rest)
 }
 
 /// The key of a record that has none: where it is. Digits are padded, so that keys come in the order of the
@@ -100,24 +132,9 @@ pub(super) fn without_mark(text: &str, offset: u64) -> &str {
     if offset == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text }
 }
 
-fn json(text: &str) -> Result<Document, String> {
-    match serde_json::from_str::<Bson>(text).map_err(|error| not_json(&error))? {
-        Bson::Document(document) => Ok(document),
-        Bson::Array(_) => Err("it is an array, and each line has to be a document".to_owned()),
-        _ => Err("it is a value, and each line has to be a document".to_owned()),
-    }
-}
-
-fn not_json(error: &serde_json::Error) -> String {
-    match error.classify() {
-        serde_json::error::Category::Data => format!("it is not Extended JSON: {error}"),
-        _ => format!("it is not JSON: {error}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use steadfast::bson::{DateTime, doc, oid::ObjectId};
+    use steadfast::bson::{DateTime, Document, doc, oid::ObjectId};
 
     use super::*;
 
@@ -166,6 +183,7 @@ mod tests {
         let elsewhere = Shape { key_field: Some("k".to_owned()), ..SHAPE };
         assert_eq!(document(&elsewhere, "{\"a\": 1}"), Ok(doc! { "a": 1, "k": "s:000000000007" }));
         assert_eq!(document(&elsewhere, "{\"_id\": 2}"), Ok(doc! { "k": 2 }));
+        assert_eq!(document(&SHAPE, "{\"a\": 1, \"_id\": 2}"), Ok(doc! { "_id": 2, "a": 1 }));
         assert!(document(&elsewhere, "{\"k\": 2}").unwrap_err().contains("--key-field"));
     }
 

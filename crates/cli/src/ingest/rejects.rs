@@ -1,9 +1,9 @@
 //! Records that were not written: where they are, why, and what they were.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
@@ -50,24 +50,30 @@ fn hex(bytes: &[u8]) -> String {
 /// Where rejected records go.
 #[derive(Debug)]
 pub(super) struct Rejects {
-    file: Option<File>,
+    path: Option<PathBuf>,
+    /// It is made when there is something for it.
+    file: Option<Kept>,
     count: u64,
 }
 
 impl Rejects {
-    /// They are appended to the file, if there is to be one.
+    /// They are appended to the file, if there is to be one; that this can be done is tried now.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, WrongArguments> {
-        let file = path.map(open).transpose().map_err(|error| {
-            let path = path.unwrap_or(Path::new("")).display();
-            WrongArguments(format!("--rejects {path}: it cannot be written: {error}"))
-        })?;
-        Ok(Self { file, count: 0 })
+        let mut rejects = Self { path: path.map(Path::to_owned), file: None, count: 0 };
+        let Some(path) = path else { return Ok(rejects) };
+        let tried = if path.exists() {
+            Kept::open(path).map(|file| rejects.file = Some(file))
+        } else {
+            File::create_new(path).and_then(|_| fs::remove_file(path))
+        };
+        tried.map_err(|error| WrongArguments(named(path, &error)))?;
+        Ok(rejects)
     }
 
     /// Takes one down. Gives what to show of it, if it is not kept and one of the first.
     pub(super) fn add(&mut self, source: &str, reject: &Reject) -> io::Result<Option<String>> {
         self.count += 1;
-        let Some(file) = &mut self.file else {
+        let Some(path) = &self.path else {
             let is_shown = self.count <= SHOWN;
             return Ok(is_shown.then(|| {
                 let (line, reason) = (reject.at.lines + 1, &reject.reason);
@@ -76,28 +82,70 @@ impl Rejects {
         };
         let mut line = reject.to_json(source).to_string();
         line.push('\n');
-        file.write_all(line.as_bytes())?;
+        let file = match self.file.take() {
+            Some(file) => Ok(file),
+            None => Kept::open(path),
+        };
+        let added = file.and_then(|file| self.file.insert(file).append(line.as_bytes()));
+        added.map_err(|error| io::Error::new(error.kind(), named(path, &error)))?;
         Ok(None)
     }
 
     /// They are on disk before a checkpoint says that they were dealt with.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), File::sync_data)
+        self.file.as_ref().map_or(Ok(()), Kept::sync)
     }
 }
 
-/// Opens a file to append to. If the last line has no end, because the program died there, it gets one.
-fn open(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-    if file.metadata()?.len() > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            file.write_all(b"\n")?;
+fn named(path: &Path, error: &io::Error) -> String {
+    format!("--rejects {}: it cannot be written: {error}", path.display())
+}
+
+/// The file that they are kept in.
+#[derive(Debug)]
+struct Kept {
+    file: File,
+    /// How long it is, unless it is a device or a pipe.
+    length: Option<u64>,
+}
+
+impl Kept {
+    /// Opens it to append to. If the last line has no end, because the program died there, it gets one.
+    fn open(path: &Path) -> io::Result<Self> {
+        let is_device = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+        if is_device {
+            let file = OpenOptions::new().append(true).open(path)?;
+            return Ok(Self { file, length: None });
         }
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let length = file.metadata()?.len();
+        let mut kept = Self { length: Some(length), file };
+        if length > 0 {
+            kept.file.seek(SeekFrom::End(-1))?;
+            let mut last = [0];
+            kept.file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                kept.append(b"\n")?;
+            }
+        }
+        Ok(kept)
     }
-    Ok(file)
+
+    /// All of it or nothing.
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(line);
+        match (&written, &mut self.length) {
+            (Ok(()), Some(length)) => *length += line.len() as u64,
+            // What went wrong first is what people are told.
+            (Err(_), Some(length)) => drop(self.file.set_len(*length)),
+            (_, None) => {}
+        }
+        written
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.length.map_or(Ok(()), |_| self.file.sync_data())
+    }
 }
 
 #[cfg(test)]

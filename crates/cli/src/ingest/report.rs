@@ -1,11 +1,14 @@
 //! What was ingested, for people and for programs.
 
-use std::{error::Error, fmt, time::Instant};
+use std::{error::Error, time::Instant};
 
 use serde_json::{Value, json};
 
 use super::{Ingest, source::Source, split::Place, write::Settled};
-use crate::notes::WrongArguments;
+use crate::{
+    notes::{WrongArguments, plural},
+    paint::Paint,
+};
 
 /// What came of it.
 pub(super) struct Outcome {
@@ -59,14 +62,10 @@ impl Outcome {
         }
     }
 
-    pub(super) fn rate(&self) -> f64 {
-        (self.added + self.already_there) as f64 / self.began.elapsed().as_secs_f64().max(0.001)
-    }
-
     pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
         let how = self.resume();
         match &self.error {
-            Some(error) => Err(format!("{error}\n  next: {how}").into()),
+            Some(error) => Err(format!("{error}\n  next: once that is resolved, {how}").into()),
             None if self.interrupted => Err(format!("interrupted; {how}").into()),
             None if self.rejected > 0 && !self.keeps_rejects => {
                 let records = plural(self.rejected, "record was", "records were");
@@ -98,6 +97,28 @@ impl Outcome {
         }
     }
 
+    /// In one line, for people.
+    pub(super) fn told(&self, paint: Paint) -> String {
+        let would = if self.is_dry { "would be added" } else { "added" };
+        let added = plural(self.added, "document", "documents");
+        let mut told = format!("{}: {}", self.collection, paint.strong(format!("{added} {would}")));
+        if self.already_there > 0 {
+            let were = if self.already_there == 1 { "was" } else { "were" };
+            told += &format!("; {} {were} there already", self.already_there);
+        }
+        if self.may_be_twice > 0 {
+            told += &format!("; {} of them may be there twice", self.may_be_twice);
+        }
+        if self.rejected > 0 {
+            let rejected = plural(self.rejected, "record", "records");
+            told += &format!("; {}", paint.bad(format!("{rejected} rejected")));
+        }
+        if self.error.is_some() || self.interrupted {
+            told += &format!("; {}", paint.bad("then it was cut short"));
+        }
+        told
+    }
+
     pub(super) fn to_json(&self, sources: &[Source]) -> Value {
         let sources: Vec<_> = sources
             .iter()
@@ -122,41 +143,8 @@ impl Outcome {
             "mayBeTwice": self.may_be_twice,
             "rejected": self.rejected,
             "interrupted": self.interrupted,
-            "error": self.error,
             "seconds": self.began.elapsed().as_secs_f64(),
         })
-    }
-}
-
-/// In one line.
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let would = if self.is_dry { "would be added" } else { "added" };
-        let added = plural(self.added, "document", "documents");
-        write!(f, "{}: {added} {would}", self.collection)?;
-        if self.already_there > 0 {
-            let were = if self.already_there == 1 { "was" } else { "were" };
-            write!(f, "; {} {were} there already", self.already_there)?;
-        }
-        if self.may_be_twice > 0 {
-            write!(f, "; {} of them may be there twice", self.may_be_twice)?;
-        }
-        if self.rejected > 0 {
-            let rejected = plural(self.rejected, "record", "records");
-            write!(f, "; {rejected} rejected")?;
-        }
-        if self.error.is_some() || self.interrupted {
-            f.write_str("; then it was cut short")?;
-        }
-        Ok(())
-    }
-}
-
-pub(super) fn plural(number: u64, one: &str, several: &str) -> String {
-    match number {
-        0 => format!("no {several}"),
-        1 => format!("1 {one}"),
-        more => format!("{more} {several}"),
     }
 }
 

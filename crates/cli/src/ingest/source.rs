@@ -65,8 +65,8 @@ impl Source {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let wrong = |why: String| WrongArguments(format!("{shown}: {why}"));
-        let format = format_of(path, asked.format).map_err(wrong)?;
         let (input, size) = open(path, is_stdin).map_err(|error| wrong(error.to_string()))?;
+        let format = format_of(path, asked.format).map_err(wrong)?;
         let mut input: Input = BufReader::with_capacity(BUFFER, input);
         let read = beginning(&mut input, format).map_err(|error| wrong(error.to_string()))?;
         let head = fingerprint(without_end(&read));
@@ -83,9 +83,10 @@ impl Source {
                 ));
             }
         };
+        let file = if is_stdin { shown } else { file_name.into_owned() };
         let stream = Mutex::new(size.is_none().then(|| Cursor::new(read).chain(input)));
         let path = size.is_some().then(|| path.to_owned());
-        Ok(Self { name, file: file_name.into_owned(), format, head, size, path, stream })
+        Ok(Self { name, file, format, head, size, path, stream })
     }
 
     /// What follows `from`; of a stream, all of it, and once.
@@ -122,6 +123,18 @@ impl Source {
         let mut bytes = Vec::new();
         file.take(offset - start).read_to_end(&mut bytes)?;
         Ok(Some(fingerprint(&bytes)))
+    }
+
+    /// Whether the line before a place was not at an end there, and goes on after it.
+    pub(super) fn goes_on_at(&self, offset: u64) -> io::Result<bool> {
+        if !self.is_file() || offset == 0 {
+            return Ok(false);
+        }
+        let mut file = self.reopened()?;
+        file.seek(SeekFrom::Start(offset - 1))?;
+        let mut around = Vec::new();
+        file.take(2).read_to_end(&mut around)?;
+        Ok(matches!(around[..], [last, next] if last != b'\n' && !matches!(next, b'\n' | b'\r')))
     }
 
     fn reopened(&self) -> io::Result<File> {

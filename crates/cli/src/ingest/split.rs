@@ -74,7 +74,10 @@ impl<R: BufRead> Splitter<R> {
             let room = self.longest.saturating_sub(length).min(taken.len());
             text.extend_from_slice(&taken[..room]);
             length += taken.len();
-            self.place.lines += taken.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.place.lines += match self.format {
+                Format::Ndjson => u64::from(is_ended),
+                Format::Csv => taken.iter().filter(|byte| **byte == b'\n').count() as u64,
+            };
             self.place.offset += taken.len() as u64;
             let taken = taken.len();
             self.input.consume(taken);

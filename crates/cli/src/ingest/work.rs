@@ -1,4 +1,4 @@
-//! The work: a thread reads, some tasks write, and one place takes down what is done.
+//! The work: a thread reads and understands, some tasks write, and one place takes down what is done.
 
 use std::{
     io,
@@ -6,30 +6,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::ProgressBar;
 use tokio::{
     sync::{Mutex, mpsc, watch},
-    time::sleep,
+    time::{MissedTickBehavior, interval, sleep},
 };
 
 use super::{
     Ingest,
-    batch::{Batch, Reading},
+    batch::{Reading, Understood},
     checkpoint::Checkpoint,
     frontier::Frontier,
-    record::{Origin, Shape},
+    progress::Progress,
+    record::Shape,
     rejects::{Reject, Rejects},
-    report::{Outcome, plural},
+    report::Outcome,
     source::Source,
-    split::{LONGEST, Place},
+    split::Place,
     write::{Settled, Target, Writer},
 };
-use crate::{ending::Ending, notes::Notes};
+use crate::{
+    ending::Ending,
+    notes::{Notes, plural},
+};
 
 /// After an interruption, what is under way has so long to be answered.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the checkpoint is put down.
+/// How often the checkpoint is put down, and people see how far it is.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// A batch whose records are all settled.
@@ -45,12 +48,14 @@ struct Done {
 /// What all have to do with.
 pub(super) struct Work<'a> {
     pub(super) notes: Notes,
-    pub(super) bar: ProgressBar,
+    pub(super) progress: Progress,
     pub(super) sources: Arc<Vec<Source>>,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) rejects: Rejects,
     pub(super) max_rejects: Option<u64>,
     pub(super) outcome: &'a mut Outcome,
+    /// Whether more is done than was put down.
+    pub(super) is_new: bool,
 }
 
 impl Work<'_> {
@@ -65,7 +70,8 @@ impl Work<'_> {
         let (stop, stopped) = watch::channel(false);
         let mut done = self.begin(ingest, shape, target, stopped);
         let mut frontier = Frontier::default();
-        let mut put_down = Instant::now();
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut grace = None;
         loop {
             let told = tokio::select! {
@@ -76,6 +82,11 @@ impl Work<'_> {
                     if was_told_before { None } else { grace = self.wind_up(&stop); continue }
                 }
                 () = until(grace) => None,
+                _ = ticks.tick() => {
+                    self.progress.show(self.outcome);
+                    self.put_down()?;
+                    continue;
+                }
             };
             match told {
                 None => break,
@@ -92,10 +103,6 @@ impl Work<'_> {
                 self.outcome.error = Some(format!("{rejected} rejected, more than {most}"));
                 grace = Some(Instant::now() + GRACE);
                 stop.send_replace(true);
-            }
-            if put_down.elapsed() >= EVERY {
-                self.put_down()?;
-                put_down = Instant::now();
             }
         }
         stop.send_replace(true);
@@ -115,6 +122,7 @@ impl Work<'_> {
         let reading = Reading {
             sources: Arc::clone(&self.sources),
             from: self.outcome.places.clone(),
+            shape,
             batch: ingest.batch,
             stop: stop.clone(),
             send,
@@ -126,15 +134,10 @@ impl Work<'_> {
             patience: ingest.patience,
             stop,
             notes: self.notes,
-            bar: self.bar.clone(),
+            bar: self.progress.bar().clone(),
             is_told: AtomicBool::new(false),
         };
-        let line = Arc::new(Line {
-            sources: Arc::clone(&self.sources),
-            shape,
-            writer,
-            batches: Mutex::new(batches),
-        });
+        let line = Arc::new(Line { writer, batches: Mutex::new(batches) });
         for _ in 0..ingest.parallel {
             tokio::spawn(Arc::clone(&line).run(tell.clone()));
         }
@@ -144,32 +147,34 @@ impl Work<'_> {
     /// No more is begun, and what is under way is waited for, for so long.
     fn wind_up(&self, stop: &watch::Sender<bool>) -> Option<Instant> {
         stop.send_replace(true);
-        self.bar.suspend(|| self.notes.say("interrupted; waiting for what is under way …"));
+        self.progress.say("interrupted; waiting for what is under way …");
         Some(Instant::now() + GRACE)
     }
 
     fn take_down(&mut self, done: Done, frontier: &mut Frontier<(usize, Place)>) -> io::Result<()> {
+        let outcome = &mut *self.outcome;
+        outcome.records += (done.settled.len() + done.rejects.len()) as u64;
+        done.settled.iter().for_each(|settled| outcome.count(settled));
+        outcome.rejected += done.rejects.len() as u64;
         let source = &self.sources[done.source];
         for reject in &done.rejects {
             if let Some(shown) = self.rejects.add(&source.file, reject)? {
-                self.bar.suspend(|| self.notes.warn(shown));
+                self.progress.warn(shown);
             }
         }
-        let outcome = &mut *self.outcome;
-        outcome.rejected += done.rejects.len() as u64;
-        outcome.records += (done.settled.len() + done.rejects.len()) as u64;
-        done.settled.iter().for_each(|settled| outcome.count(settled));
         for (source, end) in frontier.done(done.sequence, (done.source, done.end)) {
             outcome.places[source] = end;
         }
-        self.bar.inc(done.bytes);
-        let documents = outcome.added + outcome.already_there;
-        self.bar.set_message(format!("{documents} documents, {:.0}/s", outcome.rate()));
+        self.progress.advance(done.bytes);
+        self.is_new = true;
         Ok(())
     }
 
     /// The checkpoint: what was rejected before it is on disk.
     fn put_down(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_new) {
+            return Ok(());
+        }
         let Some(checkpoint) = &mut self.checkpoint else { return self.rejects.sync() };
         self.rejects.sync()?;
         for (source, place) in self.sources.iter().zip(&self.outcome.places) {
@@ -190,10 +195,8 @@ async fn until(when: Option<Instant>) {
 
 /// What the tasks share that write.
 struct Line {
-    sources: Arc<Vec<Source>>,
-    shape: Shape,
     writer: Writer,
-    batches: Mutex<mpsc::Receiver<Result<Batch, String>>>,
+    batches: Mutex<mpsc::Receiver<Result<Understood, String>>>,
 }
 
 impl Line {
@@ -209,7 +212,7 @@ impl Line {
             };
             let Some(batch) = batch else { return };
             let done = match batch {
-                Ok(batch) => Arc::clone(&self).write(batch).await,
+                Ok(batch) => self.write(batch).await,
                 Err(error) => Err(error),
             };
             let failed = done.is_err();
@@ -219,20 +222,14 @@ impl Line {
         }
     }
 
-    async fn write(self: Arc<Self>, batch: Batch) -> Result<Done, String> {
+    async fn write(&self, batch: Understood) -> Result<Done, String> {
+        let Understood { batch, end, documents, of, mut rejects } = batch;
         let (sequence, source, bytes) = (batch.sequence, batch.source, batch.bytes);
-        let understood = {
-            let line = Arc::clone(&self);
-            // It may take long, and answers wait meanwhile.
-            tokio::task::spawn_blocking(move || line.understand(batch))
-        };
-        let Understood { batch, end, documents, of, mut rejects } =
-            understood.await.map_err(|error| error.to_string())?;
         let answers = self.writer.write(&documents).await?;
         let mut settled = Vec::with_capacity(answers.len());
         for (answer, index) in answers.into_iter().zip(of) {
             match answer {
-                Settled::Refused(reason) => rejects.push(reject(&batch, index, reason)),
+                Settled::Refused(reason) => rejects.push(batch.reject(index, reason)),
                 Settled::Added | Settled::AlreadyThere | Settled::MayBeTwice => {
                     settled.push(answer);
                 }
@@ -241,54 +238,4 @@ impl Line {
         rejects.sort_by_key(|reject| reject.at.offset);
         Ok(Done { sequence, source, end, bytes, settled, rejects })
     }
-
-    fn understand(&self, batch: Batch) -> Understood {
-        let source = &self.sources[batch.source];
-        let (mut documents, mut of, mut rejects) = (Vec::new(), Vec::new(), Vec::new());
-        let mut end = batch.end;
-        for (index, record) in batch.records.iter().enumerate() {
-            let origin = Origin {
-                source: &source.name,
-                format: source.format,
-                header: &batch.header,
-                offset: record.at.offset,
-            };
-            let document = if record.is_too_long {
-                Err(format!("it is longer than {LONGEST} bytes"))
-            } else {
-                self.shape.document(&batch.text[record.range.clone()], origin)
-            };
-            match document {
-                Ok(Some(document)) => {
-                    documents.push(document);
-                    of.push(index);
-                }
-                Ok(None) => {}
-                Err(reason) => {
-                    rejects.push(reject(&batch, index, reason));
-                    // The rest of it may be written to the file later.
-                    if !record.is_ended {
-                        end = record.at;
-                    }
-                }
-            }
-        }
-        Understood { batch, end, documents, of, rejects }
-    }
-}
-
-/// A batch as documents.
-struct Understood {
-    batch: Batch,
-    end: Place,
-    documents: Vec<steadfast::bson::RawDocumentBuf>,
-    /// Which record each of them is.
-    of: Vec<usize>,
-    rejects: Vec<Reject>,
-}
-
-fn reject(batch: &Batch, index: usize, reason: String) -> Reject {
-    let record = &batch.records[index];
-    let raw = batch.text[record.range.clone()].to_vec();
-    Reject { at: record.at, reason, raw, is_cut: record.is_too_long }
 }

@@ -183,7 +183,10 @@ impl Failure {
     /// `is_slow` if other members do not have the write yet.
     fn of(error: &Error, is_slow: bool) -> Self {
         let cause = cause(error);
-        Self { may_pass: is_slow || may_pass(cause), why: database::explain(cause) }
+        let may_pass = is_slow || may_pass(cause);
+        // What may pass is waited for: there is nothing to advise.
+        let why = if may_pass { cause.to_string() } else { database::explain(cause) };
+        Self { may_pass, why }
     }
 }
 

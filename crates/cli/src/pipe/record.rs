@@ -70,15 +70,20 @@ fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
 
 impl Pen {
     pub(super) fn note(&self, event: &Event<'_>) {
-        let mut line = Map::new();
-        let millis = self.began.elapsed().as_secs_f64() * 1000.0;
-        line.insert("ms".to_owned(), json!((millis * 1000.0).round() / 1000.0));
-        if let Value::Object(fields) = fields(event) {
-            line.extend(fields);
-        }
         // Nobody is left to write it if this fails.
-        let _ = self.lines.send(Some(Value::Object(line).to_string()));
+        let _ = self.lines.send(Some(line(self.began, event)));
     }
+}
+
+/// An event, so long after the beginning.
+pub(super) fn line(began: Instant, event: &Event<'_>) -> String {
+    let mut line = Map::new();
+    let millis = began.elapsed().as_secs_f64() * 1000.0;
+    line.insert("ms".to_owned(), json!((millis * 1000.0).round() / 1000.0));
+    if let Value::Object(fields) = fields(event) {
+        line.extend(fields);
+    }
+    Value::Object(line).to_string()
 }
 
 fn fields(event: &Event<'_>) -> Value {

@@ -1,4 +1,4 @@
-//! What passes, as lines for people.
+//! What passes, as lines for people, or as the documents of a record.
 
 use std::{
     io::{self, Write},
@@ -12,6 +12,9 @@ use std::{
 };
 
 use blackpipe::proxy::Event;
+use serde_json::json;
+
+use super::record;
 
 /// How many lines may wait. A screen that nobody reads must not hold up what passes, so that those
 /// beyond it are left out.
@@ -21,6 +24,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Writes lines to the standard output, on a thread of its own.
 pub(super) struct Screen {
+    as_json: bool,
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
     /// Ends with the thread.
@@ -29,27 +33,29 @@ pub(super) struct Screen {
 
 /// What notes events for a [`Screen`].
 pub(super) struct Pen {
+    as_json: bool,
     began: Instant,
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
 }
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(as_json: bool) -> Self {
         let (lines, coming) = sync_channel(MOST_WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&left_out);
         let (writing, written) = sync_channel(0);
         thread::spawn(move || {
-            write(&coming, &counted);
+            write(&coming, &counted, as_json);
             drop(writing);
         });
-        Self { lines, left_out, written }
+        Self { as_json, lines, left_out, written }
     }
 
     pub(super) fn pen(&self) -> Pen {
         let left_out = Arc::clone(&self.left_out);
-        Pen { began: Instant::now(), lines: self.lines.clone(), left_out }
+        let lines = self.lines.clone();
+        Pen { as_json: self.as_json, began: Instant::now(), lines, left_out }
     }
 
     /// Lets the last lines be written, unless nobody reads them.
@@ -61,12 +67,15 @@ impl Screen {
     }
 }
 
-fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64) {
+fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64, as_json: bool) {
     let mut out = io::stdout();
     while let Ok(Some(line)) = coming.recv() {
         let missed = left_out.swap(0, Ordering::Relaxed);
         let told = match missed {
             0 => Ok(()),
+            missed if as_json => {
+                writeln!(out, "{}", json!({ "event": "leftOut", "lines": missed }))
+            }
             missed => writeln!(out, "          … {missed} lines left out"),
         };
         // A closed pipe is no reason to end.
@@ -78,7 +87,10 @@ fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64) {
 
 impl Pen {
     pub(super) fn note(&self, event: &Event<'_>) {
-        let line = format!("{:9.3} {}", self.began.elapsed().as_secs_f64(), in_words(event));
+        let line = match self.as_json {
+            true => record::line(self.began, event),
+            false => format!("{:9.3} {}", self.began.elapsed().as_secs_f64(), in_words(event)),
+        };
         if self.lines.try_send(Some(line)).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use blackpipe::proxy::{Ledger, RuleState};
+use serde_json::{Value, json};
 
 /// A table of commands, a line for each rule, and whether a write was executed twice.
 pub(super) fn of(ledger: &Ledger, rules: &[RuleState]) -> String {
@@ -15,15 +16,50 @@ pub(super) fn of(ledger: &Ledger, rules: &[RuleState]) -> String {
         let what = state.rule().reaction().name();
         let _ = writeln!(text, "rule \"{name}\" ({what}): applied {applied} of {met} times");
     }
-    let twice = ledger.writes().filter(|write| write.was_applied_twice()).count();
-    let retried = ledger.writes().filter(|write| write.attempts > 1).count();
+    let (writes, retried, twice) = writes(ledger);
     let _ = writeln!(
         text,
-        "retryable writes: {}, of which {retried} were sent more than once and {twice} applied more \
+        "retryable writes: {writes}, of which {retried} were sent more than once and {twice} applied more \
          than once",
-        ledger.writes().count()
     );
     text
+}
+
+/// The same for programs.
+pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
+    let commands = ledger.counts().map(|(server, command, namespace, count)| {
+        json!({
+            "server": server,
+            "command": command,
+            "namespace": namespace,
+            "came": count.attempts,
+            "delivered": count.deliveries,
+            "executed": count.executions,
+            "fromRecord": count.from_record,
+            "refused": count.refused,
+        })
+    });
+    let rules = rules.iter().map(|state| {
+        json!({
+            "name": state.rule().as_name(),
+            "reaction": state.rule().reaction().name(),
+            "applied": state.applied(),
+            "met": state.met(),
+        })
+    });
+    let (writes, retried, twice) = writes(ledger);
+    json!({
+        "commands": commands.collect::<Vec<_>>(),
+        "rules": rules.collect::<Vec<_>>(),
+        "retryableWrites": { "all": writes, "sentAgain": retried, "appliedTwice": twice },
+    })
+}
+
+/// How many retryable writes there were, were sent more than once, and were applied more than once.
+fn writes(ledger: &Ledger) -> (usize, usize, usize) {
+    let twice = ledger.writes().filter(|write| write.was_applied_twice()).count();
+    let retried = ledger.writes().filter(|write| write.attempts > 1).count();
+    (ledger.writes().count(), retried, twice)
 }
 
 fn table(text: &mut String, ledger: &Ledger) -> std::fmt::Result {

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use steadfast::patterns::counter::SweepReport;
 
 use super::Sweep;
-use crate::notes::{self, Notes, WrongArguments, plural};
+use crate::{
+    errand::{Done, Errand},
+    notes::{WrongArguments, plural},
+};
 
 /// One sweep of one collection, or the sum of several.
 pub(super) struct Round {
@@ -21,6 +24,8 @@ pub(super) struct Round {
     pub(super) error: Option<String>,
     pub(super) wrong_arguments: bool,
     pub(super) interrupted: bool,
+    /// Whether there was a deployment to sweep.
+    is_begun: bool,
     began: Instant,
     rounds: u64,
 }
@@ -34,8 +39,20 @@ impl Round {
             error: None,
             wrong_arguments: false,
             interrupted: false,
+            is_begun: true,
             began: Instant::now(),
             rounds: 0,
+        }
+    }
+
+    /// One for which no deployment was found, for a reason or because it was interrupted.
+    pub(super) fn not_begun(sweep: &Sweep, why: Option<Box<dyn Error>>) -> Self {
+        Self {
+            interrupted: why.is_none(),
+            wrong_arguments: why.as_ref().is_some_and(|why| why.is::<WrongArguments>()),
+            error: why.map(|why| why.to_string()),
+            is_begun: false,
+            ..Self::none(sweep)
         }
     }
 
@@ -51,15 +68,13 @@ impl Round {
         sum.already_gone += more.already_gone;
         sum.forgotten += more.forgotten;
         sum.left_alone = more.left_alone;
-        self.rounds += 1;
+        self.rounds += u64::from(other.is_begun);
     }
 
-    pub(super) fn print(&self, as_json: bool) -> io::Result<()> {
-        if as_json { notes::print_json(&self.to_json()) } else { notes::print(self) }
-    }
-
-    /// Names the counters that could not be swept.
-    pub(super) fn warn(&self, notes: &Notes) {
+    /// The result, and the names of the counters that could not be swept.
+    pub(super) fn print(&self, errand: &Errand) -> io::Result<()> {
+        errand.output.print(self, self.to_json(), &self.verdict())?;
+        let notes = &errand.notes;
         for failure in &self.report.failures {
             notes.warn(format_args!("the counter {} was not swept: {}", failure.id, failure.error));
         }
@@ -68,9 +83,10 @@ impl Round {
         if others > 0 {
             notes.warn(format_args!("nor were {others} others"));
         }
+        Ok(())
     }
 
-    pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
+    pub(super) fn verdict(&self) -> Done {
         match &self.error {
             Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
             Some(error) => Err(error.clone().into()),
@@ -134,7 +150,6 @@ impl Round {
             "failed": failed,
             "failures": failures.collect::<Vec<_>>(),
             "interrupted": self.interrupted,
-            "error": self.error,
             "seconds": self.began.elapsed().as_secs_f64(),
         })
     }
@@ -144,6 +159,9 @@ impl Round {
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SweepReport { already_gone, left_alone, .. } = &self.report;
+        if !self.is_begun {
+            return write!(f, "{}: not swept", self.collection);
+        }
         write!(f, "{}: {}", self.collection, self.done())?;
         if *already_gone > 0 {
             write!(f, "; {already_gone} were finished by somebody else")?;

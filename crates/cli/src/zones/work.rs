@@ -2,93 +2,84 @@
 
 use std::error::Error;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast::{
     Client,
     patterns::zones::{self, Cluster, Layout, Plan, Progress, Status},
 };
 
-use super::Wait;
-use crate::{
-    duration,
-    notes::{self, Notes},
-};
-
-type Done = Result<(), Box<dyn Error>>;
+use super::{Wait, What};
+use crate::{duration, errand::Done, notes::Notes};
 
 /// A cluster that was reached, and the layout for it.
 pub(super) struct Work {
     pub(super) client: Client,
     pub(super) layout: Layout,
     pub(super) notes: Notes,
-    pub(super) json: bool,
 }
 
+/// What a subcommand has to say.
+pub(super) struct Told {
+    pub(super) text: String,
+    pub(super) document: Value,
+    pub(super) verdict: Done,
+}
+
+type Telling = Result<Told, Box<dyn Error>>;
+
 impl Work {
+    pub(super) async fn run(&self, what: &What) -> Telling {
+        match what {
+            What::Plan { .. } | What::Apply { dry_run: true, .. } => {
+                told_plan(&self.planned().await?)
+            }
+            What::Apply { wait, .. } => self.apply(wait).await,
+            What::Status { wait, .. } => self.status(wait).await,
+            What::Remove { dry_run, .. } => self.remove(*dry_run).await,
+        }
+    }
+
     async fn planned(&self) -> Result<Plan, Box<dyn Error>> {
         let cluster = Cluster::read(&self.client, &self.layout).await?;
         Ok(zones::plan(&self.layout, &cluster)?)
     }
 
-    pub(super) async fn plan(&self) -> Done {
-        let plan = self.planned().await?;
-        self.show_plan(&plan)
-    }
-
-    pub(super) async fn apply(&self, wait: &Wait) -> Done {
+    async fn apply(&self, wait: &Wait) -> Telling {
         let plan = self.planned().await?;
         for note in plan.notes() {
             self.notes.say(note);
         }
         self.execute(&plan).await?;
-        let status = match wait.wait {
-            true => self.wait(wait).await?,
-            false => zones::status(&self.client, &self.layout).await?,
-        };
-        if self.json {
-            notes::print_json(&json!({ "applied": plan.steps(), "status": status }))?;
-            return Ok(());
-        }
+        let status = self.settled(wait).await?;
         let done = match plan.steps().len() {
             0 => "nothing to do".to_owned(),
             1 => "1 step done".to_owned(),
             steps => format!("{steps} steps done"),
         };
-        notes::print(format_args!(
-            "{}: {done}. {}",
-            self.layout.collection(),
-            status.conclusion()
-        ))?;
-        Ok(())
+        Ok(Told {
+            text: format!("{}: {done}. {}", self.layout.collection(), status.conclusion()),
+            document: json!({ "applied": plan.steps(), "status": status }),
+            verdict: Ok(()),
+        })
     }
 
-    pub(super) async fn status(&self, wait: &Wait) -> Done {
-        let status = match wait.wait {
-            true => self.wait(wait).await?,
-            false => zones::status(&self.client, &self.layout).await?,
+    async fn status(&self, wait: &Wait) -> Telling {
+        let status = self.settled(wait).await?;
+        let verdict = match status.is_compliant() {
+            true => Ok(()),
+            false => Err(format!("{} is not as the layout says", self.layout.collection()).into()),
         };
-        if self.json {
-            notes::print_json(&serde_json::to_value(&status)?)?;
-        } else {
-            notes::print(status.to_string().trim_end())?;
-        }
-        if status.is_compliant() {
-            return Ok(());
-        }
-        Err(format!("{} is not as the layout says", self.layout.collection()).into())
+        let document = serde_json::to_value(&status)?;
+        Ok(Told { text: status.to_string().trim_end().to_owned(), document, verdict })
     }
 
-    pub(super) async fn remove(&self, dry_run: bool) -> Done {
+    async fn remove(&self, dry_run: bool) -> Telling {
         let cluster = Cluster::read(&self.client, &self.layout).await?;
         let plan = zones::removal(&self.layout, &cluster);
         if dry_run {
-            return self.show_plan(&plan);
+            return told_plan(&plan);
         }
         self.execute(&plan).await?;
-        if self.json {
-            notes::print_json(&json!({ "removed": plan.steps(), "notes": plan.notes() }))?;
-            return Ok(());
-        }
         for note in plan.notes() {
             self.notes.say(note);
         }
@@ -97,17 +88,11 @@ impl Work {
             1 => "1 step taken back".to_owned(),
             steps => format!("{steps} steps taken back"),
         };
-        notes::print(format_args!("{}: {done}.", self.layout.collection()))?;
-        Ok(())
-    }
-
-    fn show_plan(&self, plan: &Plan) -> Done {
-        if self.json {
-            notes::print_json(&serde_json::to_value(plan)?)?;
-        } else {
-            notes::print(plan.to_string().trim_end())?;
-        }
-        Ok(())
+        Ok(Told {
+            text: format!("{}: {done}.", self.layout.collection()),
+            document: json!({ "removed": plan.steps(), "notes": plan.notes() }),
+            verdict: Ok(()),
+        })
     }
 
     async fn execute(&self, plan: &Plan) -> Done {
@@ -124,6 +109,14 @@ impl Work {
             format!("{error}\n  next: once that is resolved, run the same command again; it goes on from there")
         })?;
         Ok(())
+    }
+
+    /// How it is, now or when the balancer is done.
+    async fn settled(&self, wait: &Wait) -> Result<Status, Box<dyn Error>> {
+        match wait.wait {
+            true => self.wait(wait).await,
+            false => Ok(zones::status(&self.client, &self.layout).await?),
+        }
     }
 
     /// Waits for the balancer, and says how many chunks are misplaced whenever that changes.
@@ -146,4 +139,9 @@ impl Work {
             .into()),
         }
     }
+}
+
+fn told_plan(plan: &Plan) -> Telling {
+    let document = serde_json::to_value(plan)?;
+    Ok(Told { text: plan.to_string().trim_end().to_owned(), document, verdict: Ok(()) })
 }

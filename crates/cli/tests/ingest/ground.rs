@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub(crate) uri: String,
     runtime: tokio::runtime::Runtime,
     lines: Collection<Document>,
-    _deployment: Option<Deployment>,
+    deployment: Option<Deployment>,
 }
 
 impl Target {
@@ -36,7 +36,22 @@ impl Target {
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = runtime.block_on(Client::with_uri_str(&uri).into_future()).expect("its own");
         let lines = client.database("app").collection("lines");
-        Self { uri, runtime, lines, _deployment: deployment }
+        Self { uri, runtime, lines, deployment }
+    }
+
+    /// What one shard of the cluster has, behind the routers' back.
+    pub(crate) fn of_shard(&self, name: &str) -> Vec<Document> {
+        let shard = self.deployment.as_ref().expect("it is embedded").shard(name);
+        let primary = self.runtime.block_on(shard.until_primary());
+        let uri =
+            format!("mongodb://{}/?directConnection=true", shard.members()[primary].address());
+        Self::at(uri, None).documents()
+    }
+
+    /// No member of a shard is there any more.
+    pub(crate) fn kill_shard(&self, name: &str) {
+        let shard = self.deployment.as_ref().expect("it is embedded").shard(name);
+        (0..shard.members().len()).for_each(|member| shard.faults().kill(member));
     }
 
     pub(crate) fn count(&self) -> u64 {

@@ -2,16 +2,19 @@
 
 #![allow(missing_docs)]
 
+mod datacenters;
+#[cfg(unix)]
+mod full;
 mod ground;
 #[allow(dead_code)]
 #[path = "../program/mod.rs"]
 mod program;
 mod trouble;
 
-use std::{collections::BTreeMap, fs, process::Stdio};
+use std::{fs, io::Write, process::Stdio};
 
 use serde_json::Value;
-use steadfast::bson::{Bson, Document, doc};
+use steadfast::bson::{Bson, doc};
 use testbed::{Mongod, Options};
 
 use self::{
@@ -79,6 +82,8 @@ fn a_stream_needs_a_name_that_lasts() {
     assert_eq!(status, Some(2));
     assert!(notes.contains("--source") && notes.contains("--id"), "{notes}");
     let named = ["--format", "ndjson", "--source", "export-1", "-"];
+    let (_, _, notes) = said(&fed(&target.uri, &named, "nonsense\n"));
+    assert!(notes.contains("standard input, line 1 (byte 0): it is not JSON"), "{notes}");
     assert_done(&fed(&target.uri, &named, input), "2 documents added");
     let longer = format!("{input}{{\"n\": 3}}\n");
     assert_done(&fed(&target.uri, &named, &longer), "1 document added; 2 were there already");
@@ -187,6 +192,49 @@ fn a_line_that_grows_is_read_again() {
     fs::write(&lines, "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}\n{\"n\": 4}\n").expect("a file");
     assert_done(&ingest(&target.uri, &more), "1 document added");
     assert_done(&ingest(&target.uri, &more), "no documents added");
+}
+
+#[test]
+fn a_line_of_a_table_that_was_not_at_its_end_is_refused_when_it_grows() {
+    let target = Target::embedded();
+    let folder = folder();
+    let at = folder.join("at");
+    let table = file(&folder, "lines.csv", "n\n1\n12");
+    let more = [&*table, "--checkpoint", at.to_str().expect("text")];
+    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    fs::write(&table, "n\n1\n1234\n5\n").expect("a file");
+    let (status, _, notes) = said(&ingest(&target.uri, &more));
+    assert_eq!(status, Some(2), "{notes}");
+    assert!(notes.contains("before its line was at an end, and goes on now"), "{notes}");
+    fs::write(&table, "n\n1\n12\n5\n").expect("a file");
+    assert_done(&ingest(&target.uri, &more), "1 document added");
+}
+
+#[test]
+fn a_checkpoint_is_for_one_run_at_a_time() {
+    let target = Target::embedded();
+    let folder = folder();
+    let at = folder.join("at");
+    let at = ["--checkpoint", at.to_str().expect("text")];
+    let stream = [&["--format", "ndjson", "--source", "s", "-"], &at[..]].concat();
+    let mut first = steadfast(&arguments(&target.uri, &stream))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program is built");
+    let mut input = first.stdin.take().expect("it is piped");
+    input.write_all(b"{\"n\": 1}\n").expect("it reads");
+    until(&target, &mut first, 1);
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 2}\n");
+    let second = [&[&*lines], &at[..]].concat();
+    let (status, _, notes) = said(&ingest(&target.uri, &second));
+    assert_eq!(status, Some(2), "{notes}");
+    assert!(notes.contains("another run is at work with it"), "{notes}");
+    drop(input);
+    assert!(first.wait().expect("it ends").success());
+    assert_done(&ingest(&target.uri, &second), "1 document added");
+    let left = fs::read_dir(&folder).expect("a folder").count();
+    assert_eq!(left, 2, "the file and the checkpoint");
 }
 
 #[test]
@@ -316,26 +364,4 @@ fn an_interrupted_run_puts_down_where_it_was() {
     assert_done(&ingest(&target.uri, &more), &format!("{rest} documents added"));
     assert_exact(&target);
     slow.end();
-}
-
-#[test]
-fn datacenters_get_documents_with_their_key_in_a_field() {
-    let (alfa, bravo) = (Target::embedded(), Target::embedded());
-    let lines = file(&folder(), "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n{\"_id\": 3}\n");
-    // Nobody listens at port 1.
-    let gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
-    let datacenters = format!("gone={gone},alfa={},bravo={}", alfa.uri, bravo.uri);
-    let more = ["--datacenters", &datacenters, &lines];
-    let arguments = [&["ingest", "--collection", "app.lines"], &more[..]].concat();
-    let output = steadfast(&arguments).output().expect("the program is built");
-    assert_done(&output, "3 documents added");
-    let (_, _, notes) = said(&output);
-    assert!(notes.contains("datacenter gone: no server that takes writes"), "{notes}");
-    let keys: BTreeMap<String, Document> = without_ids(alfa.documents())
-        .into_iter()
-        .map(|it| (it.get("ingest_key").expect("a key").to_string(), it))
-        .collect();
-    assert_eq!((keys.len(), bravo.count()), (3, 0));
-    assert!(keys.values().all(|it| it.get_str("datacenter").ok() == Some("alfa")), "{keys:?}");
-    assert!(keys.contains_key("3"), "{keys:?}");
 }

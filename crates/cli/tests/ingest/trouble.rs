@@ -118,6 +118,11 @@ fn patience_has_an_end() {
     assert_eq!(status, Some(1), "{notes}");
     assert!(out.contains("then it was cut short"), "{out}");
     assert!(notes.contains("for 300ms nothing could be written"), "{notes}");
-    assert!(notes.contains("next: run the same command again: it adds nothing twice"), "{notes}");
+    assert!(
+        notes.contains(
+            "next: once that is resolved, run the same command again: it adds nothing twice"
+        ),
+        "{notes}"
+    );
     bad.end();
 }

@@ -129,13 +129,16 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
 
     async fn execute(self) -> std::result::Result<TrimReport, TrimError> {
         let mut report = TrimReport { dry_run: self.dry_run, ..TrimReport::default() };
-        match self.run(&mut report).await {
-            Ok(()) => Ok(report),
-            Err(source) => Err(TrimError { source, report: Box::new(report) }),
-        }
+        let (source, ended_early) = match self.run(&mut report).await {
+            Ok(None) => return Ok(report),
+            Ok(Some(refused)) => (refused, false),
+            Err(error) => (error, true),
+        };
+        Err(TrimError { source, ended_early, report: Box::new(report) })
     }
 
-    async fn run(self, report: &mut TrimReport) -> Result<()> {
+    /// Goes through all of it, and says why copies could not be marked, if some could not.
+    async fn run(self, report: &mut TrimReport) -> Result<Option<Error>> {
         let duplicates = self.duplicates;
         let key = duplicates.checked(&self.filter)?;
         let collections: Vec<Collection<Document>> =
@@ -196,7 +199,7 @@ struct Run<'a, 'r> {
 }
 
 impl Run<'_, '_> {
-    async fn through(mut self, mut copies: Merged) -> Result<()> {
+    async fn through(mut self, mut copies: Merged) -> Result<Option<Error>> {
         let mut groups = Groups::default();
         let mut waiting = Vec::new();
         while let Some(head) = copies.next().await? {
@@ -208,7 +211,7 @@ impl Run<'_, '_> {
         }
         self.sort_out(groups.finish(), &mut waiting);
         self.settle(waiting).await?;
-        self.refused.map_or(Ok(()), Err)
+        Ok(self.refused)
     }
 
     /// Counts a document. If it is the first of another event, the event before it is complete.

@@ -105,6 +105,9 @@ pub struct TrimError {
     /// Why.
     #[source]
     pub source: Error,
+    /// Whether it ended early. If not, everything was looked at, and `source` says why some of the copies could not
+    /// be marked and so were left.
+    pub ended_early: bool,
     /// What was found and done. A deletion that was under way when it ended is not counted.
     pub report: Box<TrimReport>,
 }

@@ -1,0 +1,69 @@
+//! Where what was said of a write and what is in the database contradict each other, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    account::{Account, Answer, Kind, Record},
+    judge::Verdict,
+};
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Contradiction<'a> {
+    /// As it is counted: `duplicated`, `lost`, `wrongly labelled`, `unheard of`.
+    pub(super) what: &'static str,
+    pub(super) mark: u64,
+    pub(super) operation: u64,
+    /// None, if there was no such operation.
+    pub(super) record: Option<&'a Record>,
+    /// How often the mark is in the database.
+    pub(super) found: u64,
+}
+
+impl<'a> Contradiction<'a> {
+    /// The first ones of each sort, at most so many of it.
+    pub(super) fn first(most: usize, account: &'a Account, verdict: &Verdict) -> Vec<Self> {
+        let sorts = [
+            ("duplicated", &verdict.duplicated),
+            ("lost", &verdict.lost),
+            ("wrongly labelled", &verdict.mislabelled),
+            ("unheard of", &verdict.unheard_of),
+        ];
+        let mut marks: Vec<(&'static str, u64)> = Vec::new();
+        for (what, all) in sorts {
+            marks.extend(all.iter().take(most).map(|mark| (what, *mark)));
+        }
+        let sought: BTreeSet<u64> = marks.iter().map(|(_, mark)| mark / Kind::MARKS).collect();
+        let records: BTreeMap<u64, &Record> = (account.records.iter())
+            .filter(|record| sought.contains(&record.operation))
+            .map(|record| (record.operation, record))
+            .collect();
+        let of = |(what, mark): (&'static str, u64)| {
+            let operation = mark / Kind::MARKS;
+            Self {
+                what,
+                mark,
+                operation,
+                record: records.get(&operation).copied(),
+                found: account.census.get(&mark).copied().unwrap_or_default(),
+            }
+        };
+        marks.into_iter().map(of).collect()
+    }
+
+    /// What the application was told.
+    pub(super) fn said(&self) -> String {
+        match self.record.map(|record| &record.answer) {
+            None => "never asked for".to_owned(),
+            Some(Answer::Acknowledged) => "acknowledged".to_owned(),
+            Some(Answer::Wrong(how)) => format!("acknowledged, but {how}"),
+            Some(Answer::Failed(outcome)) => format!("failed, {outcome}"),
+        }
+    }
+
+    /// Why attempts of it failed, in their order.
+    pub(super) fn failures(&self) -> Vec<&str> {
+        let failures = self.record.map(|record| record.failures.iter());
+        failures.into_iter().flatten().map(|failure| failure.what.as_str()).collect()
+    }
+}

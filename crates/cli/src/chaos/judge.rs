@@ -1,0 +1,101 @@
+//! The verdict: what the application was told of each write, held against what the database holds.
+
+use super::account::{Account, Answer, Kind, Told};
+
+/// Where the two contradict each other, by the number of the mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Applied more than once.
+    pub(super) duplicated: Vec<u64>,
+    /// Acknowledged, and not there.
+    pub(super) lost: Vec<u64>,
+    /// Said not to be applied, and there; or acknowledged with a result that cannot be.
+    pub(super) mislabelled: Vec<u64>,
+    /// There, and never asked for.
+    pub(super) unheard_of: Vec<u64>,
+    /// Operations that were acknowledged.
+    pub(super) acknowledged: u64,
+    /// Operations that failed, and certainly wrote nothing.
+    pub(super) not_applied: u64,
+    /// Operations that failed, and the application was told that they may be applied.
+    pub(super) in_doubt: u64,
+    /// Marks of those in doubt that are there, which is no contradiction.
+    pub(super) in_doubt_applied: u64,
+}
+
+impl Verdict {
+    /// Whether there is no contradiction.
+    pub(super) fn is_clean(&self) -> bool {
+        self.duplicated.is_empty()
+            && self.lost.is_empty()
+            && self.mislabelled.is_empty()
+            && self.unheard_of.is_empty()
+    }
+}
+
+/// Judges a run.
+///
+/// | the application was told | found 0 times | once | more often |
+/// |---|---|---|---|
+/// | it is done | lost | | duplicated |
+/// | it is done, with a result that cannot be | lost, mislabelled | mislabelled | duplicated, mislabelled |
+/// | it was not sent, or not applied | | mislabelled | duplicated, mislabelled |
+/// | it may be applied; or it is, and may be undone | | in doubt, and applied | the same, and duplicated |
+/// | nothing: it never began | | unheard of | unheard of |
+///
+/// An error of an operation with several marks speaks of the whole: that it was not applied holds for each of
+/// them. A result that cannot be is reported under the first of its marks.
+pub(super) fn judge(account: &Account) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut begun: Vec<(u64, Kind)> = Vec::with_capacity(account.records.len());
+    for record in &account.records {
+        begun.push((record.operation, record.kind));
+        verdict.count(&record.answer);
+        if let Answer::Wrong(_) = record.answer {
+            verdict.mislabelled.extend(record.kind.marks(record.operation).next());
+        }
+        for mark in record.kind.marks(record.operation) {
+            let times = account.census.get(&mark).copied().unwrap_or_default();
+            verdict.weigh(mark, &record.answer, times);
+        }
+    }
+    begun.sort_unstable();
+    let was_begun = |mark: u64| {
+        let operation = mark / Kind::MARKS;
+        let found = begun.binary_search_by_key(&operation, |(operation, _)| *operation);
+        found.is_ok_and(|at| begun[at].1.marks(operation).any(|own| own == mark))
+    };
+    let found = account.census.iter().filter(|(_, times)| **times > 0).map(|(mark, _)| *mark);
+    verdict.unheard_of = found.filter(|mark| !was_begun(*mark)).collect();
+    for list in [&mut verdict.duplicated, &mut verdict.lost, &mut verdict.mislabelled] {
+        list.sort_unstable();
+    }
+    verdict
+}
+
+impl Verdict {
+    /// Counts an operation.
+    fn count(&mut self, answer: &Answer) {
+        match answer.told() {
+            Told::Acknowledged => self.acknowledged += 1,
+            Told::NotApplied => self.not_applied += 1,
+            Told::InDoubt => self.in_doubt += 1,
+        }
+    }
+
+    /// Holds what was said of a mark against how often it is found.
+    fn weigh(&mut self, mark: u64, answer: &Answer, times: u64) {
+        if times > 1 {
+            self.duplicated.push(mark);
+        }
+        match (answer.told(), times) {
+            (Told::Acknowledged, 0) => self.lost.push(mark),
+            (Told::Acknowledged, _) | (Told::NotApplied | Told::InDoubt, 0) => {}
+            (Told::NotApplied, _) => self.mislabelled.push(mark),
+            (Told::InDoubt, _) => self.in_doubt_applied += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Three real servers, started for this. What is done to them blocks, and is done on threads for that.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use steadfast::bson::doc;
+use testbed::{Options, ReplicaSet};
+use tokio::task::spawn_blocking;
+
+use super::{
+    Result,
+    set::{MEMBERS, Member, Role, meant},
+};
+use crate::{chaos::schedule::Who, notes::Notes};
+
+/// A busy primary may refuse to step down, or be none any more when it is told to.
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A member that is not back after so long hangs.
+const USUAL: Duration = Duration::from_secs(20);
+
+/// A replica set that is gone when this is.
+pub(super) struct Mongods {
+    set: Arc<ReplicaSet>,
+    /// Those that were killed or frozen, and not brought back yet.
+    down: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+impl Mongods {
+    pub(super) async fn start(notes: &Notes) -> Result<Self> {
+        if !testbed::is_mongod_at_hand() {
+            notes.say("fetching mongod, once (some 60 MB) …");
+            spawn_blocking(testbed::mongod_path).await??;
+        }
+        notes.say("starting a replica set of three real servers …");
+        let set = spawn_blocking(|| ReplicaSet::start(MEMBERS, Options::new())).await??;
+        Ok(Self { set: Arc::new(set), down: Arc::default() })
+    }
+
+    pub(super) async fn server(&self) -> Result<String> {
+        let info = self.on(|set| set.run_command(0, "admin", doc! { "buildInfo": 1 })).await?;
+        Ok(format!("mongod {}", info.get_str("version")?))
+    }
+
+    pub(super) fn uri(&self) -> String {
+        self.set.uri()
+    }
+
+    pub(super) async fn find(&self, who: Who) -> Result<Member> {
+        let primary = self.on(ReplicaSet::wait_for_primary).await?;
+        Ok(self.member(meant(who, primary, MEMBERS), primary))
+    }
+
+    pub(super) async fn step_down(&self) -> Result<Member> {
+        let primary = self.on(|set| {
+            let mut tried = set.step_down();
+            for _ in 1..TRIES {
+                if tried.is_ok() {
+                    break;
+                }
+                thread::sleep(PAUSE);
+                tried = set.step_down();
+            }
+            tried
+        });
+        let primary = primary.await?;
+        Ok(self.member(primary, primary))
+    }
+
+    pub(super) async fn kill(&self, member: usize) -> Result<()> {
+        self.goes_down(member);
+        self.on(move |set| set.kill(member)).await
+    }
+
+    pub(super) async fn restart(&self, member: usize) -> Result<()> {
+        self.on(move |set| set.restart(member)).await?;
+        self.comes_back(member);
+        Ok(())
+    }
+
+    pub(super) async fn freeze(&self, member: usize) -> Result<()> {
+        self.goes_down(member);
+        self.on(move |set| set.freeze(member)).await
+    }
+
+    pub(super) async fn thaw(&self, member: usize) -> Result<()> {
+        self.on(move |set| set.thaw(member)).await?;
+        self.comes_back(member);
+        Ok(())
+    }
+
+    /// Waits until all members are there. One that was killed in the middle of its work now and then hangs on its
+    /// way back; it is started anew, as whoever runs such servers would do.
+    pub(super) async fn recover(&self) -> Result<()> {
+        for _ in 1..TRIES {
+            if self.on(|set| set.wait_until_complete_for(USUAL)).await.is_ok() {
+                return Ok(());
+            }
+            self.on(|set| {
+                set.stragglers().into_iter().try_for_each(|member| {
+                    set.kill(member)?;
+                    set.restart(member)
+                })
+            })
+            .await?;
+        }
+        self.on(ReplicaSet::wait_until_complete).await
+    }
+
+    /// Who is still down is started anew, whichever way it went down.
+    pub(super) async fn heal(&self) -> Result<()> {
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for member in down {
+            self.restart(member).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn close(self) -> Result<()> {
+        spawn_blocking(move || drop(self.set)).await?;
+        Ok(())
+    }
+
+    async fn on<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ReplicaSet) -> testbed::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let set = Arc::clone(&self.set);
+        Ok(spawn_blocking(move || work(&set)).await??)
+    }
+
+    fn member(&self, number: usize, primary: usize) -> Member {
+        let address = self.set.members()[number].address().to_string();
+        Member { number, address, role: Role::of(number == primary) }
+    }
+
+    fn goes_down(&self, member: usize) {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).insert(member);
+    }
+
+    fn comes_back(&self, member: usize) {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).remove(&member);
+    }
+}

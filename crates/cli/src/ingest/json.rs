@@ -1,0 +1,322 @@
+//! Extended JSON as BSON, written while it is read: no tree of values in between.
+
+use std::{fmt, ops::Range};
+
+use serde::{
+    Deserialize,
+    de::{
+        DeserializeSeed, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+        value::MapAccessDeserializer,
+    },
+};
+use steadfast::bson::{Bson, RawBson, RawDocumentBuf, cstr, spec::ElementType};
+
+/// The document that a text is.
+pub(super) fn document(text: &str) -> Result<RawDocumentBuf, String> {
+    let mut bytes = Writer { out: Vec::with_capacity(text.len() + 64), names: Vec::new() };
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let kind = Value(&mut bytes).deserialize(&mut parser).map_err(|error| not_json(&error))?;
+    parser.end().map_err(|error| not_json(&error))?;
+    match kind {
+        ElementType::EmbeddedDocument => {
+            RawDocumentBuf::from_bytes(bytes.out).map_err(|error| error.to_string())
+        }
+        ElementType::Array => Err("it is an array, and each line has to be a document".to_owned()),
+        _ => Err("it is a value, and each line has to be a document".to_owned()),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> String {
+    // A record is a line, whose number in the file is another.
+    let why = error.to_string().replace(" at line 1 column ", " at column ");
+    match error.classify() {
+        serde_json::error::Category::Data => format!("it is not Extended JSON: {why}"),
+        serde_json::error::Category::Eof => {
+            format!("it is not JSON: {why}; each line has to be a whole document")
+        }
+        _ => format!("it is not JSON: {why}"),
+    }
+}
+
+/// What was written.
+struct Writer {
+    out: Vec<u8>,
+    /// Where the names of fields are, of all documents that are open.
+    names: Vec<Range<usize>>,
+}
+
+impl Writer {
+    /// Gives where the length belongs.
+    fn open(&mut self) -> usize {
+        let start = self.out.len();
+        self.out.extend([0; 4]);
+        start
+    }
+
+    fn close(&mut self, start: usize) {
+        self.out.push(0);
+        // What is longer than that is refused later.
+        let length = i32::try_from(self.out.len() - start).unwrap_or(i32::MAX);
+        self.out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    /// The name of a field that is there twice, of those from `first` on. Each program would take another of
+    /// the two.
+    fn twice(&mut self, first: usize) -> Option<String> {
+        let (out, names) = (&self.out, &mut self.names[first..]);
+        names.sort_unstable_by(|a, b| out[a.clone()].cmp(&out[b.clone()]));
+        let twice = names.windows(2).find(|two| out[two[0].clone()] == out[two[1].clone()])?;
+        Some(String::from_utf8_lossy(&out[twice[0].clone()]).into_owned())
+    }
+
+    fn text(&mut self, text: &str) {
+        let length = i32::try_from(text.len() + 1).unwrap_or(i32::MAX);
+        self.out.extend(length.to_le_bytes());
+        self.out.extend(text.as_bytes());
+        self.out.push(0);
+    }
+
+    fn value(&mut self, value: Bson) -> Result<ElementType, String> {
+        let kind = value.element_type();
+        match value {
+            Bson::DateTime(at) => self.out.extend(at.timestamp_millis().to_le_bytes()),
+            Bson::ObjectId(id) => self.out.extend(id.bytes()),
+            Bson::Int64(number) => self.out.extend(number.to_le_bytes()),
+            other => {
+                let raw = RawBson::try_from(other).map_err(|error| error.to_string())?;
+                let mut one = RawDocumentBuf::new();
+                one.append(cstr!(""), raw);
+                // Before it are the length, the type and an empty name, after it is a null byte.
+                let bytes = one.as_bytes();
+                self.out.extend(&bytes[6..bytes.len() - 1]);
+            }
+        }
+        Ok(kind)
+    }
+}
+
+/// Writes a value, and gives its type, which comes before it.
+struct Value<'a>(&'a mut Writer);
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ElementType;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<ElementType, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ElementType;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<ElementType, E> {
+        Ok(ElementType::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<ElementType, E> {
+        self.0.out.push(value.into());
+        Ok(ElementType::Boolean)
+    }
+
+    /// As short as it can be.
+    fn visit_i64<E>(self, value: i64) -> Result<ElementType, E> {
+        match i32::try_from(value) {
+            Ok(short) => {
+                self.0.out.extend(short.to_le_bytes());
+                Ok(ElementType::Int32)
+            }
+            Err(_) => {
+                self.0.out.extend(value.to_le_bytes());
+                Ok(ElementType::Int64)
+            }
+        }
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<ElementType, E> {
+        match i64::try_from(value) {
+            Ok(value) => self.visit_i64(value),
+            Err(_) => Err(E::custom(format_args!("{value} is more than a server can store"))),
+        }
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<ElementType, E> {
+        self.0.out.extend(value.to_le_bytes());
+        Ok(ElementType::Double)
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<ElementType, E> {
+        self.0.text(value);
+        Ok(ElementType::String)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<ElementType, A::Error> {
+        let start = self.0.open();
+        for index in 0_usize.. {
+            let at = self.0.out.len();
+            self.0.out.push(0);
+            self.0.out.extend(index.to_string().as_bytes());
+            self.0.out.push(0);
+            match values.next_element_seed(Value(self.0))? {
+                Some(kind) => self.0.out[at] = kind as u8,
+                None => {
+                    self.0.out.truncate(at);
+                    break;
+                }
+            }
+        }
+        self.0.close(start);
+        Ok(ElementType::Array)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<ElementType, A::Error> {
+        let (start, first) = (self.0.open(), self.0.names.len());
+        loop {
+            let at = self.0.out.len();
+            self.0.out.push(0);
+            if fields.next_key_seed(Name(self.0))?.is_none() {
+                self.0.out.truncate(at);
+                break;
+            }
+            let name = at + 1..self.0.out.len() - 1;
+            if self.0.names.len() == first && self.0.out[name.start] == b'$' {
+                let name = String::from_utf8_lossy(&self.0.out[name]).into_owned();
+                self.0.out.truncate(start);
+                let fields = Again { name: Some(name), fields };
+                let value = Bson::deserialize(MapAccessDeserializer::new(fields))?;
+                return self.0.value(value).map_err(A::Error::custom);
+            }
+            self.0.names.push(name);
+            let kind = fields.next_value_seed(Value(self.0))?;
+            self.0.out[at] = kind as u8;
+        }
+        if let Some(name) = self.0.twice(first) {
+            return Err(A::Error::custom(format_args!("the field {name:?} is there twice")));
+        }
+        self.0.names.truncate(first);
+        self.0.close(start);
+        Ok(ElementType::EmbeddedDocument)
+    }
+}
+
+/// Writes the name of a field.
+struct Name<'a>(&'a mut Writer);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
+        if name.contains('\0') {
+            return Err(E::custom("the name of a field has a null character"));
+        }
+        self.0.out.extend(name.as_bytes());
+        self.0.out.push(0);
+        Ok(())
+    }
+}
+
+/// Fields, of which the first name was read already.
+struct Again<A> {
+    name: Option<String>,
+    fields: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Again<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        match self.name.take() {
+            Some(name) => seed.deserialize(name.into_deserializer()).map(Some),
+            None => self.fields.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.fields.next_value_seed(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::bson::Document;
+
+    use super::*;
+
+    /// What a tree of values gives, which is another way to read the same.
+    fn by_a_tree(text: &str) -> Document {
+        match serde_json::from_str::<Bson>(text).unwrap() {
+            Bson::Document(document) => document,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn it_is_what_a_tree_of_values_would_be() {
+        for text in [
+            "{}",
+            r#"{"a": 1, "b": [], "c": {}, "d": [[1, {"x": null}], true, "é\n\u0000"], "": 2.5}"#,
+            r#"{"i": 2147483647, "l": 2147483648, "m": -2147483649, "d": 1e300, "z": 0.0}"#,
+            r#"{"o": {"$oid": "010101010101010101010101"}, "t": {"$timestamp": {"t": 1, "i": 2}}}"#,
+            r#"{"d": {"$date": "2026-01-01T00:00:00Z"}, "e": {"$date": {"$numberLong": "-5"}}}"#,
+            r#"{"i": {"$numberInt": "-5"}, "l": {"$numberLong": "5"}, "d": {"$numberDouble": "NaN"}}"#,
+            r#"{"d": {"$numberDecimal": "1.50"}, "b": {"$binary": {"base64": "AQID", "subType": "00"}}}"#,
+            r#"{"r": {"$regularExpression": {"pattern": "a", "options": "i"}}, "s": {"$symbol": "x"}}"#,
+            r#"{"c": {"$code": "x"}, "w": {"$code": "x", "$scope": {"a": 1}}, "u": {"$undefined": true}}"#,
+            r#"{"n": {"$minKey": 1}, "x": {"$maxKey": 1}, "r": {"$ref": "c", "$id": 5}, "f": {"$foo": 1}}"#,
+            r#"{"u": {"$uuid": "c8edabc3-f738-4ca3-b68d-ab92a91478a3"}, "a": [{"$numberLong": "1"}]}"#,
+        ] {
+            let raw = document(text).expect(text);
+            let read = Document::try_from(raw.clone()).expect(text);
+            // NaN is not equal to itself.
+            assert_eq!(format!("{read:?}"), format!("{:?}", by_a_tree(text)));
+            let written = RawDocumentBuf::try_from(&read).unwrap();
+            assert_eq!(raw.as_bytes(), written.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be_below_zero_too() {
+        let read =
+            Document::try_from(document("{\"a\": -1, \"b\": -3000000000}").unwrap()).unwrap();
+        assert_eq!(read.get("a"), Some(&Bson::Int32(-1)));
+        assert_eq!(read.get("b"), Some(&Bson::Int64(-3_000_000_000)));
+    }
+
+    #[test]
+    fn what_can_be_understood_in_two_ways_is_refused() {
+        for (text, said) in [
+            ("{\"a\": 1, \"b\": 2, \"a\": 3}", "\"a\" is there twice"),
+            ("{\"x\": [{\"a\": 1, \"a\": 1}]}", "\"a\" is there twice"),
+            ("{\"a\\u0000b\": 1}", "null character"),
+            ("{\"a\": 18446744073709551615}", "more than a server can store"),
+        ] {
+            let error = document(text).expect_err(text);
+            assert!(error.contains(said) && error.contains("not Extended JSON"), "{error}");
+        }
+        document("{\"a\": {\"a\": 1, \"b\": {\"a\": 1}}, \"b\": 1}")
+            .expect("they are of different documents");
+        let deep = format!("{}1{}", "{\"a\": ".repeat(500), "}".repeat(500));
+        assert!(
+            document(&deep).unwrap_err().contains("recursion"),
+            "it is not followed to the end"
+        );
+    }
+}

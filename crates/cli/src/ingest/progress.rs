@@ -1,0 +1,195 @@
+//! How far it is: a bar on a terminal, and elsewhere a line now and then.
+
+use std::{
+    fmt::Display,
+    time::{Duration, Instant},
+};
+
+use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressStyle};
+
+use super::report::Outcome;
+use crate::{duration, notes::Notes, paint::Paint};
+
+/// Where there is no terminal, a line is said so often.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// The cursor goes left from the end of the line: there a terminal writes `^C`. At the end of the line it would
+/// begin another, and the bar would stay.
+const STEP_BACK: &str = "\x1b[4D";
+
+/// Shows how far it is, on standard error.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    notes: Notes,
+    paint: Paint,
+    /// Bytes of all sources, if that is known.
+    total: Option<u64>,
+    began: Instant,
+    /// Bytes that were done before this run.
+    before: u64,
+    said: Instant,
+}
+
+impl Progress {
+    /// `total` bytes are to be read if that is known, and the first `before` of them are done already.
+    pub(super) fn begin(notes: Notes, paint: Paint, total: Option<u64>, before: u64) -> Self {
+        let bar = notes.progress("");
+        let (template, drawn) = match total {
+            Some(_) => ("{percent:>3}% {wide_bar} {msg}", "━╸ "),
+            // Nobody knows how long it will be.
+            None => ("{spinner} {msg}{wide_bar}", "   "),
+        };
+        let style = ProgressStyle::with_template(&format!("{template}{STEP_BACK}"));
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars(drawn));
+        if let Some(total) = total {
+            bar.set_length(total);
+        }
+        bar.set_position(before);
+        bar.reset_eta();
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let now = Instant::now();
+        Self { bar, notes, paint, total, began: now, before, said: now }
+    }
+
+    /// So many more bytes are done.
+    pub(super) fn advance(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
+    /// Shows it anew.
+    pub(super) fn show(&mut self, outcome: &Outcome) {
+        let far = self.far(outcome);
+        if self.bar.is_hidden() {
+            if self.said.elapsed() >= EVERY {
+                self.said = Instant::now();
+                self.notes.say(far.line());
+            }
+            return;
+        }
+        let mut text = far.to_string();
+        if far.rejected > 0 {
+            text.push_str(", ");
+            text.push_str(&self.paint.bad(far.rejections()));
+        }
+        self.bar.set_message(text);
+    }
+
+    fn far(&self, outcome: &Outcome) -> Far {
+        let done = self.bar.position();
+        let here = done.saturating_sub(self.before);
+        // The bar forgets what was long ago; without a terminal it measures nothing.
+        let bytes_per_second = if self.bar.is_hidden() {
+            here as f64 / self.began.elapsed().as_secs_f64().max(0.001)
+        } else {
+            self.bar.per_sec()
+        };
+        Far {
+            done,
+            total: self.total,
+            records: outcome.records,
+            rejected: outcome.rejected,
+            per_second: bytes_per_second * outcome.records as f64 / (here.max(1) as f64),
+            bytes_per_second,
+        }
+    }
+
+    /// Says something without the bar in its way.
+    pub(super) fn warn(&self, what: impl Display) {
+        self.bar.suspend(|| self.notes.warn(what));
+    }
+
+    pub(super) fn say(&self, what: impl Display) {
+        self.bar.suspend(|| self.notes.say(what));
+    }
+
+    /// The bar, for those who say things meanwhile.
+    pub(super) fn bar(&self) -> &ProgressBar {
+        &self.bar
+    }
+
+    /// Nothing of it stays on the terminal.
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+struct Far {
+    /// Bytes.
+    done: u64,
+    total: Option<u64>,
+    records: u64,
+    rejected: u64,
+    /// Records.
+    per_second: f64,
+    bytes_per_second: f64,
+}
+
+impl Far {
+    /// None if it is not known, or if nothing is being done.
+    fn left(&self) -> Option<Duration> {
+        let left = self.total?.saturating_sub(self.done) as f64 / self.bytes_per_second;
+        Duration::try_from_secs_f64(left.ceil()).ok().filter(|left| *left < MOST)
+    }
+
+    fn rejections(&self) -> String {
+        format!("{} rejected", HumanCount(self.rejected))
+    }
+
+    /// For a log: all of it in a line.
+    fn line(&self) -> String {
+        let percent = self.total.map(|total| self.done.saturating_mul(100) / total.max(1));
+        let percent = percent.map(|percent| format!("{percent}%, ")).unwrap_or_default();
+        format!("{percent}{self}, {}", self.rejections())
+    }
+}
+
+/// A hundred days: nobody waits that long, and it is a guess.
+const MOST: Duration = Duration::from_secs(8_640_000);
+
+impl Display for Far {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let per_second = HumanFloatCount(self.per_second.round());
+        write!(f, "{} records, {per_second:.0}/s", HumanCount(self.records))?;
+        match (self.total, self.left()) {
+            (Some(_), Some(left)) => write!(f, ", {} left", duration::show(left)),
+            (Some(_), None) => Ok(()),
+            (None, _) => write!(f, ", {}", HumanBytes(self.done)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Far = Far {
+        done: 25_000,
+        total: Some(100_000),
+        records: 1_250,
+        rejected: 3,
+        per_second: 500.0,
+        bytes_per_second: 1_000.0,
+    };
+
+    #[test]
+    fn a_line_tells_rate_time_left_and_rejects() {
+        assert_eq!(FAR.line(), "25%, 1,250 records, 500/s, 1m15s left, 3 rejected");
+    }
+
+    #[test]
+    fn of_a_stream_nobody_knows_what_is_left() {
+        let stream = Far { total: None, rejected: 0, ..FAR };
+        assert_eq!(stream.line(), "1,250 records, 500/s, 24.41 KiB, 0 rejected");
+    }
+
+    #[test]
+    fn while_nothing_is_done_no_time_is_promised() {
+        let stalled = Far { per_second: 0.0, bytes_per_second: 0.0, ..FAR };
+        assert_eq!(stalled.to_string(), "1,250 records, 0/s");
+        let over = Far { done: 100_001, ..FAR };
+        assert_eq!(over.to_string(), "1,250 records, 500/s, 0s left");
+    }
+}

@@ -1,0 +1,118 @@
+//! Colours, where they are wanted.
+
+use std::{env, ffi::OsString, fmt::Display, io::IsTerminal};
+
+use clap::{ColorChoice, ValueEnum};
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colors {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colors {
+    /// What these arguments ask for, as far as they can be read: help and errors have colours before all
+    /// arguments are known to be right.
+    pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut asked = Self::Auto;
+        let mut arguments = arguments.into_iter().map_while(|it| it.into_string().ok());
+        while let Some(argument) = arguments.next() {
+            let when = match argument.split_once('=') {
+                _ if argument == "--" => break,
+                Some(("--color", when)) => Some(when.to_owned()),
+                None if argument == "--color" => arguments.next(),
+                Some(_) | None => None,
+            };
+            asked = when.and_then(|it| Self::from_str(&it, false).ok()).unwrap_or(asked);
+        }
+        asked
+    }
+}
+
+impl From<Colors> for ColorChoice {
+    fn from(colors: Colors) -> Self {
+        match colors {
+            Colors::Auto => Self::Auto,
+            Colors::Always => Self::Always,
+            Colors::Never => Self::Never,
+        }
+    }
+}
+
+/// Paints text, or leaves it as it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    /// For what is written there.
+    pub(crate) fn new(colors: Colors, to: &impl IsTerminal) -> Self {
+        let is_on = match colors {
+            Colors::Always => true,
+            Colors::Never => false,
+            Colors::Auto => to.is_terminal() && is_able() && !is_set("NO_COLOR"),
+        };
+        Self { is_on }
+    }
+
+    /// Leaves all as it is.
+    pub(crate) fn none() -> Self {
+        Self { is_on: false }
+    }
+
+    pub(crate) fn good(self, text: impl Display) -> String {
+        self.with("32", text)
+    }
+
+    pub(crate) fn bad(self, text: impl Display) -> String {
+        self.with("31", text)
+    }
+
+    pub(crate) fn doubtful(self, text: impl Display) -> String {
+        self.with("33", text)
+    }
+
+    pub(crate) fn strong(self, text: impl Display) -> String {
+        self.with("1", text)
+    }
+
+    pub(crate) fn faint(self, text: impl Display) -> String {
+        self.with("2", text)
+    }
+
+    fn with(self, code: &str, text: impl Display) -> String {
+        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Whether a terminal does more than to print a line after the other.
+pub(crate) fn is_able() -> bool {
+    env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_asked_for_anywhere_before_the_arguments_that_are_none_of_ours() {
+        for (line, asked) in [
+            ("", Colors::Auto),
+            ("--color never sweep", Colors::Never),
+            ("sweep --color=always --help", Colors::Always),
+            ("sweep --color", Colors::Auto),
+            ("sweep --color sometimes", Colors::Auto),
+            ("ingest -- --color=always", Colors::Auto),
+        ] {
+            let arguments = line.split_whitespace().map(OsString::from);
+            assert_eq!(Colors::asked_for(arguments), asked, "{line}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `steadfast simulate`: what retries do to a server that has too much to do, in virtual time.
+
+mod report;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use simulation::{
+    chart, grid,
+    measure::Report,
+    scenario::{Scenario, Strategy},
+};
+
+use self::report::Outcome;
+use crate::{
+    duration,
+    errand::{self, Done, Errand},
+    notes::WrongArguments,
+    output::Output,
+    save,
+};
+
+/// Show what retries do to an overloaded server: thousands of clients, in virtual time
+///
+/// Loads from half of the server's capacity to five times of it, each with four ways of retrying. The clients
+/// decide with the driver's own code; the server and the network are a model. It needs no database. What comes
+/// out is a table, which is Markdown.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Simulate {
+    /// A smaller fleet, for a first look: 500 clients
+    #[arg(long, conflicts_with = "clients")]
+    quick: bool,
+
+    /// How many clients there are
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+
+    /// How long it lasts, in virtual time: a twelfth calm, two thirds overload, a quarter after
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    duration: Duration,
+
+    /// How many operations the server can serve each client in a second
+    #[arg(long, value_name = "NUMBER", default_value_t = 4.0, value_parser = positive)]
+    share: f64,
+
+    /// The work of turning an operation away, as a part of that of serving one
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.01, value_parser = positive)]
+    shed_cost: f64,
+
+    /// What all chances come from: the same seed, the same table
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the curves to this file, as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  A first look:
+  $ steadfast simulate --quick
+
+  Clients that ask for more, each, and a picture of it:
+  $ steadfast simulate --share 20 --svg overload.svg
+
+  In a script, what the driver leaves of the goodput at five times the capacity:
+  $ steadfast simulate --quick --json | jq '.experiments[] |
+      select(.load == 5 and .strategy == \"steadfast\") | .goodputShare'
+
+What the columns mean, and how far to trust it: docs/backpressure.md.
+
+Exit status: 0 if all went well, 1 if it was interrupted or a file could not be written, 2 if the arguments \
+are wrong.";
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        Ok(_) | Err(_) => Err("it is a number above zero".to_owned()),
+    }
+}
+
+/// Makes the experiments, and prints what came out.
+pub(crate) fn run(simulate: Simulate) -> Done {
+    errand::run("simulate", simulate.output, async |errand| simulate.run(errand).await)
+}
+
+impl Simulate {
+    async fn run(&self, errand: &mut Errand) -> Done {
+        if self.duration.is_zero() {
+            return Err(WrongArguments("--duration: it needs some time, such as 1m".into()).into());
+        }
+        if let Some(file) = &self.svg {
+            save::check("--svg", file)?;
+        }
+        let base = self.scenario();
+        let began = Instant::now();
+        let reports = self.experiments(base, errand).await?;
+        // If there is no room for the picture, the numbers are still worth something.
+        let saved = match &self.svg {
+            Some(file) => save::whole(file, &chart::svg(&reports)),
+            None => Ok(()),
+        };
+        let outcome = Outcome { base, reports, took: began.elapsed() };
+        errand.output.conclude(&outcome, outcome.to_json(), saved.map_err(Into::into))
+    }
+
+    fn scenario(&self) -> Scenario {
+        let base = Scenario {
+            clients: if self.quick { 500 } else { self.clients },
+            share: self.share,
+            shed_cost: self.shed_cost,
+            seed: self.seed,
+            ..Scenario::default()
+        };
+        base.lasting(self.duration.as_secs_f64())
+    }
+
+    /// On threads of their own, which end with the program if nobody waits for them any more.
+    async fn experiments(
+        &self,
+        base: Scenario,
+        errand: &mut Errand,
+    ) -> Result<Vec<Report>, Box<dyn std::error::Error>> {
+        let cells = grid::cells(base, &grid::LOADS, &Strategy::ALL);
+        let (all, done) = (cells.len(), Arc::new(AtomicUsize::new(0)));
+        let bar = errand.notes.progress_of(all as u64, "experiments");
+        let heard = listener(&bar, &done);
+        let work = tokio::task::spawn_blocking(move || grid::run(&cells, heard));
+        let reports = tokio::select! {
+            reports = work => Some(reports),
+            () = errand.ending.comes() => None,
+        };
+        bar.finish_and_clear();
+        match reports {
+            Some(reports) => Ok(reports?),
+            None => {
+                let done = done.load(Ordering::Relaxed);
+                Err(format!("interrupted after {done} of {all} experiments; nothing was written")
+                    .into())
+            }
+        }
+    }
+}
+
+fn listener(bar: &ProgressBar, done: &Arc<AtomicUsize>) -> impl Fn(usize) + Sync + use<> {
+    let (bar, done) = (bar.clone(), Arc::clone(done));
+    move |number| {
+        // Threads may come here in another order than they have counted.
+        let most = done.fetch_max(number, Ordering::Relaxed).max(number);
+        bar.set_position(most as u64);
+    }
+}

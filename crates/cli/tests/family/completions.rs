@@ -1,0 +1,58 @@
+//! Completions, tried in the shells that are there.
+
+use std::process::Command;
+
+use crate::{run, skip};
+
+/// What bash completes of a line, after its script was sourced. `None` if there is no bash.
+fn completed(words: &[&str]) -> Option<Vec<String>> {
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    let (place, last) = (words.len() - 1, words.last().copied().unwrap_or_default());
+    let before = words[place.saturating_sub(1)];
+    let script = format!(
+        "set -e; source <('{program}' completions bash); complete -p steadfast >&2; \
+         COMP_WORDS=({}); COMP_CWORD={place}; _steadfast steadfast '{last}' '{before}'; \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" ")
+    );
+    let output = Command::new("bash").args(["--norc", "-c", &script]).output().ok()?;
+    let (out, notes) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && notes.contains("-F _steadfast"), "{notes}");
+    Some(out.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn bash_completes_commands_options_and_values() {
+    for (words, expected) in [
+        (&["steadfast", "sw"][..], &["sweep"][..]),
+        (&["steadfast", "d"], &["demo", "doctor", "dedupe"]),
+        (&["steadfast", "sweep", "--col"], &["--collection", "--color"]),
+        (&["steadfast", "zones", "st"], &["status"]),
+        (&["steadfast", "doctor", "--color", "n"], &["never"]),
+        (&["steadfast", "completions", "z"], &["zsh"]),
+    ] {
+        let Some(mut found) = completed(words) else {
+            return skip("bash");
+        };
+        let mut expected = expected.to_vec();
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{words:?}");
+    }
+}
+
+#[test]
+fn there_is_a_script_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (status, script, notes) = run(&["completions", shell]);
+        assert_eq!((status, notes.as_str()), (Some(0), ""), "{shell}");
+        for part in ["sweep", "dry-run", "collection"] {
+            assert!(script.contains(part), "{part} for {shell}");
+        }
+    }
+    let (status, out, notes) = run(&["completions", "cmd"]);
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(notes.contains("possible values: bash, elvish, fish, powershell, zsh"), "{notes}");
+}

@@ -1,0 +1,276 @@
+//! What all commands of `steadfast` have in common: help, colours, documents, exit status, the end of a pipe.
+#![allow(missing_docs)]
+
+mod completions;
+#[path = "../program/mod.rs"]
+mod program;
+mod simulate;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use blackpipe::embedded::Deployment;
+use program::{Program, steadfast};
+use serde_json::Value;
+
+/// Nobody listens there.
+const NOWHERE: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100";
+
+pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    said(&steadfast(arguments).output().expect("the program is built"))
+}
+
+#[allow(clippy::print_stderr)]
+pub(crate) fn skip(what: &str) {
+    eprintln!("SKIPPED: {what} is not there, so that this test shows nothing");
+}
+
+fn commands() -> Vec<String> {
+    let (_, help, _) = run(&["-h"]);
+    let listed = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = listed.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| !name.starts_with('-')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_help_shows_what_commands_are_for() {
+    let (status, help, _) = run(&["--help"]);
+    assert_eq!(status, Some(0));
+    for group in ["See it:", "Prove it:", "Use it:", "Test with it:", "Exit status: 0"] {
+        assert!(help.contains(group), "{group} in {help}");
+    }
+    assert_eq!(commands().len(), 12, "{help}");
+    // Without a command there is nothing to do: that is a mistake.
+    let (status, out, notes) = run(&[]);
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(notes.contains("See it:"), "{notes}");
+}
+
+#[test]
+fn every_command_has_help_of_its_own() {
+    for command in commands() {
+        let (status, short, _) = run(&[&command, "-h"]);
+        let (_, long, _) = run(&[&command, "--help"]);
+        assert_eq!(status, Some(0), "{command}");
+        assert!(short.contains(&format!("Usage: steadfast {command}")), "{short}");
+        assert!(short.contains("--color"), "{short}");
+        assert!(long.len() >= short.len(), "{command}");
+    }
+}
+
+#[test]
+fn the_version_is_said() {
+    let (status, out, _) = run(&["--version"]);
+    assert_eq!((status, out), (Some(0), format!("steadfast {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn a_typing_error_is_met_with_a_proposal() {
+    let (status, _, notes) = run(&["swep"]);
+    assert_eq!(status, Some(2));
+    assert!(notes.contains("a similar subcommand exists: 'sweep'"), "{notes}");
+    let (status, _, notes) = run(&["doctor", "--quite"]);
+    assert_eq!(status, Some(2));
+    assert!(notes.contains("'--quiet'"), "{notes}");
+}
+
+#[test]
+fn the_guide_is_what_the_program_says() {
+    let (status, manual, _) = run(&["manual"]);
+    assert_eq!(status, Some(0));
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let guide = fs::read_to_string(docs.join("cli.md")).unwrap_or_default();
+    assert!(
+        guide == manual,
+        "docs/cli.md is not what the program says any more. To make it so:\n  \
+         cargo run -p steadfast-cli -- manual > docs/cli.md"
+    );
+    for command in commands() {
+        assert!(manual.contains(&format!("\n## `steadfast {command}`\n")), "{command}");
+    }
+    for link in manual.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+        assert!(file.is_empty() || docs.join(file).is_file(), "{link} leads nowhere");
+        let title = anchor.replace('-', " ").to_lowercase();
+        let is_there = |line: &str| line.replace(['`', '#'], "").trim().to_lowercase() == title;
+        assert!(anchor.is_empty() || manual.lines().any(is_there), "{link} leads nowhere");
+    }
+}
+
+#[test]
+fn colours_are_there_when_they_are_asked_for_and_else_not() {
+    let sweep = ["sweep", "--uri", NOWHERE, "--collection", "shop.days"];
+    let line =
+        |before: &[&'static str], after: &[&'static str]| [before, &sweep[..], after].concat();
+    let lines = [
+        (line(&[], &[]), false),
+        (line(&[], &["--color", "always"]), true),
+        (line(&["--color=always"], &[]), true),
+        (line(&["--color=always"], &["--color=never"]), false),
+        (line(&[], &["--color", "never"]), false),
+        // The help, and what is wrong with arguments, is clap's.
+        (vec!["--help"], false),
+        (vec!["--help", "--color", "always"], true),
+        (vec!["--color=always", "sweep", "--help"], true),
+        (vec!["--color=never", "sweep", "--help"], false),
+        (vec!["--color", "always", "swep"], true),
+        (vec!["swep"], false),
+        (vec!["doctor", "--color", "always", NOWHERE], true),
+        (vec!["doctor", NOWHERE], false),
+    ];
+    for (line, is_painted) in lines {
+        for no_color in ["", "1"] {
+            let output = steadfast(&line).env("NO_COLOR", no_color).output().unwrap();
+            let (_, out, notes) = said(&output);
+            // Who asks for colours gets them.
+            assert_eq!((out + &notes).contains('\x1b'), is_painted, "{line:?}");
+        }
+    }
+}
+
+/// What is written to a terminal. `None` if there is no `script` to make one.
+fn on_a_terminal(line: &str, variables: &[(&str, &str)]) -> Option<String> {
+    let mut command = Command::new("script");
+    command.args(["-qec", line, "/dev/null"]).env_remove("NO_COLOR").env("TERM", "xterm");
+    let output = command.envs(variables.iter().copied()).stdin(Stdio::null()).output();
+    Some(String::from_utf8_lossy(&output.ok()?.stdout).into_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_there_are_colours_unless_somebody_does_not_want_them() {
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let line = format!("{program} sweep --uri '{NOWHERE}' --collection shop.days");
+    let Some(painted) = on_a_terminal(&line, &[]) else {
+        return skip("script(1)");
+    };
+    assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no server"), "{painted:?}");
+    let help = on_a_terminal(&format!("{program} --help"), &[]).unwrap();
+    assert!(help.contains("\x1b["), "{help:?}");
+    for variables in [[("NO_COLOR", "1")], [("TERM", "dumb")]] {
+        for line in [&line, &format!("{program} --help"), &format!("{program} swep")] {
+            let plain = on_a_terminal(line, &variables).unwrap();
+            assert!(!plain.contains("\x1b[3") && !plain.contains("\x1b[1"), "{line}: {plain:?}");
+        }
+    }
+}
+
+/// With `--json`, standard output has a document that says what went wrong; unless the arguments are wrong.
+#[test]
+fn programs_are_told_what_went_wrong() {
+    let layout = std::env::temp_dir().join(format!("steadfast-family-{}.toml", std::process::id()));
+    let text =
+        "collection = \"a.b\"\nshard_key = [\"dc\", \"user\"]\n[datacenters]\nalfa = [\"s0\"]\n";
+    fs::write(&layout, text).unwrap();
+    let layout_name = layout.to_str().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let lines: [&[&str]; 8] = [
+        &["chaos", "--uri", NOWHERE],
+        &["ingest", "--uri", NOWHERE, "--collection", "shop.days", "--format", "csv", layout_name],
+        &["sweep", "--uri", NOWHERE, "--collection", "shop.days"],
+        &["dedupe", "--uri", NOWHERE, "--collection", "shop.days", "--key", "a"],
+        &["zones", "status", "--uri", NOWHERE, layout_name],
+        &["doctor", NOWHERE],
+        &["pipe", "--upstream", NOWHERE],
+        &["serve", "--port", &port],
+    ];
+    for line in lines {
+        let (status, out, notes) = run(&[line, &["--json"]].concat());
+        assert_eq!(status, Some(1), "{line:?}: {notes}");
+        let told: Vec<Value> = out.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+        assert_eq!(told.len(), 1, "{line:?}: {out}");
+        let error = told[0]["error"].as_str().unwrap_or_default();
+        assert!(!error.is_empty() && notes.contains(error), "{line:?}: {error} in {notes}");
+        let (status, out, _) = run(&[line, &["--json", "--no-such-thing"]].concat());
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{line:?}");
+    }
+    fs::remove_file(layout).unwrap();
+}
+
+#[test]
+fn whoever_has_read_enough_is_not_troubled() {
+    let server = Deployment::standalone().in_thread().start();
+    let uri = server.uri();
+    let lines: [&[&str]; 4] = [
+        &["sweep", "--uri", &uri, "--collection", "shop.days", "--every", "1ms"],
+        &["sweep", "--uri", &uri, "--collection", "shop.days", "--every", "1ms", "--json"],
+        &["doctor", &uri],
+        &["manual"],
+    ];
+    for line in lines {
+        let mut program = steadfast(line)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program is built");
+        let mut out = BufReader::new(program.stdout.take().expect("it is piped"));
+        let mut first = String::new();
+        out.read_line(&mut first).expect("text");
+        drop(out);
+        let (status, _, notes) = said(&program.wait_with_output().expect("it ends"));
+        assert!(status.is_some_and(|status| status < 2), "{line:?}: {status:?}");
+        let is_expected = |note: &str| note.contains("until Ctrl-C") || note.contains("problem");
+        assert!(notes.lines().all(is_expected), "{line:?}: {notes}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = steadfast(&["manual"]).stdout(full).output().unwrap();
+    let (status, _, notes) = said(&output);
+    assert_eq!(status, Some(1));
+    assert!(
+        notes.contains("steadfast manual: the result could not be printed: No space"),
+        "{notes}"
+    );
+}
+
+/// What stands in for a deployment, or before one, says where it is: in words or in a document.
+#[test]
+fn programs_are_told_where_to_connect_to() {
+    let served = Program::start(&["serve", "--standalone", "--quiet"]);
+    let mut pipe = steadfast(&["pipe", "--upstream", served.uri(), "--json", "--show", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    let mut out = BufReader::new(pipe.stdout.take().expect("it is piped"));
+    let mut next = || -> Value {
+        let mut line = String::new();
+        out.read_line(&mut line).expect("text");
+        serde_json::from_str(&line).expect("a document")
+    };
+    let first = next();
+    let uri = first["uri"].as_str().expect("a connection string").to_owned();
+    assert_eq!(first["error"], Value::Null);
+    assert_eq!(first["servers"].as_array().map(Vec::len), Some(1), "{first}");
+    let sweep = run(&["sweep", "--uri", &uri, "--collection", "shop.days"]);
+    assert_eq!(sweep.0, Some(0), "{sweep:?}");
+    program::signal(&pipe, "-TERM");
+    let mut seen = Vec::new();
+    let last = loop {
+        let document = next();
+        if document.get("commands").is_some() {
+            break document;
+        }
+        seen.push(document["event"].as_str().expect("what passed").to_owned());
+    };
+    assert!(seen.iter().any(|event| event == "request"), "{seen:?}");
+    assert_eq!(last["error"], Value::Null);
+    assert_eq!(last["retryableWrites"]["appliedTwice"], 0);
+    let (status, _, notes) = said(&pipe.wait_with_output().expect("it ends"));
+    assert_eq!((status, notes.as_str()), (Some(0), ""));
+    assert_eq!(served.end(), "", "it was told to be quiet");
+}

@@ -1,0 +1,114 @@
+//! The report of `steadfast chaos`, of a real run, in a real browser: a headless Chromium.
+//!
+//! Without Chromium and chromedriver, that is said, and the test then shows nothing.
+#![allow(missing_docs)]
+
+mod browser;
+mod looks;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use browser::Browser;
+
+#[allow(clippy::print_stderr)]
+fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}, so that this test shows nothing");
+}
+
+/// Runs chaos on the servers in memory; whether it was content, and its report.
+fn report(name: &str, arguments: &[&str]) -> (bool, PathBuf) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&file);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.args(["chaos", "--quiet", "--report"]).arg(&file).args(arguments);
+    let output = command.output().expect("the program is built");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(file.is_file(), "{}: {said}", output.status);
+    (output.status.success(), file)
+}
+
+#[test]
+fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
+    let browser = match Browser::start() {
+        Ok(browser) => browser,
+        Err(why) => return skip(&why),
+    };
+    let (is_content, file) = report("clean.html", &["--duration", "3s", "--seed", "7"]);
+    assert!(is_content);
+    looks::look_at(&browser, &file);
+    let title = browser.run("return document.title");
+    assert_eq!(title, "0 duplicated, 0 lost, 0 wrongly labelled – steadfast chaos");
+    let verdict = browser.run("return document.querySelector('header').innerText");
+    let verdict = verdict.as_str().expect("text");
+    assert!(verdict.contains("No write was lost"), "{verdict}");
+    assert_eq!(verdict.lines().filter(|line| line.trim() == "0").count(), 3, "{verdict}");
+    let command = browser.run("return document.querySelector('pre').innerText");
+    assert_eq!(command, "steadfast chaos --seed 7 --duration 3s");
+}
+
+#[test]
+fn a_bad_verdict_cannot_be_overlooked() {
+    let browser = match Browser::start() {
+        Ok(browser) => browser,
+        Err(why) => return skip(&why),
+    };
+    // With this seed, a reply is lost among the first thirty.
+    let control = ["--strategy", "always-retry", "--faults", "cuts", "--workload", "increments"];
+    let time = ["--duration", "5s", "--rate", "100", "--seed", "9"];
+    let (is_content, file) = report("bad.html", &[&control[..], &time].concat());
+    assert!(!is_content);
+    looks::look_at(&browser, &file);
+    let verdict = browser.run("return document.querySelector('header').innerText");
+    let verdict = verdict.as_str().expect("text");
+    assert!(verdict.contains("not what the application was told"), "{verdict}");
+    assert!(verdict.contains("This is a control."), "{verdict}");
+    let red = browser.run(
+        "return getComputedStyle(document.querySelector('.counts .wrong b')).color.match(/\\d+/g).map(Number)",
+    );
+    let red: Vec<u64> = serde_json::from_value(red).expect("three numbers");
+    assert!(red[0] > red[1] + 90 && red[0] > red[2] + 90, "{red:?}");
+}
+
+/// Else the other tests would show nothing.
+#[test]
+fn a_page_that_is_wrong_is_noticed() {
+    let browser = match Browser::start() {
+        Ok(browser) => browser,
+        Err(why) => return skip(&why),
+    };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.html");
+    fs::write(&file, WRONG).expect("room for a page");
+    let found = looks::wrong(&browser, &file).join("\n");
+    for expected in [
+        "(360, 740), dark: \"the page is wider than the screen",
+        "beyond the edge: wide",
+        "outside of its picture: far",
+        "over another: near",
+        "contrast 1.61: pale",
+        "hardly any text",
+        "it asks for file:",
+        "it has a script",
+        "it refers to something",
+        "a heading is left out before: Third",
+        "not one h1",
+        "a picture without words",
+        "a head of nothing: head",
+        "an id twice",
+        "labelled by nothing",
+        "ERR_FILE_NOT_FOUND",
+    ] {
+        assert!(found.contains(expected), "{expected} is not in:\n{found}");
+    }
+    assert!(!found.contains("(1280, 900), light: \"the page is wider"), "{found}");
+}
+
+const WRONG: &str = r#"<!DOCTYPE html><meta name="viewport" content="width=device-width"><title>Wrong</title><body style="background: #fff"><main>
+<h1>First</h1><h3 id="a">Third</h3><h1 id="a">Another</h1>
+<p style="width: 800px">wide</p> <p style="color: #ccc">pale</p>
+<div class="plot"><svg width="100" height="40"><text x="95" y="20">far</text><text x="90" y="20">near</text></svg></div>
+<table><tr><th>head</th></tr></table> <section aria-labelledby="b">section</section>
+<img src="not-there.png" alt=""><script>1</script></main>"#;
