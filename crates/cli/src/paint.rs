@@ -34,6 +34,8 @@ impl Colors {
 impl From<Colors> for ColorChoice {
     fn from(colors: Colors) -> Self {
         match colors {
+            // Left to itself, clap paints on any terminal where the variable CI is set.
+            Colors::Auto if !is_able() => Self::Never,
             Colors::Auto => Self::Auto,
             Colors::Always => Self::Always,
             Colors::Never => Self::Never,

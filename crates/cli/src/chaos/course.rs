@@ -198,7 +198,7 @@ async fn count(
     let workload = Workload::new(plan)?;
     workload.claim(straight).await?;
     // Not before: whoever was refused has nothing to remove.
-    stage.is_written();
+    stage.mark_written();
     let mut interrupted = control.ending.subscribe();
     tokio::select! {
         prepared = workload.prepare(straight) => prepared?,

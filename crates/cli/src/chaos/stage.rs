@@ -63,8 +63,8 @@ impl Stage {
     }
 
     /// From here on, all that is in the database is of this run, and is removed when this is closed.
-    pub(super) fn is_written(&self) {
-        self.set.is_written();
+    pub(super) fn mark_written(&self) {
+        self.set.mark_written();
     }
 
     /// Where the load goes: through the proxy, credentials included.

@@ -156,9 +156,11 @@ fn on_a_terminal_there_are_colours_unless_somebody_does_not_want_them() {
     assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no server"), "{painted:?}");
     let help = on_a_terminal(&format!("{program} --help"), &[]).unwrap();
     assert!(help.contains("\x1b["), "{help:?}");
-    for variables in [[("NO_COLOR", "1")], [("TERM", "dumb")]] {
+    for variables in
+        [&[("NO_COLOR", "1")][..], &[("TERM", "dumb")], &[("TERM", "dumb"), ("CI", "true")]]
+    {
         for line in [&line, &format!("{program} --help"), &format!("{program} swep")] {
-            let plain = on_a_terminal(line, &variables).unwrap();
+            let plain = on_a_terminal(line, variables).unwrap();
             assert!(!plain.contains("\x1b[3") && !plain.contains("\x1b[1"), "{line}: {plain:?}");
         }
     }

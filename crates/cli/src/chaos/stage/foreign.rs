@@ -98,7 +98,7 @@ impl Foreign {
     }
 
     /// From here on, something may be there that was not before.
-    pub(super) fn is_written(&self) {
+    pub(super) fn mark_written(&self) {
         self.is_written.store(true, Relaxed);
     }
 

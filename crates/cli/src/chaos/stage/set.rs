@@ -120,9 +120,9 @@ impl Set {
     }
 
     /// From here on, something may be there that was not before.
-    pub(super) fn is_written(&self) {
+    pub(super) fn mark_written(&self) {
         if let Self::Foreign(set) = self {
-            set.is_written();
+            set.mark_written();
         }
     }
 

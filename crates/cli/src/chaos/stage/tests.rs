@@ -66,7 +66,7 @@ async fn staged(
     let mut seen = Vec::new();
     for _ in 0..ROUNDS {
         let stage = Stage::set(&plan, &notes()).await.unwrap();
-        stage.is_written();
+        stage.mark_written();
         let (incidents, live) = run(&stage, &plan).await;
         if is_seen(&incidents) {
             return (stage, incidents, live);

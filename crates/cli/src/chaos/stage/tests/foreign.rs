@@ -43,7 +43,7 @@ async fn what_is_to_be_kept_is_kept() {
     plan.keep = true;
     let stage = Stage::set(&plan, &notes()).await.unwrap();
     let client = Client::with_uri_str(stage.straight_uri()).await.unwrap();
-    stage.is_written();
+    stage.mark_written();
     client.database("stage").collection("things").insert_one(doc! {}).await.unwrap();
     stage.close().await.unwrap();
     assert_eq!(collections(&set.uri()).await, ["things"]);
