@@ -26,6 +26,7 @@ pub(crate) struct Output {
     #[arg(long)]
     pub(crate) quiet: bool,
 
+    // The program has it as well, for help and for errors before there is a command; clap hands it on to this one.
     /// Whether to use colours; `auto`: on a terminal, unless the variable NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     pub(crate) color: Colors,

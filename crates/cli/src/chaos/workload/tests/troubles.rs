@@ -1,0 +1,243 @@
+//! Refusals, servers that are not there, an early end, results that cannot be, and databases that are taken.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_are_recorded_by_their_names_though_another_attempt_made_them_good() {
+    let overloaded = ErrorReply::new(462).with_labels(["SystemOverloadedError", "RetryableError"]);
+    let scene = Scene::set([
+        each(11, Reaction::Error(overloaded)),
+        each(7, Reaction::Error(ErrorReply::new(10107).with_labels(["RetryableWriteError"]))),
+    ])
+    .await;
+    let account = scene.play_until(60, plan(Strategy::RetryableWrites)).await;
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    let names = failures(&account);
+    assert!(names.contains(&"overloaded (462)"), "{names:?}");
+    assert!(names.contains(&"NotWritablePrimary (10107)"), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_server_is_found_nothing_is_sent_and_that_is_said() {
+    let scene = Scene::set([]).await;
+    let plan = Plan {
+        rate: 10,
+        lasting: Duration::from_secs(1),
+        timeout: Duration::from_millis(100),
+        ..plan(Strategy::RetryableWrites)
+    };
+    let workload = Workload::new(&plan).unwrap();
+    workload.prepare(&scene.straight).await.unwrap();
+    // Nobody listens there.
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let uri = format!("mongodb://{nowhere}/?replicaSet=none");
+    let ending = Sender::new(false);
+    let account = account(&workload, &scene.straight, &uri, &ending, Arc::default()).await;
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!(verdict.not_applied, account.records.len() as u64);
+    assert_eq!(failures(&account), ["no server found"]);
+    for record in &account.records {
+        assert_eq!((record.attempts, record.failures.len()), (0, 1));
+        assert_eq!(record.answer, Answer::Failed(Outcome::NotSent));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_never_comes_is_not_awaited_for_longer_than_the_limit() {
+    let stalled = each(1, Reaction::stall(Direction::Reply));
+    let scene = Scene::set([stalled]).await;
+    let plan = Plan {
+        workload: vec![Load::Deletes],
+        rate: 1,
+        timeout: Duration::from_secs(2),
+        ..plan(Strategy::RetryableWrites)
+    };
+    let account = scene.play(plan).await;
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!((verdict.in_doubt, verdict.in_doubt_applied), (1, 1));
+    assert_eq!(failures(&account), ["timed out"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn told_to_end_it_begins_no_more_and_awaits_what_is_under_way() {
+    let scene = Scene::set([]).await;
+    let plan = Plan { lasting: Duration::from_secs(10), ..plan(Strategy::RetryableWrites) };
+    let workload = Workload::new(&plan).unwrap();
+    workload.prepare(&scene.straight).await.unwrap();
+    let (ending, live) = (Sender::new(false), Arc::new(Live::default()));
+    let end = async {
+        while live.acknowledged.load(std::sync::atomic::Ordering::Relaxed) < 20 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        ending.send_replace(true);
+    };
+    let playing = scene.play_on(&workload, &ending, Arc::clone(&live));
+    let (account, ()) = tokio::join!(playing, end);
+    assert!(account.interrupted);
+    let count = account.records.len() as u64;
+    assert!((20..workload.plan.operations()).contains(&count), "{count}");
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!(verdict.acknowledged, count);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_cannot_be_is_told() {
+    let scene = Scene::set([]).await;
+    let plan = plan(Strategy::RetryableWrites);
+    let workload = Workload::new(&plan).unwrap();
+    workload.prepare(&scene.straight).await.unwrap();
+    // Somebody has taken away, or changed, what was to be found.
+    scene.collection("documents").delete_many(doc! {}).await.unwrap();
+    for name in ["logs", "counters", "mixed"] {
+        scene.collection(name).delete_many(doc! {}).await.unwrap();
+    }
+    let account = scene.play_on(&workload, &Sender::new(false), Arc::default()).await;
+    for record in &account.records {
+        let expected = match record.kind {
+            Kind::InsertOne | Kind::InsertMany => Answer::Acknowledged,
+            Kind::Increment | Kind::UpdateOne | Kind::ReplaceOne => {
+                Answer::Wrong("0 matched and 0 modified, of one".to_owned())
+            }
+            Kind::DeleteOne => Answer::Wrong("0 deleted".to_owned()),
+            Kind::FindOneAndUpdate | Kind::FindOneAndReplace | Kind::FindOneAndDelete => {
+                Answer::Wrong("no document was found".to_owned())
+            }
+            Kind::BulkWrite => {
+                Answer::Wrong("0 updated, 1 inserted and 0 deleted, of one each".to_owned())
+            }
+        };
+        assert_eq!(record.answer, expected, "{:?}", record.kind);
+    }
+    assert!(!judge(&account).mislabelled.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_takes_away_doubles_or_counts_beside_is_found() {
+    let scene = Scene::set([]).await;
+    // One after the other, so that the first ten are one of each kind.
+    let plan = Plan { tasks: 1, ..plan(Strategy::RetryableWrites) };
+    let account = scene.play_until(10, plan).await;
+    let workload = Workload::new(&account.plan).unwrap();
+    assert!(judge(&account).is_clean());
+    let mark_of = |kind: Kind| {
+        let record = account.records.iter().find(|record| record.kind == kind).unwrap();
+        record.operation * Kind::MARKS
+    };
+    let marked = |mark: u64| doc! { "mark": target::number(mark) };
+
+    let (inserted, many) = (mark_of(Kind::InsertOne), mark_of(Kind::InsertMany));
+    scene.collection("entries").delete_one(marked(inserted)).await.unwrap();
+    scene.collection("entries").insert_one(marked(many + 2)).await.unwrap();
+    let deleted = mark_of(Kind::DeleteOne);
+    scene.collection("documents").delete_one(marked(deleted)).await.unwrap();
+    let beside = doc! { "$inc": { "n": 1 } };
+    scene.collection("counters").update_one(doc! { "_id": 1_i64 }, beside).await.unwrap();
+    let strange = 3 * account.plan.operations() + 1;
+    let twice = doc! { "$push": { "log": target::number(mark_of(Kind::FindOneAndUpdate)) } };
+    scene.collection("logs").update_one(doc! {}, twice).await.unwrap();
+
+    let census = workload.census(&scene.straight).await.unwrap();
+    let verdict = judge(&Account { census, ..account.clone() });
+    let mut duplicated = vec![many + 2, deleted, mark_of(Kind::FindOneAndUpdate)];
+    duplicated.sort_unstable();
+    assert_eq!(verdict.duplicated, duplicated);
+    assert_eq!(verdict.lost, [inserted]);
+    assert_eq!(verdict.unheard_of, [strange]);
+
+    let mut denied = account.clone();
+    denied.records[0].answer = Answer::Failed(Outcome::NotApplied);
+    let first = &denied.records[0];
+    let marks: Vec<_> = first.kind.marks(first.operation).collect();
+    assert_eq!(judge(&denied).mislabelled, marks);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_primary_is_survived() {
+    let scene = Scene::set([]).await;
+    let plan = plan(Strategy::RetryableWrites);
+    let workload = Workload::new(&plan).unwrap();
+    workload.prepare(&scene.straight).await.unwrap();
+    let live = Arc::new(Live::default());
+    let failing = async {
+        while live.acknowledged.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        scene.set.faults().step_down();
+        scene.set.until_primary().await;
+    };
+    let ending = Sender::new(false);
+    let playing = scene.play_on(&workload, &ending, Arc::clone(&live));
+    let (account, ()) = tokio::join!(playing, failing);
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!(verdict.acknowledged, account.records.len() as u64, "{:?}", failures(&account));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_real_servers_all_is_done_once_though_replies_are_lost() {
+    let straight_uri = testbed::shared::uri().unwrap();
+    let straight = Client::with_uri_str(&straight_uri).await.unwrap();
+    let lost = each(5, Reaction::LoseReply { reset: true });
+    let proxy = Proxy::before(&straight_uri).rules([lost]).start().await.unwrap();
+    for (strategy, is_safe) in
+        [(Strategy::RetryableWrites, true), (Strategy::RetryIdempotent, true), (ALWAYS, false)]
+    {
+        let database = format!("chaos_{}", strategy.name().replace('-', "_"));
+        let plan = Plan { database, ..plan(strategy) };
+        straight.database(&plan.database).drop().await.unwrap();
+        let workload = Workload::new(&plan).unwrap();
+        workload.prepare(&straight).await.unwrap();
+        let ending = Sender::new(false);
+        let account = account(&workload, &straight, &proxy.uri(), &ending, Arc::default()).await;
+        let verdict = judge(&account);
+        straight.database(&plan.database).drop().await.unwrap();
+        assert_eq!(verdict.is_clean(), is_safe, "{strategy}: {verdict:?}");
+        assert_eq!(verdict.duplicated.is_empty(), is_safe, "{strategy}: {verdict:?}");
+        assert!(account.records.iter().any(|record| record.attempts > 1), "{strategy}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_there_already_is_left_alone() {
+    let scene = Scene::set([]).await;
+    scene.collection("books").insert_one(doc! {}).await.unwrap();
+    let workload = Workload::new(&plan(Strategy::RetryableWrites)).unwrap();
+    let refusal = workload.claim(&scene.straight).await.unwrap_err().to_string();
+    assert!(refusal.contains("a database \"chaos\" already"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_runs_that_want_the_same_database_one_gets_it() {
+    let scene = Scene::set([]).await;
+    let workload = Arc::new(Workload::new(&plan(Strategy::RetryableWrites)).unwrap());
+    let mut claims = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (workload, straight) = (Arc::clone(&workload), scene.straight.clone());
+        claims.spawn(async move { workload.claim(&straight).await.map_err(|it| it.to_string()) });
+    }
+    let claims = claims.join_all().await;
+    assert_eq!(claims.iter().filter(|claim| claim.is_ok()).count(), 1, "{claims:?}");
+    let refusals: Vec<_> = claims.into_iter().filter_map(Result::err).collect();
+    assert!(refusals.iter().all(|it| it.contains("\"chaos\" already")), "{refusals:?}");
+}
+
+#[test]
+fn too_much_and_nothing_are_refused() {
+    let refusal = |plan: Plan| Workload::new(&plan).err().expect("it is refused").to_string();
+    let day = Duration::from_secs(24 * 60 * 60);
+    let much = Plan { rate: 200, lasting: day, ..plan(ALWAYS) };
+    let said = refusal(much.clone());
+    assert!(said.contains("300000 is the limit in memory: 1500 s at this rate"), "{said}");
+    let said = refusal(Plan { servers: Servers::Mongod, ..much.clone() });
+    assert!(said.contains("2000000 is the limit: 10000 s at this rate"), "{said}");
+    let enough = Duration::from_secs(10_000);
+    let enough = Plan { servers: Servers::Mongod, lasting: enough, ..much };
+    assert!(Workload::new(&enough).is_ok());
+    let none = refusal(Plan { rate: 0, ..plan(ALWAYS) });
+    assert!(none.contains("no operation would begin"), "{none}");
+    assert!(refusal(Plan { workload: Vec::new(), ..plan(ALWAYS) }).contains("nothing to write"));
+}
