@@ -38,6 +38,8 @@ pub struct Mongod {
 struct Process {
     watchdog: Watchdog,
     pid: u32,
+    /// Where its log begins: earlier ones have written to the same file.
+    log_start: u64,
 }
 
 impl Mongod {
@@ -68,7 +70,7 @@ impl Mongod {
             let server = Self {
                 address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
                 folder,
-                process: Mutex::new(Process { watchdog, pid: 0 }),
+                process: Mutex::new(Process { watchdog, pid: 0, log_start: 0 }),
             };
             match server.restart() {
                 Ok(()) => return Ok(server),
@@ -135,9 +137,9 @@ impl Mongod {
     pub fn restart(&self) -> Result<()> {
         let mut process = self.process();
         process.watchdog.kill()?;
-        let seen = fs::metadata(self.log_file()).map_or(0, |log| log.len());
+        process.log_start = fs::metadata(self.log_file()).map_or(0, |log| log.len());
         process.pid = process.watchdog.start()?;
-        self.wait_until_listening(process.pid, seen)
+        self.wait_until_listening(&process)
     }
 
     /// Stops the server with SIGSTOP: its connections stay open and nothing answers.
@@ -155,6 +157,17 @@ impl Mongod {
         wire::run_command(self.address, db, command)
     }
 
+    /// Why the server ended by itself, as its log says it; nothing if it runs or was killed.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        let (pid, log_start) = {
+            let process = self.process();
+            (process.pid, process.log_start)
+        };
+        let log = has_exited(pid).then(|| log_after(&self.log_file(), log_start))?;
+        let fatal = log.lines().find(|line| line.contains(r#""s":"F""#));
+        Some(fatal.unwrap_or("without a word in its log").to_owned())
+    }
+
     fn process(&self) -> MutexGuard<'_, Process> {
         // A test that panicked while it held a server must not take the others down.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
@@ -162,7 +175,8 @@ impl Mongod {
 
     /// Waits for the server's own word in its log: a connection alone would not show that it is
     /// this server which listens on the port.
-    fn wait_until_listening(&self, pid: u32, seen: u64) -> Result<()> {
+    fn wait_until_listening(&self, process: &Process) -> Result<()> {
+        let (pid, seen) = (process.pid, process.log_start);
         let started = Instant::now();
         loop {
             let log = log_after(&self.log_file(), seen);

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, Timestamp, doc};
 
 use crate::{Mongod, Options, Result, TestbedError, wire};
 
@@ -102,51 +102,43 @@ impl ReplicaSet {
     /// Waits until a member says that it is primary, and returns its number. A frozen member is
     /// not asked for long.
     pub fn wait_for_primary(&self) -> Result<usize> {
-        self.wait(PATIENCE, "a primary", || {
-            (0..self.members.len()).find(|&member| self.says(member, "isWritablePrimary"))
+        self.wait("a primary", || {
+            let is_primary = |member| Hello::of(member).is_some_and(|hello| hello.is_primary());
+            self.members.iter().position(is_primary)
         })
     }
 
-    /// Waits until one member is primary and all others are secondaries.
+    /// Waits until one member is primary, all others are secondaries, and all know that what the
+    /// primary had written is on a majority.
+    ///
+    /// A member that has not heard of that has no point in time to which it could go back: if it
+    /// became primary, were frozen, and had to undo what it wrote alone, it would end itself.
     pub fn wait_until_complete(&self) -> Result<()> {
-        self.wait_until_complete_for(PATIENCE)
+        let mut written = None;
+        self.wait("a primary and its secondaries, in step", || {
+            if let Some(ended) = self.members.iter().find_map(end_of) {
+                return Some(Err(TestbedError::new(ended)));
+            }
+            let hellos: Vec<Hello> = self.members.iter().filter_map(Hello::of).collect();
+            let primary = hellos.iter().find(|hello| hello.is_primary())?;
+            let secondaries = hellos.iter().filter(|hello| hello.is_secondary()).count();
+            if secondaries + 1 != self.members.len() {
+                return None;
+            }
+            // What it writes from now on need not be waited for.
+            let written = *written.get_or_insert(primary.written()?);
+            hellos.iter().all(|hello| hello.committed() >= Some(written)).then_some(Ok(()))
+        })?
     }
 
-    /// The same, but no longer than this.
-    pub fn wait_until_complete_for(&self, patience: Duration) -> Result<()> {
-        self.wait(patience, "a primary and its secondaries", || {
-            let count = |what| (0..self.members.len()).filter(|&at| self.says(at, what)).count();
-            let (primaries, secondaries) = (count("isWritablePrimary"), count("secondary"));
-            (primaries == 1 && secondaries == self.members.len() - 1).then_some(())
-        })
-    }
-
-    /// The members that are neither primary nor secondary, or do not answer.
-    pub fn stragglers(&self) -> Vec<usize> {
-        let is_well = |&member: &usize| {
-            self.says(member, "isWritablePrimary") || self.says(member, "secondary")
-        };
-        (0..self.members.len()).filter(|member| !is_well(member)).collect()
-    }
-
-    fn says(&self, member: usize, what: &str) -> bool {
-        let hello = wire::hello(self.members[member].address());
-        hello.is_some_and(|hello| hello.get_bool(what).unwrap_or(false))
-    }
-
-    fn wait<T>(
-        &self,
-        patience: Duration,
-        what: &str,
-        mut ready: impl FnMut() -> Option<T>,
-    ) -> Result<T> {
+    fn wait<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> Result<T> {
         let started = Instant::now();
         loop {
             if let Some(value) = ready() {
                 return Ok(value);
             }
-            if started.elapsed() > patience {
-                let secs = patience.as_secs();
+            if started.elapsed() > PATIENCE {
+                let secs = PATIENCE.as_secs();
                 let error = TestbedError::new(format!("{secs} seconds passed without {what}"));
                 let states: Vec<String> = self.members.iter().map(state).collect();
                 return Err(error.because(states.join(", ")));
@@ -188,13 +180,54 @@ impl ReplicaSet {
     }
 }
 
+/// What a member says of itself.
+struct Hello(Document);
+
+impl Hello {
+    /// Nothing if it does not answer soon: it may be down or frozen.
+    fn of(member: &Mongod) -> Option<Self> {
+        wire::hello(member.address()).map(Self)
+    }
+
+    fn is_primary(&self) -> bool {
+        self.0.get_bool("isWritablePrimary").unwrap_or(false)
+    }
+
+    fn is_secondary(&self) -> bool {
+        self.0.get_bool("secondary").unwrap_or(false)
+    }
+
+    /// The time of its last write.
+    fn written(&self) -> Option<Timestamp> {
+        self.time_of("opTime")
+    }
+
+    /// The time up to which it knows writes to be on a majority.
+    fn committed(&self) -> Option<Timestamp> {
+        self.time_of("majorityOpTime")
+    }
+
+    fn time_of(&self, what: &str) -> Option<Timestamp> {
+        let time = self.0.get_document("lastWrite").ok()?.get_document(what).ok()?;
+        time.get_timestamp("ts").ok()
+    }
+}
+
+/// The word for a member that ended by itself, which no waiting brings back.
+fn end_of(member: &Mongod) -> Option<String> {
+    let last_words = member.last_words()?;
+    Some(format!("{} has ended: {last_words}", member.address()))
+}
+
 /// What can be seen of a member.
 fn state(member: &Mongod) -> String {
     let address = member.address();
-    let said = |hello: &Document, what| hello.get_bool(what).unwrap_or(false);
-    match wire::hello(address) {
-        Some(hello) if said(&hello, "isWritablePrimary") => format!("{address} is primary"),
-        Some(hello) if said(&hello, "secondary") => format!("{address} is a secondary"),
+    if let Some(ended) = end_of(member) {
+        return ended;
+    }
+    match Hello::of(member) {
+        Some(hello) if hello.is_primary() => format!("{address} is primary"),
+        Some(hello) if hello.is_secondary() => format!("{address} is a secondary"),
         Some(_) => format!("{address} is neither primary nor secondary"),
         None => format!("{address} does not answer"),
     }

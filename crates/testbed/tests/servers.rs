@@ -85,6 +85,36 @@ fn a_primary_that_steps_down_or_freezes_has_a_successor() {
 }
 
 #[test]
+fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
+    let _turn = one_at_a_time();
+    let set = ReplicaSet::start(3, Options::new()).unwrap();
+    for member in 0..3 {
+        let status = set.run_command(member, "admin", doc! { "replSetGetStatus": 1 }).unwrap();
+        let optimes = status.get_document("optimes").unwrap();
+        let committed = optimes.get_document("readConcernMajorityOpTime").unwrap();
+        // Before that, the term is -1 on the first member, and nothing is known to the others.
+        assert_eq!(committed.get_i64("t").unwrap(), 1, "{member}: {status}");
+    }
+}
+
+#[test]
+fn a_member_that_ended_by_itself_is_named_with_its_last_words() {
+    let _turn = one_at_a_time();
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    let member = &set.members()[0];
+    let mut connection = TcpStream::connect(member.address()).unwrap();
+    connection.set_read_timeout(Some(BOUND)).unwrap();
+    let pid = member.pid().to_string();
+    assert!(Command::new("kill").args(["-ABRT", &pid]).status().unwrap().success());
+    assert!(!is_timeout(&connection.read(&mut [0])), "it goes on");
+    let error = set.wait_until_complete().unwrap_err();
+    assert!(error.to_string().contains(" has ended: "), "{error}");
+    assert!(error.to_string().contains("Got signal: 6"), "{error}");
+    set.restart(0).unwrap();
+    set.wait_until_complete().unwrap();
+}
+
+#[test]
 fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();

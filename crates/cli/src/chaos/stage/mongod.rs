@@ -21,9 +21,6 @@ use crate::{chaos::schedule::Who, notes::Notes};
 const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A member that is not back after so long hangs.
-const USUAL: Duration = Duration::from_secs(20);
-
 /// A replica set that is gone when this is.
 pub(super) struct Mongods {
     set: Arc<ReplicaSet>,
@@ -94,21 +91,8 @@ impl Mongods {
         Ok(())
     }
 
-    /// Waits until all members are there. One that was killed in the middle of its work now and then hangs on its
-    /// way back; it is started anew, as whoever runs such servers would do.
+    /// Waits until all members are there, and in step.
     pub(super) async fn recover(&self) -> Result<()> {
-        for _ in 1..TRIES {
-            if self.on(|set| set.wait_until_complete_for(USUAL)).await.is_ok() {
-                return Ok(());
-            }
-            self.on(|set| {
-                set.stragglers().into_iter().try_for_each(|member| {
-                    set.kill(member)?;
-                    set.restart(member)
-                })
-            })
-            .await?;
-        }
         self.on(ReplicaSet::wait_until_complete).await
     }
 
