@@ -8,6 +8,7 @@
 mod program;
 
 use std::{
+    error::Error,
     path::{Path, PathBuf},
     process::Command,
     sync::LazyLock,
@@ -21,13 +22,6 @@ const NODE_DRIVER: &str = "mongodb@6";
 
 fn guide(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
-}
-
-/// A folder of the build's own.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 /// Runs a program; what it said, if it succeeded, and why not otherwise.
@@ -45,25 +39,24 @@ fn skip(what: &str, why: &str) {
     eprintln!("SKIPPED: {what} is not there, so that this test shows nothing: {why}");
 }
 
-/// Where PyMongo is, to be put into PYTHONPATH. The first test that asks fetches it, and the others wait:
-/// half a driver is worse than none.
+/// Where PyMongo is, to be put into PYTHONPATH. The first test that asks fetches it, and the others wait,
+/// in other processes, too: half a driver is worse than none.
 fn pymongo() -> Result<PathBuf, String> {
     static PYMONGO: LazyLock<Result<PathBuf, String>> = LazyLock::new(fetch_pymongo);
     PYMONGO.clone()
 }
 
 fn fetch_pymongo() -> Result<PathBuf, String> {
-    let folder = folder("python");
-    let import = |folder: &Path| {
-        run(Command::new("python3").args(["-c", "import pymongo"]).env("PYTHONPATH", folder))
-    };
-    if import(&folder).is_err() {
+    run(Command::new("python3").args(["-m", "pip", "--version"]))?;
+    let fetch = |folder: &Path| -> Result<(), Box<dyn Error>> {
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target"]);
-        run(pip.arg(&folder).arg(PYMONGO))?;
-        import(&folder)?;
-    }
-    Ok(folder)
+        run(pip.arg(folder).arg(PYMONGO))?;
+        let mut import = Command::new("python3");
+        run(import.args(["-c", "import pymongo"]).env("PYTHONPATH", folder))?;
+        Ok(())
+    };
+    testbed::kept("python-pymongo-4", fetch).map_err(|error| error.to_string())
 }
 
 /// Where a program must be for Node to find the driver, which is fetched like the other.
@@ -73,18 +66,30 @@ fn node_driver() -> Result<PathBuf, String> {
 }
 
 fn fetch_node_driver() -> Result<PathBuf, String> {
-    run(Command::new("node").arg("--version"))?;
-    let folder = folder("node");
-    // By using it: a folder is there before all that belongs into it.
-    let import = folder.join("import.mjs");
-    std::fs::write(&import, "import \"mongodb\";").map_err(|error| error.to_string())?;
-    if run(Command::new("node").arg(&import)).is_err() {
+    for program in ["node", "npm"] {
+        run(Command::new(program).arg("--version"))?;
+    }
+    let fetch = |folder: &Path| -> Result<(), Box<dyn Error>> {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]);
-        run(npm.arg(&folder).arg(NODE_DRIVER))?;
+        run(npm.arg(folder).arg(NODE_DRIVER))?;
+        let import = folder.join("import.mjs");
+        std::fs::write(&import, "import \"mongodb\";")?;
         run(Command::new("node").arg(&import))?;
-    }
-    Ok(folder)
+        Ok(())
+    };
+    testbed::kept("node-mongodb-6", fetch).map_err(|error| error.to_string())
+}
+
+/// Runs a program of a guide beside the Node driver, where it looks for it.
+fn run_in_node(folder: &Path, program: &str, uri: &str) -> String {
+    let name = Path::new(program).file_name().unwrap().to_string_lossy();
+    // Its own copy: another process may be about to run the same.
+    let copy = folder.join(format!("{}-{name}", std::process::id()));
+    std::fs::copy(guide(program), &copy).unwrap();
+    let said = run(Command::new("node").arg(&copy).arg(uri));
+    std::fs::remove_file(copy).unwrap();
+    said.unwrap()
 }
 
 #[test]
@@ -113,10 +118,7 @@ fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
-    // Node looks for the driver beside the program.
-    let program = folder.join("lost_reply.mjs");
-    std::fs::copy(guide("black-pipe/lost_reply.mjs"), &program).unwrap();
-    assert_eq!(run(Command::new("node").arg(program).arg(pipe.uri())).unwrap(), "one order");
+    assert_eq!(run_in_node(&folder, "black-pipe/lost_reply.mjs", pipe.uri()), "one order");
     let summary = pipe.end();
     assert!(
         summary.contains("1 were sent more than once and 0 applied more than once"),
@@ -145,12 +147,9 @@ fn the_node_driver_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
         Ok(folder) => folder,
         Err(why) => return skip("the Node driver", &why),
     };
-    let program = folder.join("failover.mjs");
-    std::fs::copy(guide("embedded/failover.mjs"), &program).unwrap();
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);
-        let said = run(Command::new("node").arg(&program).arg(set.uri())).unwrap();
-        assert_eq!(said, "two orders");
+        assert_eq!(run_in_node(&folder, "embedded/failover.mjs", set.uri()), "two orders");
         set.end();
     }
 }

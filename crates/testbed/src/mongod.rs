@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{
@@ -15,10 +15,10 @@ use std::{
 
 use bson::Document;
 
-use crate::{Options, Result, TestbedError, folders, mongod_path, watchdog::Watchdog, wire};
+use crate::{Options, Result, TestbedError, folders, kept, mongod_path, watchdog::Watchdog, wire};
 
 /// How long a server may take to listen on a busy machine; it takes about half a second.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest path of a Unix socket is 107 bytes on Linux, 103 on macOS.
 const MAX_SOCKET_PATH_BYTES: usize = 103;
@@ -32,6 +32,8 @@ pub struct Mongod {
     address: SocketAddr,
     folder: PathBuf,
     process: Mutex<Process>,
+    /// Keeps its port from others of our kind while it is down.
+    _reserved: UdpSocket,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Mongod {
     pub(crate) fn start(options: &Options, extra: &[&str]) -> Result<Self> {
         let binary = mongod_path()?;
         let mut last = TestbedError::new("no free port was found");
-        for port in candidate_ports().take(5) {
+        for (port, reserved) in free_ports().take(5) {
             let folder = new_folder(port)?;
             let mut command_line = command_line(&binary, &folder, port);
             command_line.extend(extra.iter().map(|&argument| argument.to_owned()));
@@ -71,6 +73,7 @@ impl Mongod {
                 address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
                 folder,
                 process: Mutex::new(Process { watchdog, pid: 0, log_start: 0 }),
+                _reserved: reserved,
             };
             match server.restart() {
                 Ok(()) => return Ok(server),
@@ -245,13 +248,15 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 fn new_folder(port: u16) -> Result<PathBuf> {
     let run = folders::folder("run")?;
     let folder = run.join(format!("{}-{port}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|error| TestbedError::at(&folder, &error))?;
+    // In a new container, processes have the numbers of others long ago, which may have left data.
+    kept::empty(&folder)?;
     Ok(folder)
 }
 
 /// Free ports below the range from which outgoing connections get theirs, so that none of those
-/// takes a port while its server is down; each process begins elsewhere.
-fn candidate_ports() -> impl Iterator<Item = u16> {
+/// takes a port while its server is down; each process begins elsewhere. Another testbed does not take
+/// one, either, nor try it: each holds the UDP port of the same number, which nobody else is after.
+fn free_ports() -> impl Iterator<Item = (u16, UdpSocket)> {
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;
     let start = std::process::id().wrapping_mul(37);
@@ -260,5 +265,22 @@ fn candidate_ports() -> impl Iterator<Item = u16> {
         u16::try_from(FIRST + start.wrapping_add(step) % COUNT).unwrap_or(u16::MAX)
     })
     .take(COUNT as usize)
-    .filter(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+    .filter_map(|port| Some((port, reserve(port)?)))
+}
+
+/// The UDP port of that number, if nobody has either.
+fn reserve(port: u16) -> Option<UdpSocket> {
+    let reserved = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok().then_some(reserved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_given_to_one_server_only_though_nobody_listens_there_yet() {
+        let (port, _held) = free_ports().next().unwrap();
+        assert!(reserve(port).is_none());
+    }
 }

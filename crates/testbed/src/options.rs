@@ -1,6 +1,9 @@
 //! How a deployment is to be started.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bson::{Bson, Document, doc};
 
@@ -24,6 +27,7 @@ pub struct Options {
     pub(crate) users: Vec<User>,
     pub(crate) auth: bool,
     pub(crate) tls: Option<Tls>,
+    pub(crate) election_timeout: Option<Duration>,
 }
 
 /// The files of a server that speaks TLS.
@@ -48,6 +52,13 @@ impl Options {
     /// Adds a server parameter, `name=value`.
     pub fn parameter(self, parameter: impl Into<String>) -> Self {
         self.argument("--setParameter").argument(parameter)
+    }
+
+    /// How long the members of a set hear nothing from their primary until they elect another, instead of
+    /// a second. On a busy machine a second may pass though the primary is well.
+    pub fn election_timeout(mut self, timeout: Duration) -> Self {
+        self.election_timeout = Some(timeout);
+        self
     }
 
     /// Creates a user and makes the deployment require authentication. Once it does, commands

@@ -13,6 +13,8 @@ use crate::{Mongod, Options, Result, TestbedError, wire};
 const NAME: &str = "steadfast";
 /// How long an election or an initial synchronisation may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long members hear nothing from their primary until they elect another, unless told otherwise.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running replica set.
@@ -28,7 +30,8 @@ impl ReplicaSet {
     /// secondaries.
     pub fn start(members: usize, options: Options) -> Result<Self> {
         let set = Self { members: start_members(members, &options)? };
-        set.initiate()?;
+        set.initiate(&options)?;
+        set.elect_first()?;
         set.wait_until_complete()?;
         if options.is_secured() {
             set.create_users(&options)?;
@@ -89,23 +92,30 @@ impl ReplicaSet {
     pub fn step_down(&self) -> Result<usize> {
         // Longer than an election takes; short for a set of one, which waits it out.
         const PAUSE_SECS: i32 = 3;
-        let primary = self.wait_for_primary()?;
         let command = doc! {
             "replSetStepDown": PAUSE_SECS,
             "secondaryCatchUpPeriodSecs": 1,
             "force": true,
         };
-        self.run_command(primary, "admin", command)?;
-        Ok(primary)
+        let mut refused = None;
+        let stepped_down = self.wait("a primary that steps down", || {
+            let primary = self.members.iter().position(is_primary)?;
+            match self.run_command(primary, "admin", command.clone()) {
+                Ok(_) => Some(primary),
+                // It may be primary no more, or be busy with becoming one.
+                Err(error) => {
+                    refused = Some(error);
+                    None
+                }
+            }
+        });
+        stepped_down.map_err(|error| refused.unwrap_or(error))
     }
 
     /// Waits until a member says that it is primary, and returns its number. A frozen member is
     /// not asked for long.
     pub fn wait_for_primary(&self) -> Result<usize> {
-        self.wait("a primary", || {
-            let is_primary = |member| Hello::of(member).is_some_and(|hello| hello.is_primary());
-            self.members.iter().position(is_primary)
-        })
+        self.wait("a primary", || self.members.iter().position(is_primary))
     }
 
     /// Waits until one member is primary, all others are secondaries, and all know that what the
@@ -147,7 +157,9 @@ impl ReplicaSet {
         }
     }
 
-    fn initiate(&self) -> Result<()> {
+    fn initiate(&self, options: &Options) -> Result<()> {
+        let timeout = options.election_timeout.unwrap_or(ELECTION_TIMEOUT).as_millis();
+        let timeout = i64::try_from(timeout).unwrap_or(i64::MAX);
         let members: Vec<Bson> = (0_i32..)
             .zip(self.addresses())
             .map(|(id, address)| doc! { "_id": id, "host": address.to_string() }.into())
@@ -155,9 +167,18 @@ impl ReplicaSet {
         let config = doc! {
             "_id": NAME,
             "members": members,
-            "settings": { "electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200 },
+            "settings": { "electionTimeoutMillis": timeout, "heartbeatIntervalMillis": 200 },
         };
         self.run_command(0, "admin", doc! { "replSetInitiate": config }).map(drop)
+    }
+
+    /// Has the first member call for an election, as soon as a majority has heard of the set, rather than
+    /// wait until one misses a primary.
+    fn elect_first(&self) -> Result<()> {
+        self.wait("a first primary", || {
+            let called = self.run_command(0, "admin", doc! { "replSetStepUp": 1 });
+            (called.is_ok() || self.members.iter().any(is_primary)).then_some(())
+        })
     }
 
     fn create_users(&self, options: &Options) -> Result<()> {
@@ -211,6 +232,10 @@ impl Hello {
         let time = self.0.get_document("lastWrite").ok()?.get_document(what).ok()?;
         time.get_timestamp("ts").ok()
     }
+}
+
+fn is_primary(member: &Mongod) -> bool {
+    Hello::of(member).is_some_and(|hello| hello.is_primary())
 }
 
 /// The word for a member that ended by itself, which no waiting brings back.

@@ -3,9 +3,13 @@
 //! Tests that kill, freeze or step down servers, or set failpoints that others would meet, start
 //! their own.
 
-use std::{env, sync::OnceLock};
+use std::{env, sync::OnceLock, time::Duration};
 
 use crate::{Mongod, Options, ReplicaSet, Result};
+
+/// Nobody kills these servers. A primary that is late is only busy, and stays what it is: as long as
+/// servers wait for one by default.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names a deployment that runs already.
 const OVERRIDE: &str = "STEADFAST_TEST_URI";
@@ -26,8 +30,7 @@ pub fn other_uri(number: usize) -> Result<String> {
     match env::var(OVERRIDE) {
         Ok(uri) => Ok(uri),
         Err(_) => {
-            let set =
-                SETS[number % SETS.len()].get_or_init(|| ReplicaSet::start(3, Options::new()));
+            let set = SETS[number % SETS.len()].get_or_init(start);
             Ok(set.as_ref().map_err(|error| or_set(error.clone()))?.uri())
         }
     }
@@ -36,7 +39,11 @@ pub fn other_uri(number: usize) -> Result<String> {
 /// The shared replica set of three members.
 pub fn replica_set() -> Result<&'static ReplicaSet> {
     static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();
-    SET.get_or_init(|| ReplicaSet::start(3, Options::new())).as_ref().map_err(Clone::clone)
+    SET.get_or_init(start).as_ref().map_err(Clone::clone)
+}
+
+fn start() -> Result<ReplicaSet> {
+    ReplicaSet::start(3, Options::new().election_timeout(ELECTION_TIMEOUT))
 }
 
 /// The shared standalone server.

@@ -18,7 +18,7 @@ const PREFIX_BYTES: usize = 5;
 const MAX_MESSAGE_BYTES: usize = 48_000_000;
 
 /// Longer than any set-up command takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a command on a connection of its own; a reply with `ok: 0` is an error.
 pub(crate) fn run_command(address: SocketAddr, db: &str, command: Document) -> Result<Document> {

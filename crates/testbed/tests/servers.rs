@@ -18,7 +18,7 @@ use testbed::TestCa;
 use testbed::{Mongod, Options, ReplicaSet, User, shared};
 
 /// Far longer than anything here takes.
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_standalone_server_answers_and_comes_back_with_its_data() {
@@ -73,15 +73,22 @@ fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_
 fn a_primary_that_steps_down_or_freezes_has_a_successor() {
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
-    let first = set.step_down().unwrap();
+    let before = term(&set, set.wait_for_primary().unwrap());
+    set.step_down().unwrap();
     let second = set.wait_for_primary().unwrap();
-    assert_ne!(first, second);
+    // Not necessarily another member: if nobody else had time for it, it may stand again after a while.
+    assert!(term(&set, second) > before);
 
     set.freeze(second).unwrap();
     let third = set.wait_for_primary().unwrap();
     assert_ne!(second, third);
     set.thaw(second).unwrap();
     set.wait_until_complete().unwrap();
+}
+
+fn term(set: &ReplicaSet, member: usize) -> i64 {
+    let status = set.run_command(member, "admin", doc! { "replSetGetStatus": 1 }).unwrap();
+    status.get_i64("term").unwrap()
 }
 
 #[test]
@@ -93,7 +100,7 @@ fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
         let optimes = status.get_document("optimes").unwrap();
         let committed = optimes.get_document("readConcernMajorityOpTime").unwrap();
         // Before that, the term is -1 on the first member, and nothing is known to the others.
-        assert_eq!(committed.get_i64("t").unwrap(), 1, "{member}: {status}");
+        assert!(committed.get_i64("t").unwrap() >= 1, "{member}: {status}");
     }
 }
 

@@ -3,8 +3,6 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
-    thread,
-    time::Duration,
 };
 
 use steadfast::bson::doc;
@@ -16,10 +14,6 @@ use super::{
     set::{MEMBERS, Member, Role, meant},
 };
 use crate::{chaos::schedule::Who, notes::Notes};
-
-/// A busy primary may refuse to step down, or be none any more when it is told to.
-const TRIES: usize = 3;
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// A replica set that is gone when this is.
 pub(super) struct Mongods {
@@ -54,18 +48,7 @@ impl Mongods {
     }
 
     pub(super) async fn step_down(&self) -> Result<Member> {
-        let primary = self.on(|set| {
-            let mut tried = set.step_down();
-            for _ in 1..TRIES {
-                if tried.is_ok() {
-                    break;
-                }
-                thread::sleep(PAUSE);
-                tried = set.step_down();
-            }
-            tried
-        });
-        let primary = primary.await?;
+        let primary = self.on(ReplicaSet::step_down).await?;
         Ok(self.member(primary, primary))
     }
 
