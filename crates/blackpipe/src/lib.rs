@@ -13,4 +13,5 @@ mod home;
 pub mod message;
 mod number;
 pub mod proxy;
+mod seat;
 pub mod server;

@@ -135,11 +135,7 @@ mod step;
 mod transport;
 mod usual;
 
-use std::{
-    fmt,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use bson::Document;
 use tokio::{
@@ -340,7 +336,8 @@ impl Server {
         self.play.close_connections();
     }
 
-    /// Closes all connections and takes no more, as if the server had died.
+    /// Closes all connections and takes no more, as if the server had died. Nobody else is given its
+    /// address.
     pub fn stop(&self) {
         self.play.stop();
     }
@@ -349,10 +346,10 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// If another program has taken the address in the meantime.
+    /// If another program has taken the address in the instant in which the server was stopped.
     pub fn resume(&self) {
         self.play.stop();
-        self.play.listen(bind(self.play.address));
+        self.play.resume();
     }
 
     /// Whether the script was kept so far: all that is expected came, and nothing else.
@@ -380,7 +377,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.play.stop();
+        self.play.end();
         if self.answers_for_script {
             self.play.stage.answer_for_script();
         }
@@ -399,12 +396,4 @@ fn receives(stage: &Arc<Stage>, expected: Expected) -> Receiving {
     let what = expected.to_string();
     stage.expect([Exchange::hand_over(expected, to)]);
     Receiving { what, stage: Arc::clone(stage), arrival }
-}
-
-/// A socket that listens.
-fn bind(address: SocketAddr) -> TcpListener {
-    let listener = TcpListener::bind(address)
-        .unwrap_or_else(|error| panic!("no socket can listen at {address}: {error}"));
-    listener.set_nonblocking(true).expect("a socket that need not block");
-    listener
 }

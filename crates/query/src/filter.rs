@@ -79,15 +79,15 @@ impl Filter {
         found
     }
 
-    /// The one `_id` that a document must have for it to match, if it demands one.
-    pub fn exact_id(&self) -> Option<&Bson> {
-        let mut id = None;
-        self.root.equalities(&mut |path, value| {
-            if path.is("_id") && self.collation.is_exact_for(value) {
-                id = Some(value);
+    /// The `_id`s of which a document must have one for it to match, if it names them all.
+    pub fn named_ids(&self) -> Option<&[Bson]> {
+        let mut named = None;
+        self.root.alternatives(&mut |path, values| {
+            if path.is("_id") && values.iter().all(|it| self.collation.is_exact_for(it)) {
+                named = Some(values);
             }
         });
-        id
+        named
     }
 
     /// The field that it speaks of, if it is one clause of one field that is not inside another.

@@ -14,38 +14,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
-    runtime::Handle,
-    task::AbortHandle,
-};
+use tokio::{net::TcpStream, runtime::Handle, task::AbortHandle};
 
 use super::{node::Power, server::Server};
-
-/// How many connections may wait to be taken.
-const BACKLOG: u32 = 1024;
-
-/// An address that is ours, whether anybody listens there or not: a server that is gone for a while
-/// comes back where it was.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) address: SocketAddr,
-    socket: TcpSocket,
-}
-
-impl Seat {
-    /// Takes an address of this machine; with port 0, one with a free port.
-    pub(crate) fn take(address: SocketAddr) -> io::Result<Self> {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // Connections of before may still be about to end.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        Ok(Self { address: socket.local_addr()?, socket })
-    }
-}
+use crate::seat::{Listener, Seat};
 
 /// Where a server listens, while it runs.
 #[derive(Debug)]
@@ -68,7 +40,7 @@ enum Entrance {
     /// Nobody gets in, and nobody else gets the address.
     Shut(Seat),
     Open {
-        listener: Arc<TcpListener>,
+        listener: Arc<Listener>,
         accepting: AbortHandle,
     },
     /// The address is given up, or another program has it.
@@ -126,7 +98,7 @@ impl Door {
             Entrance::Gone => Seat::take(self.address)?,
         };
         let _context = self.runtime.enter();
-        let listener = Arc::new(seat.socket.listen(BACKLOG)?);
+        let listener = Arc::new(seat.listen()?);
         // The door alone keeps the listener, so that it is gone at once when the door lets go of it.
         let accepting = accept_all(Arc::downgrade(self), Arc::downgrade(&listener));
         let accepting = self.runtime.spawn(accepting);
@@ -183,7 +155,7 @@ impl Door {
     }
 }
 
-async fn accept_all(door: Weak<Door>, at: Weak<TcpListener>) {
+async fn accept_all(door: Weak<Door>, at: Weak<Listener>) {
     loop {
         match poll_fn(|context| accept(&door, &at, context)).await {
             Ok((stream, peer)) => {
@@ -202,7 +174,7 @@ async fn accept_all(door: Weak<Door>, at: Weak<TcpListener>) {
 /// then.
 fn accept(
     door: &Weak<Door>,
-    at: &Weak<TcpListener>,
+    at: &Weak<Listener>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
     let Some(door) = door.upgrade() else { return Poll::Pending };

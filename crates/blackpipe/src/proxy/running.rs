@@ -26,6 +26,7 @@ use super::{
     shared::{Observer, Shared},
     upstream::Upstream,
 };
+use crate::seat::Listener;
 
 /// A proxy to be started.
 #[must_use]
@@ -155,7 +156,7 @@ async fn listen(
 async fn accept(shared: Arc<Shared>, Opened { listener, member }: Opened) {
     /// When there are no more file descriptors, some may come back.
     const PAUSE: Duration = Duration::from_millis(50);
-    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let Ok(listener) = TcpListener::from_std(listener).map(Listener::from) else { return };
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {

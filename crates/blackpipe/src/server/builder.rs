@@ -9,8 +9,8 @@ use std::{
 use bson::Document;
 
 use super::{
-    Deployment, Log, Request, Role, Server, Stage, Step, bind,
-    play::{Manner, Play, Tasks},
+    Deployment, Log, Request, Role, Server, Stage, Step,
+    play::{Manner, Play, Tasks, take},
     standing::Standing,
     watch,
 };
@@ -149,8 +149,8 @@ impl Builder {
     }
 
     fn open(&self, home: &Home, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
-        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let address = listener.local_addr().expect("a socket that listens has an address");
+        let seat = take(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let address = seat.address;
         let is_streaming = self.is_streaming.unwrap_or(false);
         let standing = Standing::new(role, address.to_string(), self.said.clone(), is_streaming);
         let play = Arc::new(Play {
@@ -164,7 +164,7 @@ impl Builder {
             next_id: AtomicI32::new(1),
             tasks: Mutex::new(Tasks::default()),
         });
-        play.listen(listener);
+        play.listen(seat);
         play
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-const LONG_ENOUGH: Duration = Duration::from_secs(20);
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// What comes, if it comes in time.
 pub(super) async fn asynchronous<T>(what: impl Future<Output = T>) -> Option<T> {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{oneshot, watch},
     task::AbortHandle,
 };
@@ -22,7 +22,11 @@ use super::{
     Failure, Log, Received, Role, Stage, Step, conversation::Event, error, exchange::Reaction,
     serving, standing::Standing, transport::Transport, usual,
 };
-use crate::{home::Home, message::Request};
+use crate::{
+    home::Home,
+    message::Request,
+    seat::{Listener, Seat},
+};
 
 /// What is done about a request, if anything but the usual.
 pub(super) type Handler = dyn Fn(&Request) -> Option<Vec<Step>> + Send + Sync;
@@ -54,7 +58,9 @@ pub(super) struct Play {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// The only one that keeps it: when it goes, the address is free at once.
-    listener: Option<Arc<TcpListener>>,
+    listener: Option<Arc<Listener>>,
+    /// The address while the server is stopped.
+    seat: Option<Seat>,
     accepting: Option<AbortHandle>,
     serving: Vec<AbortHandle>,
 }
@@ -68,11 +74,10 @@ pub(super) enum Decision {
 
 impl Play {
     /// Takes connections.
-    pub(super) fn listen(self: &Arc<Self>, listener: std::net::TcpListener) {
+    pub(super) fn listen(self: &Arc<Self>, seat: Seat) {
         let play = Arc::clone(self);
         let _context = self.home.handle.enter();
-        let listener = TcpListener::from_std(listener).expect("a socket that listens");
-        let listener = Arc::new(listener);
+        let listener = Arc::new(seat.listen().unwrap_or_else(|error| nobody(self.address, &error)));
         let at = Arc::downgrade(&listener);
         let accepting = self.home.handle.spawn(async move {
             loop {
@@ -99,7 +104,7 @@ impl Play {
     /// ended then.
     fn accept(
         &self,
-        at: &Weak<TcpListener>,
+        at: &Weak<Listener>,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<TcpStream>> {
         // Whoever stops the server waits for this, so that nobody else has the listener then.
@@ -125,12 +130,27 @@ impl Play {
         serving.abort_handle()
     }
 
-    /// Takes no more connections, and closes those that there are.
+    /// Takes no more connections, closes those that there are, and keeps the address.
     pub(super) fn stop(&self) {
         let mut tasks = self.tasks();
         tasks.accepting.take().iter().for_each(AbortHandle::abort);
-        tasks.listener = None;
+        if let Some(listener) = tasks.listener.take() {
+            drop(listener);
+            tasks.seat = Seat::take(self.address).ok();
+        }
         tasks.serving.drain(..).for_each(|task| task.abort());
+    }
+
+    /// Takes connections again.
+    pub(super) fn resume(self: &Arc<Self>) {
+        let kept = self.tasks().seat.take();
+        self.listen(kept.unwrap_or_else(|| take(self.address)));
+    }
+
+    /// Takes no more connections, closes those that there are, and gives the address up.
+    pub(super) fn end(&self) {
+        self.stop();
+        self.tasks().seat = None;
     }
 
     pub(super) fn close_connections(&self) {
@@ -239,4 +259,13 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.log.send_modify(|log| log.open -= 1);
     }
+}
+
+/// An address for a server; with port 0, one with a free port.
+pub(super) fn take(address: SocketAddr) -> Seat {
+    Seat::take(address).unwrap_or_else(|error| nobody(address, &error))
+}
+
+fn nobody(address: SocketAddr, error: &std::io::Error) -> ! {
+    panic!("no socket can listen at {address}: {error}")
 }

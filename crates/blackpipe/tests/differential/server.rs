@@ -22,7 +22,7 @@ impl Server {
     pub(crate) fn at(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("a server that listens");
         stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket");
         Self { stream, next_id: 1 }
     }
 

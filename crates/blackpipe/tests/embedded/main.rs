@@ -25,7 +25,7 @@ use client::Client;
 use tokio::net::TcpStream;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn connect(deployment: &Deployment, member: usize) -> Client {
     connect_to(deployment.member(member).address()).await

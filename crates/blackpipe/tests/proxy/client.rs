@@ -13,7 +13,7 @@ use tokio::{
 };
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
@@ -104,4 +104,25 @@ pub(crate) fn ping() -> Document {
 /// The proxy's own command.
 pub(crate) fn black_pipe(verb: &str, argument: impl Into<bson::Bson>) -> Document {
     doc! { "blackPipe": 1, verb: argument.into(), "$db": "admin" }
+}
+
+/// Waits until it is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it comes true in time");
+}
+
+/// Waits until the first rule has applied so often.
+pub(crate) async fn until_applied(proxy: &Proxy, times: u64) {
+    until(|| proxy.rules()[0].applied() == times).await;
+}
+
+/// Waits until so many inserts have been executed.
+pub(crate) async fn until_executed(proxy: &Proxy, times: u64) {
+    until(|| proxy.ledger().count("insert", "shop.orders").executions == times).await;
 }

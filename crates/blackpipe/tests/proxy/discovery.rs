@@ -2,6 +2,7 @@
 
 use blackpipe::proxy::Proxy;
 use bson::{Document, doc};
+use tokio::net::TcpSocket;
 
 use crate::{
     client::{Client, ping},
@@ -82,10 +83,10 @@ async fn every_hello_of_a_stream_is_changed() {
 
 #[tokio::test]
 async fn servers_that_are_down_and_ports_that_are_taken_are_told() {
-    let nobody = {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        listener.local_addr().unwrap()
-    };
+    // An address that is taken, and at which nobody listens.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let nobody = taken.local_addr().unwrap();
     let error = Proxy::before(nobody.to_string()).start().await.unwrap_err();
     assert!(error.to_string().contains(&nobody.to_string()), "{error}");
     let upstream = Upstream::start().await;

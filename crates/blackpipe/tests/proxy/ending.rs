@@ -5,7 +5,7 @@ use bson::doc;
 use tokio::{io::AsyncWriteExt, net::TcpListener, time::timeout};
 
 use crate::{
-    client::{Client, PATIENCE, insert, ping},
+    client::{Client, PATIENCE, insert, ping, until_executed},
     slowness::assert_silence,
     upstream::Upstream,
 };
@@ -23,6 +23,7 @@ async fn a_connection_ends_though_its_replies_are_stalled_or_not_read() {
     proxy.add(Rule::new(Reaction::stall(Direction::Reply)).command("insert"));
     let mut client = Client::of(&proxy).await;
     client.send(insert(1, 10)).await;
+    until_executed(&proxy, 1).await;
     assert_silence(&mut client).await;
     drop(client);
     let why = timeout(PATIENCE, closed.recv()).await.unwrap();

@@ -190,3 +190,14 @@ async fn a_server_that_dies_is_gone_at_once_and_may_come_back_at_once() {
         Client::of(&server).await.run(ping()).await;
     }
 }
+
+#[tokio::test]
+async fn the_address_of_a_server_that_is_stopped_is_given_to_nobody_else() {
+    let server = Server::start();
+    Client::of(&server).await.run(ping()).await;
+    server.stop();
+    let other = tokio::net::TcpSocket::new_v4().unwrap();
+    assert_eq!(other.bind(server.socket_address()).unwrap_err().kind(), ErrorKind::AddrInUse);
+    server.resume();
+    Client::of(&server).await.run(ping()).await;
+}

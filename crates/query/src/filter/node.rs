@@ -112,6 +112,26 @@ impl Node {
         }
     }
 
+    /// Visits the values of which fields must equal one.
+    pub(super) fn alternatives<'n>(&'n self, visit: &mut dyn FnMut(&'n Path, &'n [Bson])) {
+        match self {
+            Node::And(nodes) => nodes.iter().for_each(|it| it.alternatives(visit)),
+            Node::Field(path, Clause::Test(Test::Compare(Comparison::Equal, value))) => {
+                visit(path, std::slice::from_ref(value));
+            }
+            Node::Field(path, Clause::Test(Test::AnyOf { values, patterns, .. }))
+                if patterns.is_empty() =>
+            {
+                visit(path, values);
+            }
+            Node::Or(_)
+            | Node::Nor(_)
+            | Node::Field(..)
+            | Node::Expression(_)
+            | Node::Always(_) => {}
+        }
+    }
+
     pub(super) fn has_expression(&self) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {

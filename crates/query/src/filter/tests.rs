@@ -196,7 +196,7 @@ fn a_collation_counts_for_all_comparisons() {
         assert!(!filter.matches(&doc! { "a": "a" }, &env).unwrap());
     }
     let filter = Filter::parse(&doc! { "_id": "x" }, &env).unwrap();
-    assert_eq!(filter.exact_id(), None);
+    assert_eq!(filter.named_ids(), None);
 }
 
 #[test]
@@ -242,16 +242,23 @@ fn equalities_are_what_an_upsert_begins_with() {
 }
 
 #[test]
-fn an_id_that_is_demanded_is_known() {
+fn ids_of_which_one_is_demanded_are_known() {
     let env = environment();
-    for (filter, id) in [
-        (doc! { "_id": 5 }, Some(bson!(5))),
-        (doc! { "a": 1, "$and": [{ "_id": { "$eq": "x" } }] }, Some(bson!("x"))),
+    for (filter, ids) in [
+        (doc! { "_id": { "$in": [5, "x"] } }, Some(vec![bson!(5), bson!("x")])),
+        (doc! { "a": 1, "$and": [{ "_id": { "$in": [5, 6] } }] }, Some(vec![bson!(5), bson!(6)])),
+        (doc! { "_id": 5 }, Some(vec![bson!(5)])),
+        (doc! { "a": 1, "$and": [{ "_id": { "$eq": "x" } }] }, Some(vec![bson!("x")])),
         (doc! { "_id": { "$gt": 5 } }, None),
         (doc! { "_id.a": 5 }, None),
         (doc! { "_id": regex("x", "") }, None),
+        (doc! { "_id": { "$in": [5, regex("x", "")] } }, None),
+        (doc! { "_id": { "$nin": [5, 6] } }, None),
+        (doc! { "_id.a": { "$in": [5, 6] } }, None),
+        (doc! { "$or": [{ "_id": { "$in": [5, 6] } }, { "a": 1 }] }, None),
     ] {
-        assert_eq!(Filter::parse(&filter, &env).unwrap().exact_id(), id.as_ref(), "{filter}");
+        let filter_ids = Filter::parse(&filter, &env).unwrap().named_ids().map(<[Bson]>::to_vec);
+        assert_eq!(filter_ids, ids, "{filter}");
     }
 }
 

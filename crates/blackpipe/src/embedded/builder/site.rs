@@ -16,12 +16,13 @@ use crate::{
         deployment::{Member, Shard},
         faults::Faults,
         host::Host,
-        net::{Door, Seat},
+        net::Door,
         router::{Cluster, ClusterConfig},
         server::Server,
         set::{ReplicaSet, SetConfig},
     },
     home::Home,
+    seat::Seat,
 };
 
 /// Where a deployment is built.

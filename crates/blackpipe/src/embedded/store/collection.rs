@@ -1,6 +1,10 @@
 //! A collection: its documents in natural order, and its indexes.
 
-use std::{collections::BTreeSet, iter, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    sync::Arc,
+};
 
 use bson::{Bson, Document, Uuid};
 use rpds::RedBlackTreeMapSync;
@@ -106,11 +110,13 @@ impl Collection {
         filter: &Filter,
         env: &Environment,
     ) -> Box<dyn Iterator<Item = &'a Arc<Document>> + 'a> {
-        if let Some(id) = filter.exact_id()
+        if let Some(ids) = filter.named_ids()
             && env.collation == Collation::simple()
             && !self.options.contains_key("collation")
         {
-            return Box::new(self.by_id(id).into_iter());
+            let found = ids.iter().filter_map(|id| self.record_of(id));
+            let found: BTreeMap<_, _> = found.collect();
+            return Box::new(found.into_values().map(|record| &record.document));
         }
         let Some((index, key)) = self.search(filter, env) else {
             return Box::new(self.documents());

@@ -2,7 +2,8 @@
 
 mod model;
 
-use bson::{DateTime, doc};
+use bson::{DateTime, Timestamp, doc};
+use steadfast_query::{Environment, Filter};
 
 use super::*;
 use crate::embedded::{
@@ -58,6 +59,17 @@ fn a_collection_must_be_there_before_a_document() {
     let mut store = Store::default();
     let fault = store.check_and_apply(&insert(doc! { "_id": 1 })).expect_err("refused");
     assert_eq!(fault.code, Code::NAMESPACE_NOT_FOUND);
+}
+
+#[test]
+fn documents_whose_ids_are_named_are_looked_up_and_no_others_looked_at() {
+    let store = store_with([3, 2, 1].map(|id| insert(doc! { "_id": id })));
+    let collection = store.collection(&namespace()).expect("it is there");
+    let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0);
+    let filter = doc! { "_id": { "$in": [1, 3, 1.0, 9] } };
+    let filter = Filter::parse(&filter, &env).expect("a filter");
+    let found: Vec<_> = collection.candidates(&filter, &env).map(|it| (**it).clone()).collect();
+    assert_eq!(found, [doc! { "_id": 3 }, doc! { "_id": 1 }], "in natural order, each once");
 }
 
 #[test]
