@@ -67,13 +67,14 @@ impl Case {
 }
 
 impl CaseResult {
-    /// The result of running something that depends on how fast things go: once more if it fails.
-    pub fn of_two_tries(run: impl Fn() -> Self) -> Self {
-        let first = match run() {
+    /// The result of running something that depends on how fast things go: once more, perhaps with more
+    /// time, if it fails.
+    pub fn of_two_tries(first: impl FnOnce() -> Self, second: impl FnOnce() -> Self) -> Self {
+        let first = match first() {
             Self::Fail(why) => why,
             other => return other,
         };
-        match run() {
+        match second() {
             Self::Pass => Self::PassAtSecondTry(first),
             Self::Fail(again) => Self::Fail(format!("{again}\nat the first of two tries: {first}")),
             other => other,

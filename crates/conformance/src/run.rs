@@ -158,7 +158,7 @@ mod tests {
                 before if before < times => CaseResult::Fail("too late".into()),
                 _ => CaseResult::Pass,
             };
-            Case::new("f.json", "t", move || CaseResult::of_two_tries(&run))
+            Case::new("f.json", "t", move || CaseResult::of_two_tries(&run, &run))
         };
         let report = weigh(vec![fails(0), fails(1)], "");
         assert_eq!((report.passed, report.second_tries.len()), (2, 1));

@@ -18,6 +18,7 @@ mod fail_points;
 mod logs;
 mod matching;
 mod operations;
+mod pace;
 mod requirements;
 mod run;
 mod schema;
@@ -40,22 +41,28 @@ pub(crate) fn cases(
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |run| run())
+    cases_judged(context, suite, subfolders, |run| run(AS_PUBLISHED))
 }
 
 /// The tests in these subfolders of a suite that measures times. On a machine that is busy with other
 /// things a moment may come too late for a test though nothing is wrong: a test that fails is run
-/// once more, and that it was is told.
+/// once more, with all its times ten times as long, and that it was is told.
 pub(crate) fn timed_cases(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |run| CaseResult::of_two_tries(run))
+    const WITH_MORE_TIME: i32 = 10;
+    cases_judged(context, suite, subfolders, |run| {
+        CaseResult::of_two_tries(|| run(AS_PUBLISHED), || run(WITH_MORE_TIME))
+    })
 }
 
-/// Runs a test, and says what its result comes to.
-type Judge = fn(&dyn Fn() -> CaseResult) -> CaseResult;
+/// Runs a test, and says what its result comes to. The number says how many times as long as published all
+/// its times are.
+type Judge = fn(&dyn Fn(i32) -> CaseResult) -> CaseResult;
+
+const AS_PUBLISHED: i32 = 1;
 
 /// The tests in these subfolders, of which each must fail.
 pub(crate) fn failing_cases(
@@ -63,7 +70,7 @@ pub(crate) fn failing_cases(
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |run| match run() {
+    cases_judged(context, suite, subfolders, |run| match run(AS_PUBLISHED) {
         CaseResult::Fail(_) => CaseResult::Pass,
         CaseResult::Pass | CaseResult::PassAtSecondTry(_) => {
             CaseResult::Fail("it passes, and must not".to_owned())
@@ -80,8 +87,8 @@ fn cases_judged(
 ) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files_in(suite, subfolders)? {
-        match parse(&file) {
-            Ok(parsed) => cases.extend(cases_of(context, &file.name, parsed, judge)),
+        match parse(&file, AS_PUBLISHED) {
+            Ok(parsed) => cases.extend(cases_of(context, file, parsed, judge)),
             Err(why) => cases.push(Case::new(&file.name, "is understood", || Err(why))),
         }
     }
@@ -99,7 +106,7 @@ pub(crate) fn refused_cases(
         .into_iter()
         .map(|file| {
             let name = file.name.clone();
-            Case::new(name, "is refused", move || match parse(&file) {
+            Case::new(name, "is refused", move || match parse(&file, AS_PUBLISHED) {
                 Ok(_) => Err("it is not refused".to_owned()),
                 Err(_) => Ok(()),
             })
@@ -107,17 +114,29 @@ pub(crate) fn refused_cases(
         .collect())
 }
 
-fn parse(file: &SpecFile) -> Result<TestFile, String> {
+fn parse(file: &SpecFile, pace: i32) -> Result<TestFile, String> {
     let document = file.document().map_err(|error| error.to_string())?;
-    TestFile::parse(document)
+    TestFile::parse(match pace {
+        AS_PUBLISHED => document,
+        longer => pace::slowed(document, longer),
+    })
 }
 
-fn cases_of(context: &Context, name: &str, file: TestFile, judge: Judge) -> Vec<Case> {
-    let (file, context) = (Arc::new(file), Arc::new(context.clone()));
+fn cases_of(context: &Context, source: SpecFile, file: TestFile, judge: Judge) -> Vec<Case> {
+    let (source, file) = (Arc::new(source), Arc::new(file));
+    let context = Arc::new(context.clone());
     let case = |at: usize| {
-        let (file, context) = (Arc::clone(&file), Arc::clone(&context));
-        let description = file.tests[at].description.clone();
-        Case::new(name, description, move || judge(&|| run_one(&context, &file, at)))
+        let (source, file) = (Arc::clone(&source), Arc::clone(&file));
+        let context = Arc::clone(&context);
+        let (name, description) = (source.name.clone(), file.tests[at].description.clone());
+        let run = move |pace| match pace {
+            AS_PUBLISHED => run_one(&context, &file, at),
+            longer => match parse(&source, longer) {
+                Ok(slow) => run_one(&context, &slow, at),
+                Err(why) => CaseResult::Fail(why),
+            },
+        };
+        Case::new(name, description, move || judge(&run))
     };
     (0..file.tests.len()).map(case).collect()
 }

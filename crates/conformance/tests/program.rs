@@ -42,7 +42,8 @@ fn a_folder_that_holds_no_suites_is_an_error_that_names_it() {
 
 #[test]
 fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
-    let json = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance.json");
+    let json = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("conformance-{}.json", std::process::id()));
     let output = conformance(&["--suite", "max_staleness", "--json", json.to_str().unwrap()]);
     let stdout = text(&output.stdout);
     let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
@@ -56,7 +57,8 @@ fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
         ]
     );
     let written: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    std::fs::remove_file(json).unwrap();
     let expected = serde_json::json!([
         { "suite": "max_staleness", "passed": cases, "failed": 0, "skipped": 0, "total": cases }
     ]);

@@ -120,7 +120,7 @@ async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
 /// A cursor that failed or was let go of is killed in the background. A test that expects to see it
 /// would close its eyes too early.
 async fn await_kills(run: &Run, test: &Test) {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(30);
     for expected in test.expect_events.as_deref().unwrap_or_default() {
         let kills = expected.events.iter().filter(|event| event.is_start_of("killCursors")).count();
         if let (1.., Ok(entity)) = (kills, run.entities.client(&expected.client)) {

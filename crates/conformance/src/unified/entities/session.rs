@@ -26,7 +26,7 @@ pub(crate) struct SessionEntity {
 }
 
 /// How long the driver may take to abort the transaction of a session that ended.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A session that an operation runs in: nobody else can use it meanwhile.
 #[derive(Debug)]

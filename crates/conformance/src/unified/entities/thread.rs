@@ -14,7 +14,7 @@ use crate::unified::stop::{Step, Stop};
 pub(crate) type Job = Pin<Box<dyn Future<Output = Step<()>> + Send>>;
 
 /// How long a thread may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A thread of a test. Clones share it.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Thread {
         match tokio::time::timeout(PATIENCE, worker).await {
             Ok(Ok(result)) => result,
             Ok(Err(panicked)) => Err(Stop::failed(panicked.to_string())),
-            Err(_) => Err(Stop::failed("the thread did not end within 10 seconds")),
+            Err(_) => Err(Stop::failed("the thread did not end within a minute")),
         }
     }
 }
