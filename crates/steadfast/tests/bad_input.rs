@@ -5,27 +5,61 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Gate, Role, Server, Step, bounded, is_handshake_for_operations, message};
+use common::{
+    Clock, Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
+    message,
+};
 use steadfast::{
     Client,
     bson::{Bson, Document, doc},
     error::{Error, ErrorKind, Result},
+    event::sdam::SdamEvent,
     options::ClientOptions,
 };
 
-/// Short enough to wait for, long enough for a busy machine.
-const LIMITS: &str = "serverSelectionTimeoutMS=1500&connectTimeoutMS=400&socketTimeoutMS=400";
+/// How long a client waits for things; by a clock that is stopped.
+const LIMITS: &str = "serverSelectionTimeoutMS=30000&connectTimeoutMS=5000&socketTimeoutMS=5000";
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What is said of a server that does not answer in time.
+const NO_REPLY: &str = "no reply within";
 
 async fn ping(client: &Client) -> Result<Document> {
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await
 }
 
-/// The error of the first operation of a client.
-async fn first_error(uri: &str) -> Error {
-    let client = Client::with_uri_str(uri).await.expect("a sound connection string");
-    ping(&client).await.expect_err("the server is no good")
+/// The error of the first operation of a client, whose time to find a server passes when its monitor has found
+/// out what is wrong.
+async fn first_error(uri: &str, clock: &Clock, finds_out: impl Future<Output = ()>) -> Error {
+    let heartbeats = Recorder::new();
+    let mut options = ClientOptions::parse(uri).await.expect("a sound connection string");
+    options.sdam_event_handler = Some(heartbeats.handler());
+    let client = Client::with_options(options).unwrap();
+    let (ended, ()) = tokio::join!(ping(&client), async {
+        finds_out.await;
+        let over = |event: &SdamEvent| {
+            use SdamEvent::{ServerHeartbeatFailed, ServerHeartbeatSucceeded};
+            matches!(event, ServerHeartbeatFailed(_) | ServerHeartbeatSucceeded(_))
+        };
+        heartbeats.wait_for(1, over).await;
+        clock.pass(Duration::from_secs(30)).await;
+    });
+    ended.expect_err("the server is no good")
+}
+
+/// The time to answer in passes when such a request is there, if that is not answered.
+async fn time_passes(
+    server: &Server,
+    clock: &Clock,
+    cause: &str,
+    request: impl Fn(&Request) -> bool,
+) {
+    if cause == NO_REPLY {
+        server.wait_for(|log| log.requests.iter().any(&request)).await;
+        clock.pass(LIMIT).await;
+    }
 }
 
 #[track_caller]
@@ -73,10 +107,10 @@ fn misbehaviours() -> Vec<(Vec<Step>, &'static str)> {
         (vec![Step::Raw(bomb)], "claims to hold 2147483647 bytes"),
         (vec![Step::Part(ok(), 7), Step::HangUp], "in the middle of a message"),
         (vec![Step::Part(ok(), 30), Step::HangUp], "in the middle of a message"),
-        (vec![Step::Part(ok(), 30)], "no reply within"),
+        (vec![Step::Part(ok(), 30)], NO_REPLY),
         (vec![Step::ReplyToAnother(ok())], "a reply to request"), // pitfall 23
         (vec![Step::HangUp], "the server closed the connection"),
-        (vec![], "no reply within"),
+        (vec![], NO_REPLY),
     ]
 }
 
@@ -112,54 +146,55 @@ async fn malformed_connection_strings_are_refused_with_the_reason() {
 async fn a_host_that_does_not_exist_is_named() {
     // No name may have a part of 64 letters, so nobody needs to be asked.
     let host = format!("{}.invalid", "n".repeat(64));
-    let error = first_error(&format!("mongodb://{host}:27017/?{LIMITS}")).await;
+    let uri = format!("mongodb://{host}:27017/?{LIMITS}");
+    let error = first_error(&uri, &Clock::stopped(), async {}).await;
     assert!(error.is_server_selection_error());
     assert_says(&error, &["cannot resolve the host", &host, "serverSelectionTimeoutMS"]);
 }
 
 #[tokio::test]
 async fn a_port_where_nothing_listens_is_named() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
-    let error = first_error(&format!("mongodb://{address}/?{LIMITS}")).await;
+    // Nobody else gets the port either.
+    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
+    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = deaf.local_addr().unwrap().to_string();
+    let uri = format!("mongodb://{address}/?{LIMITS}");
+    let error = first_error(&uri, &Clock::stopped(), async {}).await;
     assert!(error.is_server_selection_error());
     assert_says(&error, &["cannot connect to", "refused", &address, "serverSelectionTimeoutMS"]);
 }
 
 #[tokio::test]
 async fn a_server_that_misbehaves_in_its_hello_is_named_with_the_cause() {
-    let mut cases = Vec::new();
+    let clock = Clock::stopped();
     for (steps, cause) in misbehaviours() {
-        cases.push(tokio::spawn(async move {
-            let server = Server::with_handler(Role::Standalone, move |_| Some(steps.clone()));
-            let began = Instant::now();
-            let error = first_error(&server.uri(LIMITS)).await;
-            assert!(began.elapsed() < Duration::from_secs(8), "{cause}: {:?}", began.elapsed());
-            assert!(error.is_server_selection_error(), "{error:?}");
-            assert_says(&error, &[cause, &server.address()]);
-        }));
-    }
-    for case in cases {
-        case.await.expect("no case panics");
+        let server = Server::with_handler(Role::Standalone, move |_| Some(steps.clone()));
+        let finds_out = time_passes(&server, &clock, cause, Request::is_hello);
+        let error = first_error(&server.uri(LIMITS), &clock, finds_out).await;
+        assert!(error.is_server_selection_error(), "{error:?}");
+        assert_says(&error, &[cause, &server.address()]);
     }
 }
 
 #[tokio::test]
 async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
+    let clock = Clock::stopped();
     for (steps, cause) in misbehaviours() {
         let server = Server::with_handler(Role::Standalone, move |request| {
             (request.name == "ping").then(|| steps.clone())
         });
-        let began = Instant::now();
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
-        let error = ping(&client).await.expect_err(cause);
-        assert!(began.elapsed() < Duration::from_secs(8), "{cause}: {:?}", began.elapsed());
+        let is_ping = |request: &Request| request.name == "ping";
+        let (ended, ()) = tokio::join!(ping(&client), time_passes(&server, &clock, cause, is_ping));
+        let error = ended.expect_err(cause);
         assert!(!error.is_server_selection_error(), "{error:?}");
         assert_says(&error, &[cause, &server.address()]);
         assert_eq!(error.server_address().map(ToString::to_string), Some(server.address()));
         // And what the connection was used for does not come back to haunt the next operation.
-        let reply = bounded(client.database("db").run_command(doc! { "hostInfo": 1 })).await;
+        let database = client.database("db");
+        let next = bounded(database.run_command(doc! { "hostInfo": 1 }));
+        // The server may have to be looked at anew before, which is done twice a second.
+        let (reply, ()) = tokio::join!(next, clock.pass(Duration::from_millis(500)));
         assert_eq!(reply.expect("a new connection is made"), doc! { "ok": 1 }, "{cause}");
         let log = server.log();
         assert_ne!(log.connections_of("ping"), log.connections_of("hostInfo"), "{cause}");
@@ -168,14 +203,18 @@ async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
 
 #[tokio::test]
 async fn a_server_that_misbehaves_in_the_handshake_of_a_pooled_connection_is_named() {
+    let clock = Clock::stopped();
     for (steps, cause) in misbehaviours() {
         let server = Server::with_handler(Role::Standalone, move |request| {
             is_handshake_for_operations(request).then(|| steps.clone())
         });
-        let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
-        let error = ping(&client).await.expect_err(cause);
+        let uri = server.uri(&format!("{LIMITS}&retryReads=false"));
+        let client = Client::with_uri_str(uri).await.unwrap();
+        let passing = time_passes(&server, &clock, cause, is_handshake_for_operations);
+        let (ended, ()) = tokio::join!(ping(&client), passing);
+        let error = ended.expect_err(cause);
         // How long it takes until nobody answers is connectTimeoutMS's to say here.
-        let cause = if cause == "no reply within" { "connectTimeoutMS" } else { cause };
+        let cause = if cause == NO_REPLY { "connectTimeoutMS" } else { cause };
         assert_says(&error, &[cause, &server.address()]);
     }
 }
@@ -187,7 +226,8 @@ async fn servers_too_old_or_too_new_are_named_with_what_is_needed() {
             let versions = doc! { "minWireVersion": min, "maxWireVersion": max };
             request.is_hello().then(|| vec![Step::Hello(versions)])
         });
-        let error = first_error(&server.uri(LIMITS)).await;
+        let client = Client::with_uri_str(server.uri("")).await.unwrap();
+        let error = ping(&client).await.expect_err("it is not supported");
         assert!(matches!(&*error.kind, ErrorKind::IncompatibleServer { .. }), "{error:?}");
         assert_says(&error, &[cause, &server.address()]);
     }
@@ -199,7 +239,7 @@ async fn a_refused_hello_is_told_in_the_words_of_the_server() {
         let no = doc! { "ok": 0, "code": 8000, "codeName": "AtlasError", "errmsg": "not today" };
         Some(vec![Step::Reply(no)])
     });
-    let error = first_error(&server.uri(LIMITS)).await;
+    let error = first_error(&server.uri(LIMITS), &Clock::stopped(), async {}).await;
     assert_says(&error, &["not today", "8000", &server.address()]);
 }
 
@@ -214,12 +254,12 @@ async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
         doc! { "ok": 1, "ismaster": true, "maxWireVersion": 17, "topologyVersion": { "a": 1 },
         "logicalSessionTimeoutMinutes": i64::MAX, "setName": "s", "me": "", "hosts": [""] },
     ];
+    let clock = Clock::stopped();
     for hello in nonsense {
         let text = hello.to_string();
         let server =
             Server::with_handler(Role::Standalone, move |_| Some(vec![Step::Reply(hello.clone())]));
-        let uri = server.uri("serverSelectionTimeoutMS=300&connectTimeoutMS=300");
-        let error = first_error(&uri).await;
+        let error = first_error(&server.uri(LIMITS), &clock, async {}).await;
         assert!(!matches!(&*error.kind, ErrorKind::Internal { .. }), "{text}: {error}");
     }
 }
@@ -238,7 +278,7 @@ async fn limits_that_make_no_sense_do_not_stop_writes_for_ever() {
                 _ => None,
             }
         });
-        let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+        let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let result = bounded(people.insert_many([doc! { "a": 1 }, doc! { "b": 2 }])).await;
         let result = result.unwrap_or_else(|error| panic!("{documents}, {batch}: {error}"));
@@ -265,7 +305,7 @@ async fn replies_to_writes_that_make_no_sense_are_errors_or_taken_but_never_pani
             let reply = reply.clone();
             move |request| (!request.is_hello()).then(|| vec![Step::Reply(reply.clone())])
         });
-        let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+        let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let set = || doc! { "$set": { "a": 1 } };
         let _ = bounded(people.insert_one(doc! { "_id": 1 })).await;
@@ -328,7 +368,7 @@ async fn cursors_that_make_no_sense_are_errors_that_name_the_server() {
             let reply = reply.clone();
             move |request| (request.name == "find").then(|| vec![Step::Reply(reply.clone())])
         });
-        let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+        let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let people = client.database("db").collection::<Document>("people");
         let error = match bounded(people.find(doc! {})).await {
             Err(error) => error,
@@ -350,7 +390,7 @@ async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection
             (request.name == "ping").then(|| [vec![reply], unasked.to_vec()].concat())
         }
     });
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     ping(&client).await.unwrap();
     gate.open();
     server.wait_for(|log| log.opened == 2 && log.open == 1).await;
@@ -367,7 +407,7 @@ async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
         let farewell = vec![Step::Reply(doc! { "ok": 1 }), Step::HangUp];
         (request.name == "ping").then_some(farewell)
     });
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     for round in 1..=5 {
         ping(&client).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         server.wait_for(|log| log.named("ping").len() == round && log.open == 1).await;
@@ -382,7 +422,7 @@ async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
         let farewell = vec![Step::Hello(doc! {}), Step::HangUp];
         is_handshake_for_operations(request).then_some(farewell)
     });
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let error = ping(&client).await.expect_err("there is no connection to be had");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["the server close", &server.address()]);
@@ -393,7 +433,7 @@ async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
 async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
     // pitfall 41
     let server = Server::plain(Role::Standalone);
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     for name in ["", "a\0b", "\0", "a.b", "a/b", "a b", "$cmd", "a\"b"] {
         let database = client.database(name);
         let people = database.collection::<Document>("people");
@@ -432,7 +472,7 @@ async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
 async fn keys_with_a_nul_are_never_sent() {
     // pitfall 41
     let server = Server::plain(Role::Standalone);
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let database = client.database("db");
     let people = database.collection::<Document>("people");
     let bad = || doc! { "good": { "ba\0d": 1 } };
@@ -459,7 +499,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
         let limits = doc! { "maxBsonObjectSize": 1000, "maxMessageSizeBytes": 5000 };
         request.is_hello().then(|| vec![Step::Hello(limits)])
     });
-    let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let database = client.database("db");
     let people = database.collection::<Document>("people");
     let large = |size| doc! { "text": "x".repeat(size) };

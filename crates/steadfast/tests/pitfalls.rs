@@ -11,7 +11,7 @@ use blackpipe::server::{
     Deployment, Expected, Failure, Gate, Received, Request, Role, Server, command, error, find,
     garbage, get_more, hang_up, hello, insert, reply, reply_to_another, wait_for,
 };
-use common::{Recorder, bounded, is_handshake_for_operations};
+use common::{Clock, Recorder, bounded, is_handshake_for_operations};
 use steadfast::{
     Client, Collection,
     bson::{Document, Timestamp, doc},
@@ -177,10 +177,15 @@ async fn a_request_that_times_out_does_not_cost_its_connection() {
     let gate = Gate::closed();
     server.expect(command("slow").then(wait_for(&gate)).then(reply(doc! { "ok": 1 })));
     server.expect(command("next").then(reply(doc! { "ok": 1 })));
+    let clock = Clock::stopped();
     let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
-    let database = watched.client.database("db");
-    let slow = database.run_command(doc! { "slow": 1 }).timeout(Duration::from_millis(150));
-    assert!(bounded(slow).await.unwrap_err().is_timeout());
+    let (database, limit) = (watched.client.database("db"), Duration::from_millis(150));
+    let slow = database.run_command(doc! { "slow": 1 }).timeout(limit);
+    let (ended, ()) = tokio::join!(bounded(slow), async {
+        server.wait_for(|log| !log.named("slow").is_empty()).await;
+        clock.pass(limit).await;
+    });
+    assert!(ended.unwrap_err().is_timeout());
     gate.open();
     watched.run("next").await.unwrap().unwrap();
     let log = server.log();

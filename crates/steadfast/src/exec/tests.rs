@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bson::doc;
 
-use self::common::{Recorder, Role, Server, Step};
+use self::common::{Clock, Recorder, Role, Server, Step};
 use crate::{
     Client,
     event::{command::CommandEvent, retry::RetryEvent},
@@ -15,28 +15,6 @@ use crate::{
 };
 
 const MS: Duration = Duration::from_millis(1);
-
-/// Keeps the paused clock from going on by itself whenever the runtime has nothing to do but wait
-/// for a socket. It goes on by itself again when this is dropped.
-struct ClockInHand(#[allow(dead_code)] std::sync::mpsc::Sender<()>);
-
-impl ClockInHand {
-    fn take() -> Self {
-        let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        // The clock does not go on while there is blocking work.
-        tokio::task::spawn_blocking(move || receiver.recv());
-        tokio::time::pause();
-        Self(sender)
-    }
-
-    /// Moves the clock, and lets all that was waiting for that do what it can without a socket.
-    async fn advance(&self, time: Duration) {
-        tokio::time::advance(time).await;
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
-}
 
 /// A server that sheds all load.
 fn overloaded_server() -> Server {
@@ -62,7 +40,7 @@ async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
         commands.seen().iter().filter(|event| started(event)).count()
     };
 
-    let clock = ClockInHand::take();
+    let clock = Clock::stopped();
     let books = client.database("db").collection::<bson::Document>("books");
     let insert = tokio::spawn(async move { books.insert_one(doc! {}).await });
     for (attempt, wait) in (1..).zip([100, 200, 400, 800, 1600].map(|millis| millis * MS)) {
@@ -72,10 +50,9 @@ async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
             other => panic!("{other:?}"),
         }
         assert_eq!(started(), attempt);
-        clock.advance(wait - MS).await;
+        clock.pass(wait - 2 * MS).await;
         assert_eq!(started(), attempt, "not before the wait of {wait:?} is over");
-        // The runtime's timers count in whole milliseconds of their own.
-        clock.advance(2 * MS).await;
+        clock.pass(MS).await;
         assert_eq!(started(), attempt + 1, "when the wait of {wait:?} is over");
     }
     let error = insert.await.unwrap().expect_err("the server sheds all load");
@@ -92,7 +69,7 @@ async fn a_wait_that_would_cross_the_deadline_is_not_begun_and_costs_no_token() 
     let client = Client::with_jitter(options, || 1.0).unwrap();
     let books = client.database("db").collection::<bson::Document>("books");
     // The clock stands still, so that nothing but the wait can take too long.
-    let _clock = ClockInHand::take();
+    let _clock = Clock::stopped();
     for timeout in [50, 100] {
         let insert = books.insert_one(doc! {}).timeout(timeout * MS);
         let error = insert.await.expect_err("the server sheds all load");

@@ -3,8 +3,11 @@
 
 #![allow(dead_code, unreachable_pub, unused_imports)]
 
+mod clock;
+
 use std::{sync::Arc, time::Duration};
 
+pub use self::clock::Clock;
 pub use blackpipe::server::{Gate, Log, Request, Role, Server, Step};
 use steadfast::event::EventHandler;
 use tokio::sync::watch;
@@ -23,7 +26,7 @@ pub fn message(length: i32, response_to: i32, op_code: i32, payload: &[u8]) -> V
 
 /// What is to come, which must come within a time that only a hang exceeds.
 pub async fn bounded<T>(work: impl IntoFuture<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it ends in time")
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends in time")
 }
 
 /// Events, as they come.

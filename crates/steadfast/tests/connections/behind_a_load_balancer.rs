@@ -43,7 +43,7 @@ async fn nothing_is_monitored_and_hello_is_modern() {
 #[tokio::test]
 async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
     let server = cursor_server();
-    let uri = server.uri("loadBalanced=true&maxPoolSize=2&waitQueueTimeoutMS=5000");
+    let uri = server.uri("loadBalanced=true&maxPoolSize=2&waitQueueTimeoutMS=30000");
     let client = Client::with_uri_str(uri).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
     let mut cursor = bounded(people.find(doc! {})).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
 #[tokio::test]
 async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() {
     let server = cursor_server();
-    let uri = server.uri("loadBalanced=true&maxPoolSize=1&waitQueueTimeoutMS=5000");
+    let uri = server.uri("loadBalanced=true&maxPoolSize=1&waitQueueTimeoutMS=30000");
     let client = Client::with_uri_str(uri).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
     let mut cursor = bounded(people.find(doc! {})).await.unwrap();

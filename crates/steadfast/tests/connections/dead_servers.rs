@@ -9,13 +9,24 @@ fn is_later_heartbeat(request: &Request) -> bool {
     request.connection == 1 && request.is_hello() && request.earlier > 0
 }
 
+/// The next heartbeat is due, and is not answered in time.
+async fn heartbeat_in_vain(server: &Server, clock: &Clock) {
+    clock.pass(Duration::from_millis(500)).await;
+    server.wait_for(|log| log.requests.iter().any(is_later_heartbeat)).await;
+    clock.pass(Duration::from_millis(400)).await;
+}
+
 #[tokio::test]
 async fn operations_do_not_wait_for_a_server_that_its_monitor_finds_dead() {
     let server = Server::with_handler(Role::Standalone, |request| {
         (request.name == "slow" || is_later_heartbeat(request)).then(Vec::new)
     });
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
-    let error = run(&client, "slow").await.expect_err("nothing is ever answered");
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    heartbeat_in_vain(&server, &clock).await;
+    let error = slow.await.unwrap().expect_err("nothing is ever answered");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["interrupted", &server.address()]);
 }
@@ -30,11 +41,17 @@ async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
             false => is_later_heartbeat(request).then(Vec::new),
         }
     });
-    let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
+    let clock = Clock::stopped();
+    let (client, commands) = client_with_commands(&server.uri(IMPATIENT)).await;
     // More than the buffers on the way can hold.
     let command = doc! { "slow": 1, "text": "x".repeat(40_000_000) };
-    let sending = bounded(client.database("db").run_command(command)).await;
-    let error = sending.expect_err("it cannot be sent");
+    let database = client.database("db");
+    let sending = bounded(database.run_command(command));
+    let (sent, ()) = tokio::join!(sending, async {
+        commands.wait_for(1, |event| matches!(event, CommandEvent::Started(_))).await;
+        heartbeat_in_vain(&server, &clock).await;
+    });
+    let error = sent.expect_err("it cannot be sent");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["interrupted", &server.address()]);
 }
@@ -46,7 +63,7 @@ async fn a_server_that_comes_back_is_used_again() {
         let dead = Arc::clone(&dead);
         move |_| dead.load(std::sync::atomic::Ordering::SeqCst).then(|| vec![Step::HangUp])
     });
-    let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
+    let client = Client::with_uri_str(server.uri("heartbeatFrequencyMS=500")).await.unwrap();
     run(&client, "ping").await.unwrap();
     dead.store(true, std::sync::atomic::Ordering::SeqCst);
     run(&client, "ping").await.expect_err("it hangs up");

@@ -38,10 +38,14 @@ fn is_checked_in(event: &CmapEvent) -> bool {
 #[tokio::test]
 async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
     let (server, gate) = slow_server(Role::Standalone);
+    let clock = Clock::stopped();
     let (client, pool) = client_with_cmap(&server.uri("timeoutMS=150")).await;
-    let began = Instant::now();
-    let error = run(&client, "slow").await.expect_err("nobody opens the gate");
-    assert!(began.elapsed() >= SOON);
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    clock.pass(SOON / 3).await;
+    assert!(!slow.is_finished());
+    clock.pass(SOON).await;
+    let error = slow.await.unwrap().expect_err("nobody opens the gate");
     assert_bulk(spent(&error).waiting, "waiting for the server", &error);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 1);
@@ -59,8 +63,12 @@ async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
 #[tokio::test]
 async fn looking_for_a_server_ends_in_time() {
     let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("timeoutMS=150")).await.unwrap();
-    let error = run(&client, "ping").await.expect_err("no hello is answered");
+    let ping = start(&client, "ping");
+    server.wait_for(|log| !log.requests.is_empty()).await;
+    clock.pass(SOON).await;
+    let error = ping.await.unwrap().expect_err("no hello is answered");
     assert_bulk(spent(&error).selecting, "looking for a server", &error);
     assert_says(&error, &["has not answered yet", &server.address()]);
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
@@ -76,9 +84,15 @@ async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
             is_handshake_for_operations(request).then_some(reply)
         }
     });
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let database = client.database("db");
-    let error = bounded(database.run_command(doc! { "ping": 1 }).timeout(SOON)).await.unwrap_err();
+    let ping = bounded(database.run_command(doc! { "ping": 1 }).timeout(SOON));
+    let (ended, ()) = tokio::join!(ping, async {
+        server.wait_for(|log| log.requests.iter().any(is_handshake_for_operations)).await;
+        clock.pass(SOON).await;
+    });
+    let error = ended.unwrap_err();
     assert_bulk(spent(&error).connecting, "opening a connection", &error);
     assert_eq!(error.outcome(), Outcome::NotSent);
     gate.open();
@@ -96,13 +110,17 @@ async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too()
             is_handshake_for_operations(request).then_some(reply)
         }
     });
-    let client = Client::with_uri_str(server.uri("timeoutMS=150&retryReads=false")).await.unwrap();
+    let clock = Clock::stopped();
+    let (client, pool) = client_with_cmap(&server.uri("timeoutMS=150&retryReads=false")).await;
     let patient = {
         let database = client.database("db");
         tokio::spawn(async move { database.run_command(doc! { "ping": 1 }).timeout(LATER).await })
     };
-    server.wait_for(|log| log.opened == 2).await;
-    let error = run(&client, "ping").await.expect_err("the client's own limit is shorter");
+    server.wait_for(|log| log.requests.iter().any(is_handshake_for_operations)).await;
+    let impatient = start(&client, "ping");
+    pool.wait_for(2, is_checkout_started).await;
+    clock.pass(SOON).await;
+    let error = impatient.await.unwrap().expect_err("the client's own limit is shorter");
     assert!(error.is_timeout(), "{error}");
     gate.open();
     bounded(patient).await.unwrap().unwrap();
@@ -111,12 +129,16 @@ async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too()
 #[tokio::test]
 async fn waiting_for_a_free_connection_ends_in_time() {
     let (server, gate) = slow_server(Role::Standalone);
-    let client = Client::with_uri_str(server.uri("maxPoolSize=1&timeoutMS=150")).await.unwrap();
+    let clock = Clock::stopped();
+    let (client, pool) = client_with_cmap(&server.uri("maxPoolSize=1&timeoutMS=150")).await;
     let database = client.database("db");
     let busy =
         tokio::spawn(async move { database.run_command(doc! { "slow": 1 }).timeout(LATER).await });
     server.wait_for(|log| !log.named("slow").is_empty()).await;
-    let error = run(&client, "ping").await.expect_err("the only connection is in use");
+    let ping = start(&client, "ping");
+    pool.wait_for(2, is_checkout_started).await;
+    clock.pass(SOON).await;
+    let error = ping.await.unwrap().expect_err("the only connection is in use");
     assert_bulk(spent(&error).checking_out, "waiting for a free connection", &error);
     assert_says(&error, &["of 1 connections 1 are in use"]);
     assert_eq!(error.outcome(), Outcome::NotSent);
@@ -228,25 +250,32 @@ async fn a_server_that_ran_out_of_its_time_is_a_timeout_of_the_call() {
 
 #[tokio::test]
 async fn all_batches_of_a_write_share_one_deadline() {
-    let (server, _gate) = {
-        let gate = Gate::closed();
-        let second = gate.clone();
-        let server = Server::with_handler(Role::Standalone, move |request| {
+    let gates = [Gate::closed(), Gate::closed(), Gate::closed()];
+    let server = Server::with_handler(Role::Standalone, {
+        let gates = gates.clone();
+        move |request| {
             if request.is_hello() {
                 return Some(vec![Step::Hello(doc! { "maxWriteBatchSize": 2 })]);
             }
-            let third = request.body.get_array("documents").is_ok_and(|documents| {
-                documents.iter().any(|document| document.as_document() == Some(&doc! { "_id": 5 }))
-            });
-            let answered = vec![Step::Reply(doc! { "ok": 1, "n": 2 })];
-            Some(if third { vec![Step::Wait(second.clone())] } else { answered })
-        });
-        (server, gate)
-    };
+            let documents = request.body.get_array("documents").ok()?;
+            let first = documents[0].as_document()?.get_i32("_id").ok()?;
+            let gate = gates[usize::try_from(first).ok()? / 2].clone();
+            Some(vec![Step::Wait(gate), Step::Reply(doc! { "ok": 1, "n": 2 })])
+        }
+    });
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("timeoutMS=300")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
-    let documents = (1..=6).map(|id| doc! { "_id": id });
-    let error = bounded(books.insert_many(documents)).await.expect_err("the third is not answered");
+    let documents = (0..6).map(|id| doc! { "_id": id });
+    let (ended, ()) = tokio::join!(bounded(books.insert_many(documents)), async {
+        for (sent, gate) in (1..).zip(&gates) {
+            server.wait_for(|log| log.named("insert").len() == sent).await;
+            // For each of them that would be no harm.
+            clock.pass(Duration::from_millis(120)).await;
+            gate.open();
+        }
+    });
+    let error = ended.expect_err("there is no time left for the third");
     assert!(error.is_timeout(), "{error:?}");
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 4, "what was answered is told");
@@ -258,7 +287,7 @@ async fn all_batches_of_a_write_share_one_deadline() {
         .map(|insert| insert.body.get_i64("maxTimeMS").unwrap())
         .collect();
     assert_eq!(left.len(), 3);
-    assert!(left.is_sorted_by(|earlier, later| earlier >= later), "{left:?}");
+    assert!(left.is_sorted_by(|earlier, later| earlier > later), "{left:?}");
 }
 
 /// A server with a cursor of three documents for `find`, and of one for each of the first `more`
@@ -284,11 +313,12 @@ fn server_with_cursor(more: usize) -> Server {
 #[tokio::test]
 async fn a_cursor_gives_what_it_has_after_its_time_is_over_and_then_is_given_up() {
     let server = server_with_cursor(0);
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let mut cursor = bounded(books.find(doc! {}).timeout(SOON)).await.unwrap();
     assert!(told(&server, "find").is_some());
-    tokio::time::sleep(SOON).await;
+    clock.pass(SOON).await;
     assert!(bounded(cursor.advance()).await.unwrap());
     assert!(bounded(cursor.advance()).await.unwrap());
     let error = bounded(cursor.advance()).await.unwrap_err();
@@ -302,25 +332,31 @@ async fn a_cursor_gives_what_it_has_after_its_time_is_over_and_then_is_given_up(
 #[tokio::test]
 async fn each_step_of_a_cursor_may_have_as_much_time_as_its_call() {
     let server = server_with_cursor(2);
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
     let mut cursor = bounded(find).await.unwrap();
     assert_eq!(told(&server, "find"), None, "the server would take it for the life of the cursor");
-    tokio::time::sleep(SOON).await;
     for _ in 0..4 {
+        clock.pass(SOON).await;
         assert!(bounded(cursor.advance()).await.unwrap());
     }
     assert_eq!(told(&server, "getMore"), None);
-    let began = Instant::now();
-    let error = bounded(cursor.advance()).await.unwrap_err();
-    assert!(began.elapsed() >= SOON);
-    assert!(error.is_timeout(), "{error:?}");
+    let (ended, ()) = tokio::join!(bounded(cursor.advance()), late_batch(&server, 3, &clock));
+    assert!(ended.as_ref().unwrap_err().is_timeout(), "{ended:?}");
+}
+
+/// The time for the so many-th batch passes when the server was asked for it.
+async fn late_batch(server: &Server, number: usize, clock: &Clock) {
+    server.wait_for(|log| log.named("getMore").len() == number).await;
+    clock.pass(SOON).await;
 }
 
 #[tokio::test]
 async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_the_server() {
     let server = server_with_cursor(1);
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let find = books
@@ -330,11 +366,12 @@ async fn a_tailing_cursor_has_as_much_time_for_each_document_and_shares_it_with_
         .timeout(SOON);
     let mut cursor = bounded(find).await.unwrap();
     for _ in 0..3 {
+        clock.pass(SOON).await;
         assert!(bounded(cursor.advance()).await.unwrap());
     }
     assert_eq!(told(&server, "getMore"), Some(20));
-    let error = bounded(cursor.advance()).await.unwrap_err();
-    assert!(error.is_timeout(), "{error:?}");
+    let (ended, ()) = tokio::join!(bounded(cursor.advance()), late_batch(&server, 2, &clock));
+    assert!(ended.as_ref().unwrap_err().is_timeout(), "{ended:?}");
 }
 
 #[tokio::test]
@@ -354,14 +391,15 @@ async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
             }
         }
     });
+    let clock = Clock::stopped();
     let (client, pool) = client_with_cmap(&server.uri("loadBalanced=true")).await;
     let books = client.database("db").collection::<Document>("books");
     let find = books.find(doc! {}).timeout(SOON).timeout_mode(TimeoutMode::Iteration);
     let mut cursor = bounded(find).await.unwrap();
     assert!(bounded(cursor.advance()).await.unwrap());
     for _ in 0..2 {
-        let error = bounded(cursor.advance()).await.unwrap_err();
-        assert!(error.is_timeout(), "{error:?}");
+        let (ended, ()) = tokio::join!(bounded(cursor.advance()), late_batch(&server, 1, &clock));
+        assert!(ended.as_ref().unwrap_err().is_timeout(), "{ended:?}");
     }
     drop(cursor);
     let reply = run(&client, "ping").await.unwrap();
@@ -387,10 +425,15 @@ async fn a_batch_for_which_no_server_was_found_in_time_counts_as_a_timeout() {
 #[tokio::test]
 async fn a_shutdown_waits_no_longer_than_the_calls_under_way_have_time() {
     let (server, _gate) = slow_server(Role::Standalone);
+    let clock = Clock::stopped();
     let (client, commands) = client_with_commands(&server.uri("timeoutMS=150")).await;
     let under_way = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
-    bounded(client.clone().shutdown()).await;
+    let shutdown = tokio::spawn(bounded(client.clone().shutdown()));
+    clock.pass(SOON / 3).await;
+    assert!(!shutdown.is_finished());
+    clock.pass(SOON).await;
+    shutdown.await.unwrap();
     let error = bounded(under_way).await.unwrap().unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     let seen = commands.seen();
@@ -410,8 +453,12 @@ async fn monitors_have_no_deadline() {
             (request.is_hello() && request.connection == 1).then_some(reply)
         }
     });
-    let client = Client::with_uri_str(server.uri("timeoutMS=50")).await.unwrap();
-    let error = run(&client, "ping").await.unwrap_err();
+    let clock = Clock::stopped();
+    let client = Client::with_uri_str(server.uri("timeoutMS=150")).await.unwrap();
+    let ping = start(&client, "ping");
+    server.wait_for(|log| !log.requests.is_empty()).await;
+    clock.pass(SOON).await;
+    let error = ping.await.unwrap().unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(server.log().opened, 1, "the monitor still waits for its first reply");
     gate.open();

@@ -66,6 +66,7 @@ async fn the_last_clone_dropped_closes_all_connections() {
 #[tokio::test]
 async fn the_reply_to_a_dropped_future_is_read_and_the_connection_kept() {
     // pitfalls 21, 22 and 24
+    let _clock = Clock::stopped();
     let (server, gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=1")).await.unwrap();
     let slow = start(&client, "slow");

@@ -1,5 +1,7 @@
 //! The kinds of servers, and the ways to reach them.
 
+use steadfast::event::sdam::SdamEvent;
+
 use super::*;
 
 #[tokio::test]
@@ -34,18 +36,32 @@ async fn a_direct_connection_takes_the_server_as_it_is() {
     assert_eq!(preference.get_str("mode").unwrap(), "primaryPreferred");
 }
 
+/// The error of an operation whose time to find a server passes when the client knows what there is.
+async fn error_once_known(uri: &str, clock: &Clock, limit: Duration) -> Error {
+    let heartbeats = Recorder::new();
+    let mut options = ClientOptions::parse(uri).await.unwrap();
+    options.sdam_event_handler = Some(heartbeats.handler());
+    let ping = start(&Client::with_options(options).unwrap(), "ping");
+    let answered = |event: &SdamEvent| matches!(event, SdamEvent::ServerHeartbeatSucceeded(_));
+    heartbeats.wait_for(1, answered).await;
+    clock.pass(limit).await;
+    ping.await.unwrap().unwrap_err()
+}
+
 #[tokio::test]
 async fn the_wrong_replica_set_is_told_with_both_names() {
     let server = Server::plain(Role::Primary);
     let uri = server.uri("replicaSet=set&directConnection=true");
     run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap();
 
+    let clock = Clock::stopped();
+    let limit = Duration::from_millis(300);
     let uri = server.uri("replicaSet=other&directConnection=true&serverSelectionTimeoutMS=300");
-    let error = run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap_err();
+    let error = error_once_known(&uri, &clock, limit).await;
     assert_says(&error, &["\"set\"", "\"other\"", &server.address()]);
 
     let uri = server.uri("replicaSet=other&serverSelectionTimeoutMS=300");
-    let error = run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap_err();
+    let error = error_once_known(&uri, &clock, limit).await;
     assert_says(&error, &["replica set \"other\""]);
 }
 
@@ -53,7 +69,7 @@ async fn the_wrong_replica_set_is_told_with_both_names() {
 async fn a_unix_domain_socket_is_as_good_as_any_other() {
     let server = Mongod::standalone(Options::new()).expect("a server");
     let path = server.unix_socket().expect("a socket").display().to_string();
-    let uri = format!("mongodb://{}/?serverSelectionTimeoutMS=5000", path.replace('/', "%2F"));
+    let uri = format!("mongodb://{}/", path.replace('/', "%2F"));
     let client = Client::with_uri_str(uri).await.unwrap();
     let people = client.database("unix").collection::<Document>("people");
     bounded(people.insert_one(doc! { "_id": 1 })).await.unwrap();

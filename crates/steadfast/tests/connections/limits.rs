@@ -5,13 +5,17 @@ use super::*;
 #[tokio::test]
 async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
     let (server, gate) = slow_server(Role::Standalone);
-    let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=200");
-    let client = Client::with_uri_str(uri).await.unwrap();
+    let clock = Clock::stopped();
+    let (client, events) =
+        client_with_cmap(&server.uri("maxPoolSize=1&waitQueueTimeoutMS=200")).await;
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
-    let began = Instant::now();
-    let error = run(&client, "ping").await.expect_err("the only connection is in use");
-    assert!(began.elapsed() >= Duration::from_millis(200));
+    let ping = start(&client, "ping");
+    events.wait_for(2, is_checkout_started).await;
+    clock.pass(Duration::from_millis(150)).await;
+    assert!(!ping.is_finished());
+    clock.pass(Duration::from_millis(50)).await;
+    let error = ping.await.unwrap().expect_err("the only connection is in use");
     assert!(error.is_network_timeout(), "{error:?}");
     assert_says(&error, &["waitQueueTimeoutMS", "1 are in use", &server.address()]);
     gate.open();

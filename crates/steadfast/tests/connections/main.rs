@@ -20,13 +20,11 @@ mod monitoring;
 mod reading_ahead;
 mod time_outs;
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use common::{Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations};
+use common::{
+    Clock, Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
+};
 use steadfast::{
     Client,
     bson::{Document, doc},

@@ -119,8 +119,14 @@ async fn a_server_that_no_longer_reports_is_found_dead() {
         request.is_hello().then(|| vec![member(1, true)])
     });
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=500&connectTimeoutMS=400");
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(uri).await.unwrap();
-    let error = run(&client, "slow").await.expect_err("nothing is ever answered");
+    let slow = start(&client, "slow");
+    let is_there =
+        |log: &common::Log| !log.named("slow").is_empty() && log.requests.iter().any(is_awaited);
+    server.wait_for(is_there).await;
+    clock.pass(Duration::from_millis(500 + 400)).await;
+    let error = slow.await.unwrap().expect_err("nothing is ever answered");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["interrupted", &server.address()]);
 }

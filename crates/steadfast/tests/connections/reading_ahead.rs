@@ -2,7 +2,8 @@
 //! at hand is read, and nothing else about them changes.
 
 use super::{
-    Client, CommandEvent, Document, Gate, Role, Server, Step, bounded, client_with_commands, doc,
+    Client, Clock, CommandEvent, Document, Gate, Role, Server, Step, bounded, client_with_commands,
+    doc,
 };
 
 /// How many documents there are in a large batch.
@@ -188,6 +189,8 @@ async fn a_cursor_that_is_dropped_with_a_batch_ahead_does_not_cost_its_session()
         assert!(bounded(cursor.advance()).await.unwrap());
     }
     asked(&server, 2).await;
+    // The batch, and the end of the sessions, are waited for for a second each.
+    let _clock = Clock::stopped();
     drop(cursor);
     commands.wait_for(1, |event| ended(event) == Some("killCursors")).await;
     commands.wait_for(2, |event| ended(event) == Some("getMore")).await;

@@ -5,10 +5,14 @@ use super::*;
 #[tokio::test]
 async fn a_reply_is_waited_for_as_long_as_socket_timeout_says() {
     let (server, _gate) = slow_server(Role::Standalone);
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("socketTimeoutMS=200")).await.unwrap();
-    let began = Instant::now();
-    let error = run(&client, "slow").await.expect_err("nobody opens the gate");
-    assert!(began.elapsed() >= Duration::from_millis(200));
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    clock.pass(Duration::from_millis(150)).await;
+    assert!(!slow.is_finished());
+    clock.pass(Duration::from_millis(50)).await;
+    let error = slow.await.unwrap().expect_err("nobody opens the gate");
     assert!(error.is_network_timeout(), "{error:?}");
     assert_says(&error, &["socketTimeoutMS", &server.address()]);
     run(&client, "ping").await.unwrap();
@@ -16,13 +20,25 @@ async fn a_reply_is_waited_for_as_long_as_socket_timeout_says() {
 
 #[tokio::test]
 async fn socket_timeout_says_nothing_of_handshakes_and_monitors() {
-    let server = Server::with_handler(Role::Standalone, |request| {
-        let slowly = vec![Step::Pause(Duration::from_millis(400)), Step::Hello(doc! {})];
-        request.is_hello().then_some(slowly)
+    let gates = [Gate::closed(), Gate::closed()];
+    let server = Server::with_handler(Role::Standalone, {
+        let gates = gates.clone();
+        move |request| {
+            let gate = &gates[usize::from(is_handshake_for_operations(request))];
+            let slowly = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            request.is_hello().then_some(slowly)
+        }
     });
+    let clock = Clock::stopped();
     let uri = server.uri("socketTimeoutMS=100&connectTimeoutMS=10000");
     let client = Client::with_uri_str(uri).await.unwrap();
-    run(&client, "ping").await.unwrap();
+    let ping = start(&client, "ping");
+    for (hellos, gate) in (1..).zip(&gates) {
+        server.wait_for(|log| log.requests.len() == hellos).await;
+        clock.pass(Duration::from_millis(400)).await;
+        gate.open();
+    }
+    ping.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -30,10 +46,15 @@ async fn a_connection_is_to_be_made_within_connect_timeout() {
     let server = Server::with_handler(Role::Standalone, |request| {
         is_handshake_for_operations(request).then(Vec::new)
     });
-    let client = Client::with_uri_str(server.uri("connectTimeoutMS=300")).await.unwrap();
-    let began = Instant::now();
-    let error = run(&client, "ping").await.expect_err("no handshake is answered");
-    assert!(began.elapsed() >= Duration::from_millis(300));
+    let clock = Clock::stopped();
+    let uri = server.uri("connectTimeoutMS=300&retryReads=false");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let ping = start(&client, "ping");
+    server.wait_for(|log| log.requests.iter().any(is_handshake_for_operations)).await;
+    clock.pass(Duration::from_millis(250)).await;
+    assert!(!ping.is_finished());
+    clock.pass(Duration::from_millis(50)).await;
+    let error = ping.await.unwrap().expect_err("no handshake is answered");
     assert!(error.is_network_timeout(), "{error:?}");
     assert_says(&error, &["connectTimeoutMS", &server.address()]);
 }
@@ -41,11 +62,14 @@ async fn a_connection_is_to_be_made_within_connect_timeout() {
 #[tokio::test]
 async fn a_server_is_looked_for_as_long_as_server_selection_timeout_says() {
     let server = Server::with_handler(Role::Standalone, |_| Some(Vec::new()));
+    let clock = Clock::stopped();
     let client = Client::with_uri_str(server.uri("serverSelectionTimeoutMS=200")).await.unwrap();
-    let began = Instant::now();
-    let error = run(&client, "ping").await.expect_err("no hello is answered");
-    let took = began.elapsed();
-    assert!(took >= Duration::from_millis(200) && took < Duration::from_secs(8), "{took:?}");
+    let ping = start(&client, "ping");
+    server.wait_for(|log| !log.requests.is_empty()).await;
+    clock.pass(Duration::from_millis(150)).await;
+    assert!(!ping.is_finished());
+    clock.pass(Duration::from_millis(50)).await;
+    let error = ping.await.unwrap().expect_err("no hello is answered");
     assert!(error.is_server_selection_error(), "{error:?}");
     assert_says(&error, &["serverSelectionTimeoutMS", "has not answered yet", &server.address()]);
 }

@@ -15,3 +15,6 @@ mod sessions;
 mod tour;
 mod transactions;
 mod writes;
+
+/// Who sets the fail point of commands on the shared replica set: a server has only one, for whichever clients.
+static FAIL_POINT: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

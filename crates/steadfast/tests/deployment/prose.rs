@@ -15,9 +15,12 @@ mod selection;
 mod timeouts;
 mod transactions;
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use steadfast::{
@@ -35,12 +38,14 @@ use steadfast::{
 use testbed::{Options, ReplicaSet};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::common::{Recorder, bounded};
+use crate::common::{Clock, Recorder, bounded};
 
 /// The replica set of all tests in here: three members.
 fn set() -> &'static ReplicaSet {
     static SET: OnceLock<ReplicaSet> = OnceLock::new();
-    SET.get_or_init(|| ReplicaSet::start(3, Options::new()).expect("a replica set"))
+    // Nobody is to be elected because the primary is late on a busy machine.
+    let options = || Options::new().election_timeout(Duration::from_secs(10));
+    SET.get_or_init(|| ReplicaSet::start(3, options()).expect("a replica set"))
 }
 
 /// The numbers of the primary and of the secondaries.
@@ -135,6 +140,12 @@ impl Watched {
 
     fn collection(&self, name: &str) -> steadfast::Collection<Document> {
         self.client.database("prose").collection(name)
+    }
+
+    /// Waits until so many commands of this name were sent.
+    async fn wait_for_started(&self, count: usize, name: &str) {
+        let is_it = |event: &CommandEvent| matches!(event, CommandEvent::Started(it) if it.command_name == name);
+        self.commands.wait_for(count, is_it).await;
     }
 
     /// How many commands of this name were sent.

@@ -1,22 +1,25 @@
 //! Logging in and encrypting, on real servers that insist on it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use steadfast::{
     Client,
     bson::{Document, doc},
     error::{Error, Result},
-    event::{EventHandler, command::CommandEvent},
+    event::{EventHandler, command::CommandEvent, sdam::SdamEvent},
     options::{AuthMechanism, ClientOptions, Credential, Tls, TlsOptions},
 };
 use testbed::{Mongod, Options, TestCa, User};
 
+use crate::common::{Clock, Recorder, bounded};
+
 const PASSWORD: &str = "pencil:/?#[]@ü";
 
 async fn options(server: &Mongod) -> ClientOptions {
-    let mut options = ClientOptions::parse(server.uri()).await.unwrap();
-    options.server_selection_timeout = Some(std::time::Duration::from_secs(5));
-    options
+    ClientOptions::parse(server.uri()).await.unwrap()
 }
 
 async fn ping(options: ClientOptions) -> Result<Document> {
@@ -24,6 +27,22 @@ async fn ping(options: ClientOptions) -> Result<Document> {
     let reply = client.database("admin").run_command(doc! { "connectionStatus": 1 }).await;
     client.shutdown().await;
     reply
+}
+
+/// The error of a client that finds no server, whose time to find one passes when it has been refused.
+async fn refused(mut options: ClientOptions, clock: &Clock) -> Error {
+    let (heartbeats, limit) = (Recorder::new(), Duration::from_secs(5));
+    options.server_selection_timeout = Some(limit);
+    options.sdam_event_handler = Some(heartbeats.handler());
+    let client = Client::with_options(options).unwrap();
+    let admin = client.database("admin");
+    let status = bounded(admin.run_command(doc! { "connectionStatus": 1 }));
+    let (ended, ()) = tokio::join!(status, async {
+        let failed = |event: &SdamEvent| matches!(event, SdamEvent::ServerHeartbeatFailed(_));
+        heartbeats.wait_for(1, failed).await;
+        clock.pass(limit).await;
+    });
+    ended.unwrap_err()
 }
 
 fn credential(name: &str, password: &str, mechanism: Option<AuthMechanism>) -> Credential {
@@ -121,13 +140,13 @@ async fn tls_is_verified_by_default_and_relaxed_only_as_told() {
     let ca = TestCa::new().unwrap();
     let other = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
+    let clock = Clock::stopped();
     let with = |tls: TlsOptions| {
         let server = &server;
         async move {
             let mut options = options(server).await;
             options.tls = Some(Tls::Enabled(tls));
-            options.server_selection_timeout = Some(std::time::Duration::from_secs(2));
-            ping(options).await
+            options
         }
     };
     let trusting = |ca: &TestCa| {
@@ -137,24 +156,23 @@ async fn tls_is_verified_by_default_and_relaxed_only_as_told() {
             .cert_key_file_path(client)
             .build()
     };
-    with(trusting(&ca)).await.unwrap();
+    ping(with(trusting(&ca)).await).await.unwrap();
 
     // pitfall 39: the platform's authorities do not know the test's, and nothing else vouches.
-    let unknown = with(TlsOptions::builder().build()).await.unwrap_err();
+    let unknown = refused(with(TlsOptions::builder().build()).await, &clock).await;
     assert!(unknown.to_string().to_lowercase().contains("certificate"), "{unknown}");
-    let wrong = with(trusting(&other)).await.unwrap_err();
+    let wrong = refused(with(trusting(&other)).await, &clock).await;
     assert!(wrong.to_string().contains("127.0.0.1"), "{wrong}");
 
     let mut blind = trusting(&other);
     blind.cert_key_file_path = Some(ca.client_file().to_owned());
     blind.allow_invalid_certificates = Some(true);
-    with(blind).await.unwrap();
+    ping(with(blind).await).await.unwrap();
 
     let mut plain = options(&server).await;
     plain.tls = None;
-    plain.server_selection_timeout = Some(std::time::Duration::from_secs(2));
-    let refused = ping(plain).await.unwrap_err();
-    assert!(refused.is_server_selection_error(), "{refused}");
+    let plain = refused(plain, &clock).await;
+    assert!(plain.is_server_selection_error(), "{plain}");
 }
 
 #[tokio::test]
@@ -166,12 +184,11 @@ async fn a_certificate_for_another_host_is_refused_unless_the_name_is_waived() {
         .ca_file_path(ca.ca_file().to_owned())
         .cert_key_file_path(ca.client_file().to_owned());
     let mut strict = options(&server).await;
-    strict.server_selection_timeout = Some(std::time::Duration::from_secs(2));
     strict.tls = Some(Tls::Enabled(tls.clone().build()));
     let mut waived = strict.clone();
     waived.tls = Some(Tls::Enabled(tls.allow_invalid_hostnames(true).build()));
-    let refused = ping(strict).await.unwrap_err();
-    assert!(refused.to_string().to_lowercase().contains("certificate"), "{refused}");
+    let strict = refused(strict, &Clock::stopped()).await;
+    assert!(strict.to_string().to_lowercase().contains("certificate"), "{strict}");
     ping(waived).await.unwrap();
 }
 

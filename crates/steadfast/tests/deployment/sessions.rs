@@ -88,7 +88,7 @@ impl Talk {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), sent).await.expect("it is sent in time");
+        tokio::time::timeout(Duration::from_secs(60), sent).await.expect("it is sent in time");
     }
 }
 

@@ -405,6 +405,7 @@ async fn what_was_done_before_the_network_broke_is_told() -> Result<()> {
     let books = client.database("writes").collection::<Document>("broken");
     books.drop().await?;
     let admin = client.database("admin");
+    let _point = crate::FAIL_POINT.lock().await;
     let failpoint = doc! {
         "configureFailPoint": "failCommand", "mode": { "times": 1 },
         "data": { "failCommands": ["delete"], "closeConnection": true, "appName": NAME },
@@ -437,7 +438,7 @@ async fn wait_for_count(collection: &Collection<Document>, count: u64) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let limit = Duration::from_secs(20);
+    let limit = Duration::from_secs(60);
     tokio::time::timeout(limit, reached).await.expect("the writes arrive");
 }
 

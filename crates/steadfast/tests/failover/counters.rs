@@ -1,6 +1,6 @@
 //! Counters that are incremented through failovers, with their count checked at the end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use testbed::{Options, ReplicaSet};
 
@@ -8,8 +8,6 @@ use crate::{
     bounded, report,
     storm::{Failover, Retrying, Storm},
 };
-
-const BOUND: Duration = Duration::from_secs(120);
 
 /// Step-downs and kills in turn.
 fn in_turn(count: usize) -> Vec<Failover> {
@@ -25,7 +23,7 @@ async fn storm(operations: usize, failovers: usize, retrying: Retrying) -> Storm
 /// that may have been applied at most once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_increments_survive_failovers() {
-    let storm = bounded(BOUND, storm(20_000, 8, Retrying::ByTheDriver)).await;
+    let storm = bounded(storm(20_000, 8, Retrying::ByTheDriver)).await;
     report(&format!("increments: {storm}"));
     storm.audit.assert_clean();
     assert!(storm.failed_attempts > 0, "the failovers hit nothing");
@@ -39,7 +37,7 @@ async fn twenty_thousand_increments_survive_failovers() {
 /// any error, again. That this is found to be wrong shows that the test above can fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_counts_wrong() {
-    let storm = bounded(BOUND, storm(20_000, 8, Retrying::Naively)).await;
+    let storm = bounded(storm(20_000, 8, Retrying::Naively)).await;
     report(&format!("increments with a naive retry: {storm}"));
     assert!(!storm.audit.duplicated.is_empty(), "{:?}", storm.audit);
     assert!(storm.counter > storm.acknowledged(), "{}", storm.counter);
@@ -49,7 +47,7 @@ async fn a_naive_retry_counts_wrong() {
 /// whose outcome must be right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_say_what_became_of_increments_that_nobody_repeats() {
-    let storm = bounded(BOUND, storm(6_000, 6, Retrying::Never)).await;
+    let storm = bounded(storm(6_000, 6, Retrying::Never)).await;
     report(&format!("increments that nobody repeats: {storm}"));
     storm.audit.assert_clean();
     assert!(storm.books.failed() > 0, "the failovers hit nothing");

@@ -1,7 +1,7 @@
 //! Files whose chunks and answers are lost by a proxy on their way: a file that was stored is whole,
 //! and of one that was not nothing is left once it is aborted.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use steadfast::{
     Client,
@@ -15,7 +15,6 @@ use tokio::{io::AsyncWriteExt, task::JoinSet};
 
 use crate::{books, bounded, lossy_proxy::LossyProxy, report};
 
-const BOUND: Duration = Duration::from_secs(120);
 const DATABASE: &str = "lost";
 const TASKS: u8 = 24;
 const FILES: u8 = 4;
@@ -75,7 +74,7 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
-    bounded(BOUND, async {
+    bounded(async {
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let straight = bucket(&Client::with_uri_str(set.uri()).await.unwrap());

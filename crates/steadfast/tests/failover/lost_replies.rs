@@ -1,6 +1,6 @@
 //! Writes whose requests and replies are lost by a proxy, of every kind that is retried.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use steadfast::{
     Client,
@@ -17,7 +17,6 @@ use crate::{
     report,
 };
 
-const BOUND: Duration = Duration::from_secs(120);
 /// Each with a client of its own. After a loss a client looks at its server anew, at most twice a
 /// second, and has no connection until then; with one client for all, most of its operations would
 /// be refused one before they are sent, and little would be lost.
@@ -29,7 +28,7 @@ const DATABASE: &str = "lost";
 /// pitfalls 4, 6, 8 and 36
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_replies_are_not_applied_twice() {
-    bounded(BOUND, async {
+    bounded(async {
         const OPERATIONS: i64 = 2_000;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
@@ -77,7 +76,7 @@ async fn lost_replies_are_not_applied_twice() {
 /// neither more nor less, so that the test above is known to see them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
-    bounded(BOUND, async {
+    bounded(async {
         const OPERATIONS: i64 = 700;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();

@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use crate::{
+    BOUND,
     books::{Answer, Books},
     marked::{Kind, Target, census},
     report,
@@ -35,9 +36,6 @@ const DATABASE: &str = "seeded";
 
 /// So many at a time: most of a run is waiting for elections and for servers to be looked at anew.
 const AT_A_TIME: usize = 12;
-
-/// Longer than a run takes on a busy machine.
-const BOUND: Duration = Duration::from_secs(120);
 
 /// What befalls the deployment.
 #[derive(Clone, Copy, Debug)]

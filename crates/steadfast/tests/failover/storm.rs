@@ -70,9 +70,12 @@ impl Storm {
         let retry_writes = matches!(retrying, Retrying::ByTheDriver);
         let uri = format!("{}&w=majority&retryWrites={retry_writes}", set.uri());
         let (client, failed_attempts) = client(&uri).await;
-        let counters = client.database("failover").collection::<Document>("counters");
+        // What is not under test is tried until it succeeds.
+        let patient = format!("{}&w=majority&timeoutMS=300000", set.uri());
+        let patient = Client::with_uri_str(patient).await.unwrap().database("failover");
         let fresh = (0..TASKS).map(|task| doc! { "_id": task, "n": 0, "log": [] });
-        counters.insert_many(fresh).await.unwrap();
+        patient.collection::<Document>("counters").insert_many(fresh).await.unwrap();
+        let counters = client.database("failover").collection::<Document>("counters");
 
         let began = Instant::now();
         let pace = Arc::new(Pace::new(operations, failovers.len()));
@@ -90,8 +93,8 @@ impl Storm {
         }
         let duration = began.elapsed();
 
-        // The driver has recovered; and since this is on a majority, so is all that came before.
-        client.database("failover").collection("last").insert_one(doc! {}).await.unwrap();
+        // Since this is on a majority, so is all that came before.
+        patient.collection("last").insert_one(doc! {}).await.unwrap();
         let counters = books::documents(&set, "failover", "counters");
         let audit = books.audit(&books::logged(&counters));
         let counter = counters.iter().map(|counter| counter.get_i32("n").unwrap()).sum::<i32>();

@@ -28,7 +28,7 @@ use self::{
 use crate::dice::Dice;
 
 /// A run takes less than a minute, and only one that hangs takes longer than this, on however busy a machine.
-const BOUND: Duration = Duration::from_secs(180);
+const BOUND: Duration = Duration::from_secs(900);
 
 /// One after the other: each of them keeps the machine busy.
 async fn bounded(run: impl Future<Output = Aftermath>) -> Aftermath {

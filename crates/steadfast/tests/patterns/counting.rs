@@ -4,6 +4,7 @@
 mod clocks;
 mod losses;
 mod plain;
+mod sharded;
 mod sweeping;
 mod telling;
 

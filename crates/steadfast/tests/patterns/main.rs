@@ -3,6 +3,9 @@
 
 #![allow(missing_docs)]
 
+#[path = "../common/clock.rs"]
+#[allow(unreachable_pub)]
+mod clock;
 mod counters;
 mod counting;
 mod dice;

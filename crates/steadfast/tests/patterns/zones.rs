@@ -220,7 +220,7 @@ async fn one_can_wait_for_the_balancer() {
     let waited = zones::until_compliant(&client, &layout, |status| {
         seen.lock().unwrap().push(status.misplaced.len());
     });
-    let status = tokio::time::timeout(std::time::Duration::from_secs(30), waited).await;
+    let status = tokio::time::timeout(std::time::Duration::from_secs(60), waited).await;
     assert!(status.expect("it ends in time").unwrap().is_compliant());
     assert_eq!(misplaced.lock().unwrap().last(), Some(&0));
 }

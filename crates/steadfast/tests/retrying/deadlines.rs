@@ -49,9 +49,12 @@ async fn what_may_not_be_tried_again_is_not_for_all_the_time_in_the_world() {
 async fn when_the_time_is_over_the_last_error_and_what_became_of_the_write_are_told() {
     let deployment = Deployment::primary();
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, WROTE_NOTHING), Fault::Silence]);
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
-    let insert = watched.books.insert_one(doc! { "_id": 1 }).timeout(Duration::from_millis(300));
-    let error = bounded(insert).await.expect_err("the second attempt is not answered");
+    let limit = Duration::from_millis(300);
+    let insert = watched.books.insert_one(doc! { "_id": 1 }).timeout(limit);
+    let (ended, ()) = tokio::join!(bounded(insert), deployment.silent(&clock, "insert", 2, limit));
+    let error = ended.expect_err("the second attempt is not answered");
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 2);

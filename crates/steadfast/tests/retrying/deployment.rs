@@ -4,11 +4,12 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use steadfast::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 
-use super::common::{Gate, Request, Role, Server, Step, is_handshake_for_operations};
+use super::common::{Clock, Gate, Request, Role, Server, Step, is_handshake_for_operations};
 
 /// How many bytes of a request, or of a reply, come through if only a part of it does.
 const PART: usize = 20;
@@ -168,6 +169,12 @@ impl Deployment {
     /// The only server.
     pub(crate) fn server(&self) -> &Server {
         &self.servers[0]
+    }
+
+    /// Lets time pass when so many commands of this name have come, of which the last is not answered.
+    pub(crate) async fn silent(&self, clock: &Clock, name: &str, count: usize, time: Duration) {
+        self.server().wait_for(|log| log.named(name).len() >= count).await;
+        clock.pass(time).await;
     }
 
     /// The commands of this name that came in whole, each server's in order.

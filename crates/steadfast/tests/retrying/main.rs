@@ -31,7 +31,7 @@ mod transactions;
 
 use std::collections::BTreeSet;
 
-use common::{Recorder, Role, bounded};
+use common::{Clock, Recorder, Role, bounded};
 use deployment::{Deployment, Fault};
 use operations::{Books, Operation, other_writes, reads, retryable_writes, write};
 use steadfast::{
@@ -42,7 +42,7 @@ use steadfast::{
         cmap::CmapEvent,
         command::{CommandEvent, CommandStartedEvent},
     },
-    options::ClientOptions,
+    options::{ClientOptions, ServerAddress},
 };
 
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
@@ -107,6 +107,12 @@ impl Watched {
         started
     }
 
+    /// The servers that commands of this name went to.
+    #[track_caller]
+    fn addresses(&self, name: &str) -> BTreeSet<ServerAddress> {
+        self.started(name).into_iter().map(|it| it.connection.address).collect()
+    }
+
     /// The transaction numbers of the commands of this name.
     #[track_caller]
     fn numbers(&self, name: &str) -> Vec<Option<i64>> {
@@ -119,6 +125,20 @@ impl Watched {
         let id = |event: &CommandStartedEvent| event.command.get_document("lsid").unwrap().clone();
         self.started(name).iter().map(id).collect()
     }
+}
+
+/// Two routers, both near enough to be chosen, and known.
+async fn two_routers(options: &str) -> (Deployment, Watched) {
+    let deployment = Deployment::start_all(Role::Mongos, 2);
+    let options = format!("localThresholdMS=60000&{options}");
+    let watched = Watched::new(&deployment, &options).await;
+    bounded(async {
+        while watched.addresses("ping").len() < 2 {
+            watched.ping().await;
+        }
+    })
+    .await;
+    (deployment, watched)
 }
 
 fn cluster_time(command: &Document) -> Option<Timestamp> {

@@ -83,12 +83,19 @@ const ROWS: &[Row] = &[
 ];
 
 async fn check(row: &Row) {
+    check_while(row, async |_: &Deployment| {}).await;
+}
+
+/// The same while something happens to the deployment.
+async fn check_while(row: &Row, happens: impl AsyncFnOnce(&Deployment)) {
     let Row { number, operation, role, options, faults, outcome } = row;
     let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
     let deployment = Deployment::start(*role);
     deployment.suffer(faults);
     let watched = Watched::new(&deployment, options).await;
-    let error = watched.run(&write(operation)).await.expect_err(&at);
+    let operation = write(operation);
+    let (ended, ()) = tokio::join!(watched.run(&operation), happens(&deployment));
+    let error = ended.expect_err(&at);
     assert_eq!(error.outcome(), *outcome, "{at}: {error:?}");
     let failed = faults.iter().filter(|&&fault| fault != Fault::None).count();
     assert_eq!(error.attempts().len(), failed, "{at}: {:?}", error.attempts());
@@ -114,7 +121,9 @@ async fn a_request_that_timed_out_may_yet_be_carried_out() {
         options: "socketTimeoutMS=200",
         ..row(9, "update_one", &[TIMED_OUT, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)
     };
-    check(&row).await;
+    let clock = Clock::stopped();
+    let limit = std::time::Duration::from_millis(200);
+    check_while(&row, async |it: &Deployment| it.silent(&clock, "update", 1, limit).await).await;
 }
 
 #[tokio::test]

@@ -238,8 +238,7 @@ async fn retries_and_refusals_are_told() {
 async fn an_overloaded_server_is_avoided() {
     let address = |event: &CommandStartedEvent| event.connection.address.clone();
     for _ in 0..5 {
-        let deployment = Deployment::start_all(Role::Mongos, 2);
-        let watched = Watched::new(&deployment, "").await;
+        let (deployment, watched) = two_routers("").await;
         deployment.suffer(&[REFUSED]);
         watched.run(&write("insert_one")).await.unwrap();
         let started = watched.started("insert");

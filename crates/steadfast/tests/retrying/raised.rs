@@ -40,6 +40,7 @@ async fn a_failure_that_wrote_nothing_never_hides_one_that_may_have() {
 
 #[tokio::test]
 async fn the_first_error_is_raised_if_no_server_can_be_selected_for_the_retry() {
+    let clock = Clock::stopped();
     for fault in [Fault::LostReply, Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE)] {
         let deployment = Deployment::primary();
         deployment.suffer(&[fault]);
@@ -47,7 +48,13 @@ async fn the_first_error_is_raised_if_no_server_can_be_selected_for_the_retry() 
             "ismaster": false, "isWritablePrimary": false, "secondary": true, "primary": null,
         });
         let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=800").await;
-        let error = watched.run(&write("insert_one")).await.unwrap_err();
+        let insert = write("insert_one");
+        let (ended, ()) = tokio::join!(watched.run(&insert), async {
+            let failed = |event: &CommandEvent| matches!(event, CommandEvent::Failed(_));
+            watched.commands.wait_for(1, failed).await;
+            clock.pass(std::time::Duration::from_millis(800)).await;
+        });
+        let error = ended.unwrap_err();
         assert!(!error.is_server_selection_error(), "{error:?}");
         assert_eq!(error.attempts().len(), 1, "{error:?}");
         assert_eq!(error.code().is_some(), fault.is_answered(), "{error:?}");

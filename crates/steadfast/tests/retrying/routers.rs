@@ -5,8 +5,7 @@ use super::*;
 
 #[tokio::test]
 async fn the_retry_of_a_write_goes_to_the_other_router() {
-    let deployment = Deployment::start_all(Role::Mongos, 2);
-    let watched = Watched::new(&deployment, "").await;
+    let (deployment, watched) = two_routers("").await;
     for _ in 0..10 {
         deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE)]);
         watched.run(&write("insert_one")).await.unwrap();
@@ -16,8 +15,7 @@ async fn the_retry_of_a_write_goes_to_the_other_router() {
 
 #[tokio::test]
 async fn the_retry_of_a_read_goes_to_the_other_router() {
-    let deployment = Deployment::start_all(Role::Mongos, 2);
-    let watched = Watched::new(&deployment, "").await;
+    let (deployment, watched) = two_routers("").await;
     for _ in 0..10 {
         deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, UNLABELLED)]);
         watched.run(&reads()[0]).await.unwrap();
@@ -47,8 +45,7 @@ async fn the_only_router_is_tried_again() {
 
 #[tokio::test]
 async fn the_attempts_name_both_routers() {
-    let deployment = Deployment::start_all(Role::Mongos, 2);
-    let watched = Watched::new(&deployment, "").await;
+    let (deployment, watched) = two_routers("").await;
     deployment.suffer(&[Fault::Refused(HOST_UNREACHABLE, RETRYABLE); 2]);
     let error = watched.run(&write("insert_one")).await.unwrap_err();
     let named: BTreeSet<_> = error.attempts().iter().map(|it| it.server.to_string()).collect();

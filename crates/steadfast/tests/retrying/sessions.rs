@@ -113,6 +113,8 @@ async fn a_session_that_is_dirty_is_not_ended_at_shutdown() {
     watched.run(&write("insert_one")).await.unwrap();
     watched.run(&write("update_one")).await.unwrap();
     let (dirty, clean) = (watched.sessions("insert")[0].clone(), watched.sessions("update"));
+    // It waits for a second at most until they are ended.
+    let _clock = Clock::stopped();
     bounded(watched.client.clone().shutdown()).await;
     let ended = deployment.requests("endSessions");
     let ended: Vec<_> =

@@ -194,11 +194,16 @@ async fn a_write_that_nobody_answers_tells_of_its_time_limit() {
 #[tokio::test]
 async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::Silence; 2]);
     let soon = Duration::from_millis(100);
-    bounded(watched.books.insert_one(doc! {}).timeout(soon)).await.unwrap_err();
-    bounded(watched.books.insert_many([doc! {}]).timeout(soon)).await.unwrap_err();
+    let one = bounded(watched.books.insert_one(doc! {}).timeout(soon));
+    let (one, ()) = tokio::join!(one, deployment.silent(&clock, "insert", 1, soon));
+    one.unwrap_err();
+    let many = bounded(watched.books.insert_many([doc! {}]).timeout(soon));
+    let (many, ()) = tokio::join!(many, deployment.silent(&clock, "insert", 2, soon));
+    many.unwrap_err();
     assert_eq!(watched.client.metrics().timeouts, 2);
     // Whose sessions nobody else gets: the server may still be at it.
     watched.books.insert_one(doc! {}).await.unwrap();

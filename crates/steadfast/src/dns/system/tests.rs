@@ -28,6 +28,7 @@ async fn resolver(zone: Zone) -> SystemRecords {
     let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
     let mut options = ResolverOpts::default();
     options.attempts = 1;
+    options.timeout = Duration::from_secs(60);
     SystemRecords::with_settings(config, options).unwrap()
 }
 

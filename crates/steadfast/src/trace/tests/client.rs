@@ -1,9 +1,8 @@
 //! All that a whole client logs, against a server that quotes in its errors what it was sent.
 
-use std::net::TcpListener;
-
 use blackpipe::server::{Request, Server, error};
 use bson::{Bson, doc};
+use tokio::net::TcpSocket;
 use tracing::Level;
 
 use super::{Captured, Value, capture, messages};
@@ -76,9 +75,15 @@ fn a_client_logs_all_that_it_does_under_one_topology_id() {
 /// The failure of each of three servers changes what is known, and each time there is none still.
 #[test]
 fn waiting_for_a_server_is_logged_once_for_each_operation() {
-    let closed = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let hosts = [closed(), closed(), closed()].map(|address| address.to_string()).join(",");
-    let uri = format!("mongodb://{hosts}/?serverSelectionTimeoutMS=300");
+    // Nobody listens there, and nobody else is given these ports.
+    let deaf = || {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket
+    };
+    let deaf = [deaf(), deaf(), deaf()];
+    let hosts = deaf.each_ref().map(|socket| socket.local_addr().unwrap().to_string()).join(",");
+    let uri = format!("mongodb://{hosts}/?serverSelectionTimeoutMS=3000");
     let (captured, outcome) = logs_of(&uri, doc! { "ping": 1 });
     assert!(outcome.unwrap_err().is_server_selection_error());
     let messages = messages(&captured);

@@ -5,7 +5,7 @@
 //! session ends when it is let go of, and what that aborts is aborted in the background; 11, it is
 //! with the bulk writes of clients.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use steadfast::{
@@ -45,15 +45,30 @@ impl Secured {
         format!("mongodb://ada:secret@{address}/?directConnection=true&{options}")
     }
 
-    /// Has the next so many of these commands wait, of clients with this name.
-    async fn block(&self, app_name: &str, (commands, times): (&[&str], i32), block: Duration) {
+    /// Has the next so many of these commands wait, of clients with this name. How many have waited before.
+    async fn block(
+        &self,
+        app_name: &str,
+        (commands, times): (&[&str], i32),
+        block: Duration,
+    ) -> i64 {
         let data = doc! {
             "failCommands": commands, "appName": app_name, "blockConnection": true,
             "blockTimeMS": i64::try_from(block.as_millis()).unwrap(),
         };
         let mode = doc! { "times": times };
         let on = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
-        self.internal.database("admin").run_command(on).await.unwrap();
+        let reply = self.internal.database("admin").run_command(on).await.unwrap();
+        let count = reply.get("count").expect("a count");
+        count.as_i64().or(count.as_i32().map(i64::from)).expect("a number")
+    }
+
+    /// Waits until so many have begun to wait.
+    async fn has_blocked(&self, times: i64) {
+        let wait = doc! {
+            "waitForFailPoint": "failCommand", "timesEntered": times, "maxTimeMS": 60_000,
+        };
+        bounded(self.internal.database("admin").run_command(wait)).await.unwrap();
     }
 
     async fn client(&self, app_name: &str, options: &str) -> Watched {
@@ -63,18 +78,19 @@ impl Secured {
 
 #[tokio::test]
 async fn prose_1_all_batches_of_an_insert_share_one_limit() {
-    const BLOCK_MS: i64 = 3_000;
+    const HALF: Duration = Duration::from_millis(3_000);
     const TIMEOUT_MS: u64 = 5_500;
     let app_name = "timeouts, prose 1";
     let server = Mongod::standalone(Options::new()).expect("a server");
     let on = doc! {
-        "configureFailPoint": "failCommand", "mode": { "times": 2 },
+        "configureFailPoint": "failCommand", "mode": { "skip": 1 },
         "data": {
             "failCommands": ["insert"], "appName": app_name, "blockConnection": true,
-            "blockTimeMS": BLOCK_MS,
+            "blockTimeMS": 60_000,
         },
     };
     server.run_command("admin", on).expect("a fail point");
+    let clock = Clock::stopped();
     let watched = Watched::at(&server.uri(), app_name, |options| {
         as_specified(options);
         options.timeout = Some(Duration::from_millis(TIMEOUT_MS));
@@ -84,7 +100,14 @@ async fn prose_1_all_batches_of_an_insert_share_one_limit() {
     watched.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     let large = doc! { "a": "x".repeat(1_000_000) };
     let blobs = watched.collection("timeouts");
-    let error = bounded(blobs.insert_many(vec![large; 50])).await.unwrap_err();
+    let (ended, ()) = tokio::join!(bounded(blobs.insert_many(vec![large; 50])), async {
+        let done = |event: &CommandEvent| matches!(event, CommandEvent::Succeeded(it) if it.command_name == "insert");
+        watched.commands.wait_for(1, done).await;
+        clock.pass(HALF).await;
+        watched.wait_for_started(2, "insert").await;
+        clock.pass(HALF).await;
+    });
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!(watched.started("insert"), 2, "{error}");
 }
@@ -92,10 +115,12 @@ async fn prose_1_all_batches_of_an_insert_share_one_limit() {
 #[tokio::test]
 async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_client() {
     let secured = Secured::start().await;
-    let (shorter, longer) = (Duration::from_millis(150), Duration::from_millis(400));
+    let clock = Clock::stopped();
     let app_name = "timeouts, prose 4.1";
-    secured.block(app_name, (&["saslContinue"], 1), longer).await;
+    let before = secured.block(app_name, (&["saslContinue"], 1), Duration::from_secs(10)).await;
     let watched = secured.client(app_name, "minPoolSize=1&timeoutMS=150").await;
+    secured.has_blocked(before + 1).await;
+    clock.pass(Duration::from_millis(150)).await;
     let is_closed = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionClosed(_));
     watched.pools.wait_for(1, is_closed).await;
     let of_interest = watched
@@ -105,9 +130,18 @@ async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_
         .find(|event| is_closed(event) || matches!(event, CmapEvent::ConnectionReady(_)));
     assert!(of_interest.as_ref().is_some_and(is_closed), "{of_interest:?}");
 
+    // More time passes for the two commands of a login than there is, but not for one of them.
     let app_name = "timeouts, prose 4.2";
-    secured.block(app_name, (&["hello", "isMaster", "saslContinue"], ALWAYS), shorter).await;
-    let watched = secured.client(app_name, "minPoolSize=1&timeoutMS=250").await;
+    let some = Duration::from_secs(1);
+    let commands: &[&str] = &["hello", "isMaster", "saslContinue"];
+    let before = secured.block(app_name, (commands, ALWAYS), some).await;
+    let options = "minPoolSize=1&timeoutMS=250&serverMonitoringMode=poll";
+    let watched = secured.client(app_name, options).await;
+    // The first hello is the monitor's.
+    for nth in [2, 3] {
+        secured.has_blocked(before + nth).await;
+        clock.pass(Duration::from_millis(150)).await;
+    }
     let is_ready = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionReady(_));
     watched.pools.wait_for(1, is_ready).await;
 }
@@ -123,14 +157,25 @@ async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks(
     tail.insert_one(doc! { "x": 1 }).await.unwrap();
     let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
+    let clock = Clock::stopped();
     let cursor = tail.find(doc! {}).cursor_type(CursorType::Tailable);
     let mut cursor = bounded(cursor.timeout(Duration::from_millis(600))).await.unwrap();
     assert!(bounded(cursor.advance()).await.unwrap());
     assert_eq!(cursor.deserialize_current().unwrap().get_i32("x").unwrap(), 1);
     assert_eq!(watched.started("getMore"), 0);
-    let error = bounded(cursor.advance()).await.unwrap_err();
+    let (ended, ()) =
+        tokio::join!(bounded(cursor.advance()), two_batches_take_too_long(&watched, &clock));
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!((watched.started("find"), watched.started("getMore")), (1, 2), "{error}");
+    assert_eq!(watched.started("find"), 1, "{error}");
+}
+
+/// More time passes for two batches than the 600 ms that there are, but not for one of them.
+async fn two_batches_take_too_long(watched: &Watched, clock: &Clock) {
+    for batch in [1, 2] {
+        watched.wait_for_started(batch, "getMore").await;
+        clock.pass(Duration::from_millis(400)).await;
+    }
 }
 
 #[tokio::test]
@@ -140,12 +185,15 @@ async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks()
     let watch = watched.collection("timeouts_watched");
     let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
+    let clock = Clock::stopped();
     // Without a wait of its own a server would be waiting still when the time is over.
     let stream = watch.watch().max_await_time(Duration::from_millis(1));
     let mut stream = bounded(stream.timeout(Duration::from_millis(600))).await.unwrap();
-    let error = bounded(stream.next()).await.expect("an end").unwrap_err();
+    let (ended, ()) =
+        tokio::join!(bounded(stream.next()), two_batches_take_too_long(&watched, &clock));
+    let error = ended.expect("an end").unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!((watched.started("aggregate"), watched.started("getMore")), (1, 2), "{error}");
+    assert_eq!(watched.started("aggregate"), 1, "{error}");
     assert!(stream.is_alive());
 }
 
@@ -173,44 +221,64 @@ async fn bucket(
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);
 
-/// What blocks a command for longer than the buckets of these tests have.
+/// What the calls of these tests have, by a clock that is stopped.
+const LIMIT: Duration = Duration::from_millis(600);
+
+/// What blocks a command for as long as it takes to see that it was sent.
 fn blocked(command: &str) -> Document {
-    doc! { "failCommands": [command], "blockConnection": true, "blockTimeMS": 2_000 }
+    doc! { "failCommands": [command], "blockConnection": true, "blockTimeMS": 10_000 }
 }
 
 #[tokio::test]
 async fn prose_6_an_upload_through_a_stream_has_one_limit() {
     let app_name = "timeouts, prose 6.1";
-    let (_watched, bucket) = bucket(app_name, "upload", Duration::from_millis(600)).await;
+    let (watched, bucket) = bucket(app_name, "upload", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("insert"), app_name).await;
+    let clock = Clock::stopped();
     let mut stream = bucket.open_upload_stream("filename").await.unwrap();
     stream.write_all(&[0x12]).await.unwrap();
-    let error = bounded(stream.close()).await.unwrap_err();
+    let before = watched.started("insert");
+    let (ended, ()) = tokio::join!(bounded(stream.close()), async {
+        watched.wait_for_started(before + 1, "insert").await;
+        clock.pass(LIMIT).await;
+    });
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
     let app_name = "timeouts, prose 6.2";
-    let (_watched, bucket) = bucket(app_name, "abort", Duration::from_millis(600)).await;
+    let (watched, bucket) = bucket(app_name, "abort", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("delete"), app_name).await;
+    let clock = Clock::stopped();
     let mut stream = bucket.open_upload_stream("filename").chunk_size_bytes(2).await.unwrap();
     stream.write_all(&[1, 2, 3, 4]).await.unwrap();
     stream.flush().await.unwrap();
-    let error = bounded(stream.abort()).await.unwrap_err();
+    let before = watched.started("delete");
+    let (ended, ()) = tokio::join!(bounded(stream.abort()), async {
+        watched.wait_for_started(before + 1, "delete").await;
+        clock.pass(LIMIT).await;
+    });
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_7_a_download_through_a_stream_has_one_limit() {
     let app_name = "timeouts, prose 7";
-    let (watched, bucket) = bucket(app_name, "download", Duration::from_millis(600)).await;
+    let (watched, bucket) = bucket(app_name, "download", LIMIT).await;
     let point = FailPoint::reserve(vec![members().0], app_name).await;
+    let clock = Clock::stopped();
     let before = watched.started("find");
     let mut stream = bucket.open_download_stream(Bson::Int32(10)).await.unwrap();
     point.set(1, blocked("find"));
-    let error = bounded(stream.read_to_end(&mut Vec::new())).await.unwrap_err();
-    let error = Error::from(error);
+    let mut contents = Vec::new();
+    let (ended, ()) = tokio::join!(bounded(stream.read_to_end(&mut contents)), async {
+        watched.wait_for_started(before + 2, "find").await;
+        clock.pass(LIMIT).await;
+    });
+    let error = Error::from(ended.unwrap_err());
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(watched.started("find") - before, 2, "of the file and of its chunks: {error}");
 }
@@ -242,21 +310,24 @@ async fn prose_8_looking_for_a_server_ends_with_the_shorter_of_two_limits() {
 #[tokio::test]
 async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
     let secured = Secured::start().await;
+    let clock = Clock::stopped();
     for (app_name, options) in [
         ("timeouts, prose 8.5", "timeoutMS=500&serverSelectionTimeoutMS=60000"),
         ("timeouts, prose 8.6", "timeoutMS=60000&serverSelectionTimeoutMS=500"),
     ] {
-        let block = Duration::from_secs(4);
-        secured.block(app_name, (&["saslContinue"], 1), block).await;
+        let block = Duration::from_secs(10);
+        let before = secured.block(app_name, (&["saslContinue"], 1), block).await;
         let watched = secured.client(app_name, options).await;
-        let began = Instant::now();
         let numbers = watched.collection("timeouts");
-        let error = bounded(numbers.insert_one(doc! { "x": 1 })).await.unwrap_err();
+        let (ended, ()) = tokio::join!(bounded(numbers.insert_one(doc! { "x": 1 })), async {
+            secured.has_blocked(before + 1).await;
+            clock.pass(Duration::from_millis(500)).await;
+        });
+        let error = ended.unwrap_err();
         // Only the limit of the call is one of the call.
         let of_call = options.starts_with("timeoutMS=500");
         let found = (error.is_timeout(), error.is_network_timeout());
         assert_eq!(found, (of_call, !of_call), "{options}: {error:?}");
-        assert!(began.elapsed() < block, "{options}: {error:?}");
     }
 }
 
@@ -279,21 +350,28 @@ async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
     let app_name = "timeouts, prose 10";
     let watched = Watched::new(app_name, |options| {
         as_specified(options);
-        options.timeout = Some(Duration::from_millis(600));
+        options.timeout = Some(LIMIT);
     })
     .await;
     let notes = watched.collection("timeouts_transaction");
     // The collection is there, and so is a connection.
     notes.insert_one(doc! {}).timeout(Duration::from_secs(60)).await.unwrap();
     let block = doc! {
-        "failCommands": ["insert", "abortTransaction"], "blockConnection": true, "blockTimeMS": 800,
+        "failCommands": ["insert", "abortTransaction"], "blockConnection": true, "blockTimeMS": 10_000,
     };
     let _point = FailPoint::on_primary(2, block, app_name).await;
+    let clock = Clock::stopped();
     let mut session = watched.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         notes.insert_one(doc! { "_id": 1 }).session(session).await
     });
-    let error = bounded(run).await.unwrap_err();
+    let (ended, ()) = tokio::join!(bounded(run), async {
+        watched.wait_for_started(2, "insert").await;
+        clock.pass(LIMIT).await;
+        watched.wait_for_started(1, "abortTransaction").await;
+        clock.pass(LIMIT).await;
+    });
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     let (succeeded, failed) = watched.ends("insert");
     assert_eq!((succeeded.len(), failed.len()), (1, 1), "{error}");

@@ -9,6 +9,7 @@ use steadfast::{
 };
 
 use super::{Talk, assert_invalid_argument, client_with, collection};
+use crate::FAIL_POINT;
 
 fn ids_ended(talk: &Talk) -> Vec<Bson> {
     let mut ids = talk.last("endSessions").get_array("endSessions").unwrap().clone();
@@ -152,6 +153,7 @@ async fn a_session_is_not_used_again_after_a_network_error() {
     let admin = client.database("admin");
     let ping = || doc! { "ping": 1 };
 
+    let _point = FAIL_POINT.lock().await;
     hang_up_on_ping("dirty sessions").await;
     let error = admin.run_command(ping()).await.unwrap_err();
     assert!(error.is_network_error(), "{error}");
@@ -182,8 +184,9 @@ async fn the_session_of_a_dropped_future_is_not_used_again() {
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
     let sleep = doc! { "sleep": 1, "millis": 1_000, "lock": "none" };
     let dropped = tokio::select! {
-        result = admin.run_command(sleep.clone()).into_future() => Some(result),
+        biased;
         () = talk.wait_for("sleep", 1) => None,
+        result = admin.run_command(sleep.clone()).into_future() => Some(result),
     };
     assert!(dropped.is_none());
     let implicit = talk.last("sleep").get("lsid").cloned().unwrap();
@@ -193,8 +196,9 @@ async fn the_session_of_a_dropped_future_is_not_used_again() {
     let mut session = client.start_session().await.unwrap();
     let explicit = Bson::from(session.id().clone());
     let dropped = tokio::select! {
-        result = admin.run_command(sleep).session(&mut session).into_future() => Some(result),
+        biased;
         () = talk.wait_for("sleep", 2) => None,
+        result = admin.run_command(sleep).session(&mut session).into_future() => Some(result),
     };
     assert!(dropped.is_none());
     admin.run_command(doc! { "ping": 1 }).session(&mut session).await.unwrap();
@@ -210,7 +214,7 @@ async fn a_session_outlives_neither_a_shutdown_nor_makes_it_wait() {
     let (client, _) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();
     let admin = client.database("admin");
-    tokio::time::timeout(Duration::from_secs(10), client.shutdown().into_future()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), client.shutdown().into_future()).await.unwrap();
     let late = admin.run_command(doc! { "ping": 1 }).session(&mut session).await.unwrap_err();
     assert!(matches!(&*late.kind, ErrorKind::Shutdown), "{late}");
 }

@@ -38,6 +38,7 @@ pub(super) struct Entry<T> {
 /// Everything that was written down.
 pub(super) struct Journal<T> {
     pages: Mutex<Pages<T>>,
+    come: watch::Sender<usize>,
     counted: watch::Sender<usize>,
 }
 
@@ -61,7 +62,8 @@ impl<T: Clone> Journal<T> {
             counted: Vec::new(),
             never_begun: 0,
         };
-        Self { pages: Mutex::new(pages), counted: watch::Sender::new(0) }
+        let (come, counted) = (watch::Sender::new(0), watch::Sender::new(0));
+        Self { pages: Mutex::new(pages), come, counted }
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages<T>> {
@@ -72,6 +74,7 @@ impl<T: Clone> Journal<T> {
     pub(super) fn next_event(&self, dice: &mut Dice) -> Option<String> {
         let mut pages = self.pages();
         pages.to_come = pages.to_come.checked_sub(1)?;
+        self.come.send_modify(|come| *come += 1);
         Some(match dice.one_in(8) {
             true => TODAY.to_owned(),
             false => format!("{TODAY} +{}h", dice.below(HOURS)),
@@ -83,7 +86,7 @@ impl<T: Clone> Journal<T> {
         self.pages().open[page].push(entry);
     }
 
-    /// What was begun on a page and is not known to have ended, the oldest first.
+    /// What was begun on a page and is not known to have ended: what was begun anew, then the oldest.
     pub(super) fn open(&self, page: usize) -> Option<Entry<T>> {
         self.pages().open[page].first().cloned()
     }
@@ -94,12 +97,13 @@ impl<T: Clone> Journal<T> {
         self.count(&entry.day, entry.by);
     }
 
-    /// It will never be counted. The event has still happened: it is begun anew.
+    /// It will never be counted. The event has still happened: it is begun anew, and that before all others, for
+    /// its time to begin in is short.
     pub(super) fn begin_anew(&self, page: usize, entry: &Entry<T>, anew: Entry<T>) {
         self.strike_out(page, entry);
         let mut pages = self.pages();
         pages.never_begun += 1;
-        pages.open[page].push(anew);
+        pages.open[page].insert(0, anew);
     }
 
     fn strike_out(&self, page: usize, entry: &Entry<T>) {
@@ -128,9 +132,15 @@ impl<T: Clone> Journal<T> {
         pages.open[page].extend(found);
     }
 
-    /// How many are counted, as it grows.
+    /// How many events have come, as it grows. How many of them are counted does not: what was left lying
+    /// waits for the end, and on a busy machine, where clients get little done before they are killed, that
+    /// may be most.
     pub(super) fn progress(&self) -> watch::Receiver<usize> {
-        self.counted.subscribe()
+        self.come.subscribe()
+    }
+
+    pub(super) fn counted(&self) -> usize {
+        *self.counted.borrow()
     }
 
     pub(super) fn never_begun(&self) -> usize {

@@ -33,7 +33,7 @@ use crate::dice::Dice;
 pub(super) const TASKS: usize = 8;
 
 /// Longer than a run: what was left lying must be known again.
-const KEEP: Duration = Duration::from_secs(600);
+const KEEP: Duration = Duration::from_secs(3600);
 
 /// What happened in a run, and what came of it.
 pub(super) struct Aftermath {
@@ -148,12 +148,12 @@ impl<W: Way> Storm<W> {
         storm.aftermath(servers, seed, cuts, leftovers, began.elapsed()).await
     }
 
-    /// Each comes when its share of the events is counted.
+    /// Each comes when its share of the events has come.
     async fn fail_over(&self, servers: &Servers, failovers: &[Failover], events: usize) {
         let mut progress = self.journal.progress();
         for (number, &failover) in (1..).zip(failovers) {
             let due = events * number / (failovers.len() + 1);
-            progress.wait_for(|&counted| counted >= due).await.expect("the journal is there");
+            progress.wait_for(|&come| come >= due).await.expect("the journal is there");
             servers.befall(failover).await;
         }
     }
@@ -194,7 +194,7 @@ impl<W: Way> Storm<W> {
     }
 
     /// When nobody writes any more, sweeps leave nothing behind as soon as the last token is old enough.
-    /// What is still there after twenty seconds is returned.
+    /// What is still there after a minute is returned.
     async fn last_sweep(&self, servers: &Servers) -> Vec<Document> {
         let client = Client::with_uri_str(servers.uri()).await.unwrap();
         let (counters, began) = (counters(&client), Instant::now());
@@ -204,7 +204,7 @@ impl<W: Way> Storm<W> {
                 self.tally.note(swept);
             }
             let left = leftovers(&counters).await;
-            if left.is_empty() || began.elapsed() > Duration::from_secs(20) {
+            if left.is_empty() || began.elapsed() > Duration::from_secs(60) {
                 return left;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -232,7 +232,7 @@ impl<W: Way> Storm<W> {
         Aftermath {
             seed,
             wrong: storm.journal.judge(&found),
-            counted: *storm.journal.progress().borrow(),
+            counted: storm.journal.counted(),
             tally: storm.tally,
             cuts,
             never_begun: storm.journal.never_begun(),

@@ -13,6 +13,7 @@ use steadfast::{
 };
 
 use super::Stage;
+use crate::clock::Clock;
 
 fn kettle() -> Document {
     doc! { "item": "kettle" }
@@ -97,9 +98,17 @@ async fn behind_a_router_it_is_known_by_its_key_too() {
 #[tokio::test]
 async fn a_call_whose_time_is_over_is_not_sent_again() {
     let stage = Stage::embedded(false).await;
+    stage.count(doc! {}).await;
     stage.proxy.add(Rule::new(Reaction::stall(Direction::Reply)).command("insert"));
+    let (clock, limit) = (Clock::stopped(), Duration::from_millis(200));
     let inserting = idempotent::insert_one(&stage.orders, kettle()).retries(50);
-    let error = inserting.timeout(Duration::from_millis(200)).await.unwrap_err();
+    let (inserted, ()) = tokio::join!(inserting.timeout(limit).into_future(), async {
+        while stage.sent("insert") == 0 {
+            tokio::task::yield_now().await;
+        }
+        clock.pass(limit).await;
+    });
+    let error = inserted.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(stage.sent("insert"), 1);

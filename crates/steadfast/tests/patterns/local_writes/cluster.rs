@@ -13,7 +13,7 @@ use std::time::Duration;
 use blackpipe::embedded::{Deployment, Shard};
 use steadfast::{
     Client, Collection,
-    bson::Document,
+    bson::{Document, doc, oid::ObjectId},
     patterns::zones::{self, Layout},
 };
 use tokio::runtime::Handle;
@@ -57,16 +57,18 @@ impl Cluster {
         self.deployment.until_replicated().await;
     }
 
+    /// Whether the primary of a datacenter's shard has this document, on a majority or not.
+    pub(crate) async fn primary_has(&self, datacenter: &str, id: ObjectId) -> bool {
+        let messages = messages_of_primary(self.home_shard(datacenter)).await;
+        messages.count_documents(doc! { "_id": id }).await.unwrap() == 1
+    }
+
     /// What each shard really has, asked behind the routers' back.
     pub(crate) async fn census(&self) -> Census {
         self.deployment.until_replicated().await;
         let mut census = Census::default();
         for (datacenter, name) in SHARDS {
-            let shard = self.deployment.shard(name);
-            let primary = shard.members()[shard.until_primary().await].address();
-            let uri = format!("mongodb://{primary}/?directConnection=true");
-            let client = Client::with_uri_str(uri).await.unwrap();
-            let messages = client.database("app").collection("messages");
+            let messages = messages_of_primary(self.deployment.shard(name)).await;
             census.add(datacenter, &all(&messages).await);
         }
         census
@@ -85,6 +87,14 @@ impl Cluster {
     fn router(datacenter: &str) -> usize {
         SHARDS.iter().position(|(name, _)| *name == datacenter).unwrap()
     }
+}
+
+/// The messages that the primary of a shard has.
+async fn messages_of_primary(shard: &Shard) -> Collection<Document> {
+    let primary = shard.members()[shard.until_primary().await].address();
+    let uri = format!("mongodb://{primary}/?directConnection=true");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    client.database("app").collection("messages")
 }
 
 impl Datacenters for Cluster {

@@ -25,7 +25,7 @@ pub(crate) const TASKS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(8);
 
 /// For what must happen under load; only a hang takes as long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the calls of one writer came to.
 #[derive(Clone, Debug, Default)]

@@ -276,7 +276,7 @@ async fn nothing_is_probed_while_all_are_up() {
 fn a_runtime_that_ends_takes_the_probes_with_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let pair = runtime.block_on(async {
-        let pair = Pair::start().await;
+        let pair = Pair::with(|builder| builder.acknowledged_within(REAL_LIMIT)).await;
         kill_all(&pair.alfa);
         pair.writer.insert(&message(1)).await.unwrap();
         pair
@@ -296,7 +296,7 @@ fn a_write_in_another_runtime_takes_up_the_probes_of_one_that_ended() {
         LocalWriter::builder()
             .datacenter("alfa", messages(&alfa).await)
             .datacenter("bravo", messages(&bravo).await)
-            .acknowledged_within(LIMIT)
+            .acknowledged_within(REAL_LIMIT)
             .probe_every(Duration::from_millis(20))
             .build()
             .unwrap()

@@ -4,6 +4,10 @@ use steadfast::bson::Bson;
 
 use super::*;
 
+/// One connection, and so long to wait for it.
+const SCARCE: &str = "maxPoolSize=1&waitQueueTimeoutMS=100";
+const QUEUE: std::time::Duration = std::time::Duration::from_millis(100);
+
 async fn balanced(options: &str) -> (Deployment, Watched) {
     let deployment = Deployment::start(Role::LoadBalanced);
     let options = format!("loadBalanced=true&{options}");
@@ -11,10 +15,26 @@ async fn balanced(options: &str) -> (Deployment, Watched) {
     (deployment, watched)
 }
 
-/// Whether another operation finds a connection.
-async fn is_connection_free(watched: &Watched) -> bool {
+/// Whether another operation finds a connection, before the time to wait for one has passed.
+async fn is_connection_free(watched: &Watched, clock: &Clock) -> bool {
+    let is_begun = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCheckoutStarted(_));
+    let begun = watched.pools.seen().iter().filter(|event| is_begun(event)).count();
     let database = watched.client.database("db");
-    match bounded(database.run_command(doc! { "ping": 1 })).await {
+    let ping = bounded(database.run_command(doc! { "ping": 1 }));
+    let waits = async {
+        watched.pools.wait_for(begun + 1, is_begun).await;
+        let seen = watched.pools.seen();
+        let mut since = seen.iter().rev().take_while(|event| !is_begun(event));
+        // It may be given one, or one is made for it.
+        let is_served = |event: &CmapEvent| {
+            use CmapEvent::{ConnectionCheckedOut, ConnectionCreated};
+            matches!(event, ConnectionCheckedOut(_) | ConnectionCreated(_))
+        };
+        if !since.any(is_served) {
+            clock.pass(QUEUE).await;
+        }
+    };
+    match tokio::join!(ping, waits).0 {
         Ok(_) => true,
         Err(error) => {
             assert!(error.is_network_timeout(), "{error:?}");
@@ -43,34 +63,36 @@ async fn all_of_a_transaction_goes_through_one_connection_that_nobody_else_gets(
 
 #[tokio::test]
 async fn the_connection_is_kept_until_something_else_begins() {
-    let (_deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    let (_deployment, watched) = balanced(SCARCE).await;
+    let clock = Clock::stopped();
     let mut session = begin(&watched).await;
-    assert!(is_connection_free(&watched).await, "it has not begun");
+    assert!(is_connection_free(&watched, &clock).await, "it has not begun");
     insert(&watched, &mut session).await.unwrap();
-    assert!(!is_connection_free(&watched).await);
+    assert!(!is_connection_free(&watched, &clock).await);
     commit(&mut session).await.unwrap();
-    assert!(!is_connection_free(&watched).await, "the commit may be asked for again");
+    assert!(!is_connection_free(&watched, &clock).await, "the commit may be asked for again");
     commit(&mut session).await.unwrap();
     session.start_transaction().await.unwrap();
-    assert!(is_connection_free(&watched).await);
+    assert!(is_connection_free(&watched, &clock).await);
     insert(&watched, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
     insert(&watched, &mut session).await.unwrap();
-    assert!(is_connection_free(&watched).await, "an operation outside lets go of it");
+    assert!(is_connection_free(&watched, &clock).await, "an operation outside lets go of it");
     session.start_transaction().await.unwrap();
     insert(&watched, &mut session).await.unwrap();
     abort(&mut session).await;
-    assert!(is_connection_free(&watched).await);
+    assert!(is_connection_free(&watched, &clock).await);
     session.start_transaction().await.unwrap();
     insert(&watched, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
     drop(session);
-    assert!(is_connection_free(&watched).await, "an ended session lets go of it");
+    assert!(is_connection_free(&watched, &clock).await, "an ended session lets go of it");
 }
 
 #[tokio::test]
 async fn what_the_transaction_cannot_go_on_with_lets_go_of_the_connection() {
-    let (deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    let (deployment, watched) = balanced(SCARCE).await;
+    let clock = Clock::stopped();
     for (fault, free) in [
         (Fault::Refused(112, TRANSIENT), true),
         (Fault::LostReply, true),
@@ -82,15 +104,16 @@ async fn what_the_transaction_cannot_go_on_with_lets_go_of_the_connection() {
         deployment.suffer(&[fault]);
         insert(&watched, &mut session).await.unwrap_err();
         assert_eq!(session.is_pinned(), !free, "{fault:?}");
-        assert_eq!(is_connection_free(&watched).await, free, "{fault:?}");
+        assert_eq!(is_connection_free(&watched, &clock).await, free, "{fault:?}");
         abort(&mut session).await;
-        assert!(is_connection_free(&watched).await, "{fault:?}");
+        assert!(is_connection_free(&watched, &clock).await, "{fault:?}");
     }
 }
 
 #[tokio::test]
 async fn cursors_of_the_transaction_share_its_connection() {
-    let (deployment, watched) = balanced("maxPoolSize=1&waitQueueTimeoutMS=100").await;
+    let (deployment, watched) = balanced(SCARCE).await;
+    let clock = Clock::stopped();
     let mut session = begin(&watched).await;
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
     let mut cursor = bounded(find).await.unwrap();
@@ -102,16 +125,17 @@ async fn cursors_of_the_transaction_share_its_connection() {
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
     drop(bounded(find).await.unwrap());
     insert(&watched, &mut session).await.unwrap();
-    assert!(!is_connection_free(&watched).await);
+    assert!(!is_connection_free(&watched, &clock).await);
     commit(&mut session).await.unwrap();
     session.start_transaction().await.unwrap();
-    assert!(is_connection_free(&watched).await);
+    assert!(is_connection_free(&watched, &clock).await);
     assert_eq!(deployment.server().log().opened, 1);
     assert!(watched.started("killCursors").is_empty());
 }
 
 #[tokio::test]
 async fn a_dropped_operation_is_over_before_the_next_takes_its_connection() {
+    let _clock = Clock::stopped();
     let (deployment, watched) = balanced("maxPoolSize=2").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();

@@ -40,12 +40,14 @@ async fn a_commit_whose_replies_are_lost_may_be_applied_and_can_be_asked_for_aga
 #[tokio::test]
 async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
+    let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     deployment.suffer(&[Fault::LostReply; 2]);
     commit(&mut session).await.unwrap_err();
     drop(deployment);
+    // Nobody answers any more, so that there is nothing to wait for but time.
+    tokio::time::pause();
     for _ in 0..2 {
         let error = commit(&mut session).await.unwrap_err();
         assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
@@ -56,10 +58,12 @@ async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() 
 #[tokio::test]
 async fn a_commit_that_no_server_was_sent_is_not_applied() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
+    let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     drop(deployment);
+    // Nobody answers any more, so that there is nothing to wait for but time.
+    tokio::time::pause();
     watched.client.database("db").run_command(doc! { "ping": 1 }).await.unwrap_err();
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
@@ -118,7 +122,7 @@ async fn a_commit_that_took_too_long_is_open() {
 #[tokio::test]
 async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
+    let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     deployment.suffer(&[Fault::HeldReply]);
@@ -136,7 +140,7 @@ async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
 #[tokio::test]
 async fn what_a_dropped_commit_may_have_done_is_not_forgotten() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=200").await;
+    let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     deployment.suffer(&[Fault::HeldReply, Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
@@ -149,6 +153,8 @@ async fn what_a_dropped_commit_may_have_done_is_not_forgotten() {
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
     drop(deployment);
+    // Nobody answers any more, so that there is nothing to wait for but time.
+    tokio::time::pause();
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
 }

@@ -1,6 +1,6 @@
 //! The time limit of a transaction: what shares it, and that it ends with the transaction.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use steadfast::options::{TimeoutMode, TransactionOptions};
 
@@ -97,6 +97,7 @@ async fn the_time_limit_of_a_transaction_that_is_run_ends_with_it_however_it_end
 #[tokio::test]
 async fn an_operation_of_a_transaction_waits_for_its_turn_in_its_own_time() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
     let mut session = begin(&watched).await;
     deployment.suffer(&[Fault::Silence]);
@@ -108,23 +109,25 @@ async fn an_operation_of_a_transaction_waits_for_its_turn_in_its_own_time() {
             _ = deployment.server().wait_for(|log| log.named("insert").len() == 1) => {}
         }
     }
-    let began = Instant::now();
     let late = watched.books.insert_one(doc! {}).timeout(SOON).session(&mut session);
-    let error = bounded(late).await.unwrap_err();
+    // A forgotten one would be waited for much longer.
+    let (ended, ()) = tokio::join!(bounded(late), clock.pass(SOON));
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_eq!(deployment.requests("insert").len(), 1);
 }
 
 #[tokio::test]
 async fn a_commit_that_timed_out_may_have_happened_and_can_be_asked_for_again() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
-    let mut session = begin_within(&watched, Duration::from_millis(300)).await;
+    let mut session = begin_within(&watched, SOON).await;
     insert(&watched, &mut session).await.unwrap();
     deployment.suffer(&[Fault::Silence]);
-    let error = commit(&mut session).await.unwrap_err();
+    let unanswered = deployment.silent(&clock, "commitTransaction", 1, SOON);
+    let error = tokio::join!(commit(&mut session), unanswered).0.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
     assert!(!error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
@@ -136,12 +139,14 @@ async fn a_commit_that_timed_out_may_have_happened_and_can_be_asked_for_again() 
 #[tokio::test]
 async fn an_operation_that_timed_out_leaves_no_reply_for_the_next_behind_a_load_balancer() {
     let deployment = Deployment::start(Role::LoadBalanced);
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     deployment.suffer(&[Fault::Silence]);
     let late = watched.books.insert_one(doc! {}).timeout(SOON).session(&mut session);
-    let error = bounded(late).await.unwrap_err();
+    let unanswered = deployment.silent(&clock, "insert", 2, SOON);
+    let error = tokio::join!(bounded(late), unanswered).0.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
@@ -189,12 +194,13 @@ async fn a_commit_that_there_was_no_time_for_was_not_sent_and_can_be_asked_for_a
 #[tokio::test]
 async fn a_cursor_in_a_transaction_does_not_outlive_its_time_limit() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "timeoutMS=600000").await;
     let mut session = begin_within(&watched, SOON).await;
     let find = watched.books.find(doc! {}).batch_size(1).timeout_mode(TimeoutMode::Iteration);
     let mut cursor = bounded(find.session(&mut session)).await.unwrap();
     assert!(bounded(cursor.advance(&mut session)).await.unwrap());
-    tokio::time::sleep(SOON).await;
+    clock.pass(SOON).await;
     let error = bounded(cursor.advance(&mut session)).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(deployment.requests("getMore").len(), 0);
@@ -236,6 +242,7 @@ async fn a_transaction_that_could_not_be_started_leaves_the_time_limit_of_the_on
 #[tokio::test]
 async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the_last_try() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
     deployment.suffer(&[Fault::LostReply; 1000]);
     let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
@@ -243,7 +250,12 @@ async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the
     let run = run.and_run2(async |session: &mut ClientSession| {
         books.insert_many([doc! {}]).session(session).await
     });
-    let error = bounded(run).await.unwrap_err();
+    let (ended, ()) = tokio::join!(bounded(run), async {
+        let failed = |event: &CommandEvent| matches!(event, CommandEvent::Failed(_));
+        watched.commands.wait_for(1, failed).await;
+        clock.pass(SOON).await;
+    });
+    let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
@@ -253,6 +265,7 @@ async fn when_there_is_no_time_to_run_it_again_the_error_says_what_became_of_the
 #[tokio::test]
 async fn the_abort_of_a_dropped_session_has_time_of_its_own_after_a_forgotten_operation() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "timeoutMS=500").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
@@ -265,6 +278,8 @@ async fn the_abort_of_a_dropped_session_has_time_of_its_own_after_a_forgotten_op
     }
     drop(forgotten);
     drop(session);
+    // As long as a forgotten operation is waited for, which is longer than the client's limit.
+    clock.pass(Duration::from_secs(3)).await;
     deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
 }
 
@@ -307,13 +322,16 @@ async fn an_overloaded_first_operation_is_tried_again_on_its_connection_in_the_t
 #[tokio::test]
 async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_another_reply() {
     let deployment = Deployment::start(Role::LoadBalanced);
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "loadBalanced=true").await;
-    let mut session = begin_within(&watched, Duration::from_millis(300)).await;
+    let mut session = begin_within(&watched, SOON).await;
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
     let mut cursor = bounded(find).await.unwrap();
     assert!(bounded(cursor.advance(&mut session)).await.unwrap());
     deployment.suffer(&[Fault::Silence]);
-    let error = bounded(cursor.advance(&mut session)).await.unwrap_err();
+    let late = bounded(cursor.advance(&mut session));
+    let unanswered = deployment.silent(&clock, "getMore", 1, SOON);
+    let error = tokio::join!(late, unanswered).0.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert!(!session.is_pinned());
@@ -329,12 +347,13 @@ async fn a_late_batch_in_a_transaction_behind_a_load_balancer_is_not_taken_for_a
 #[tokio::test]
 async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
     let deployment = Deployment::primary();
+    let clock = Clock::stopped();
     let watched = Watched::new(&deployment, "").await;
     let (mut session, books) = (watched.client.start_session().await.unwrap(), &watched.books);
     let run = session.start_transaction().timeout(SOON);
     let run = run.and_run2(async |session: &mut ClientSession| {
         let inserted = books.insert_one(doc! {}).session(session).await;
-        tokio::time::sleep(SOON).await;
+        clock.pass(SOON).await;
         inserted
     });
     let error = bounded(run).await.unwrap_err();

@@ -1,27 +1,6 @@
 //! In a sharded cluster a transaction stays with the router that it began on, as long as that helps.
 
-use steadfast::options::ServerAddress;
-
 use super::*;
-
-/// Two routers, both near enough to be chosen, and known.
-async fn routers(options: &str) -> (Deployment, Watched) {
-    let deployment = Deployment::start_all(Role::Mongos, 2);
-    let options = format!("localThresholdMS=60000&{options}");
-    let watched = Watched::new(&deployment, &options).await;
-    for _ in 0..200 {
-        watched.ping().await;
-        if addresses(&watched, "ping").len() == 2 {
-            return (deployment, watched);
-        }
-    }
-    panic!("one of the routers is never chosen");
-}
-
-/// The routers that commands of this name went to.
-fn addresses(watched: &Watched, name: &str) -> BTreeSet<ServerAddress> {
-    watched.started(name).into_iter().map(|it| it.connection.address).collect()
-}
 
 fn last(watched: &Watched, name: &str) -> CommandStartedEvent {
     watched.started(name).pop().unwrap_or_else(|| panic!("no {name} was sent"))
@@ -29,7 +8,7 @@ fn last(watched: &Watched, name: &str) -> CommandStartedEvent {
 
 #[tokio::test]
 async fn all_of_a_transaction_goes_to_one_router_and_the_next_to_any() {
-    let (_deployment, watched) = routers("").await;
+    let (_deployment, watched) = two_routers("").await;
     let mut session = watched.client.start_session().await.unwrap();
     for _ in 0..30 {
         session.start_transaction().await.unwrap();
@@ -47,12 +26,12 @@ async fn all_of_a_transaction_goes_to_one_router_and_the_next_to_any() {
         assert_eq!(last(&watched, "commitTransaction").connection.address, router);
         assert!(session.is_pinned(), "the commit may be asked for again");
     }
-    assert_eq!(addresses(&watched, "commitTransaction").len(), 2, "both had their share");
+    assert_eq!(watched.addresses("commitTransaction").len(), 2, "both had their share");
 }
 
 #[tokio::test]
 async fn an_operation_outside_lets_go_of_the_router() {
-    let (_deployment, watched) = routers("").await;
+    let (_deployment, watched) = two_routers("").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
@@ -60,12 +39,12 @@ async fn an_operation_outside_lets_go_of_the_router() {
         watched.books.find_one(doc! {}).session(&mut session).await.unwrap();
         assert!(!session.is_pinned());
     }
-    assert_eq!(addresses(&watched, "find").len(), 2);
+    assert_eq!(watched.addresses("find").len(), 2);
 }
 
 #[tokio::test]
 async fn the_latest_recovery_token_goes_with_the_end_of_the_transaction() {
-    let (_deployment, watched) = routers("").await;
+    let (_deployment, watched) = two_routers("").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     insert(&watched, &mut session).await.unwrap();
@@ -84,7 +63,7 @@ async fn the_latest_recovery_token_goes_with_the_end_of_the_transaction() {
 #[tokio::test]
 async fn a_commit_is_recovered_by_the_other_router() {
     for fault in [Fault::LostReply, Fault::Refused(HOST_UNREACHABLE, RETRYABLE)] {
-        let (deployment, watched) = routers("").await;
+        let (deployment, watched) = two_routers("").await;
         let mut session = begin(&watched).await;
         insert(&watched, &mut session).await.unwrap();
         deployment.suffer(&[fault]);
@@ -102,7 +81,7 @@ async fn a_commit_is_recovered_by_the_other_router() {
 
 #[tokio::test]
 async fn a_transient_error_lets_go_of_the_router_and_another_error_does_not() {
-    let (deployment, watched) = routers("").await;
+    let (deployment, watched) = two_routers("").await;
     for (fault, pinned) in [
         (Fault::Refused(112, TRANSIENT), false),
         (Fault::LostReply, false),
@@ -121,7 +100,7 @@ async fn a_transient_error_lets_go_of_the_router_and_another_error_does_not() {
 
 #[tokio::test]
 async fn an_abort_goes_to_the_router_first_and_then_to_any() {
-    let (deployment, watched) = routers("").await;
+    let (deployment, watched) = two_routers("").await;
     let mut session = begin(&watched).await;
     insert(&watched, &mut session).await.unwrap();
     let router = last(&watched, "insert").connection.address;
@@ -136,7 +115,7 @@ async fn an_abort_goes_to_the_router_first_and_then_to_any() {
 
 #[tokio::test]
 async fn a_cursor_is_read_at_the_router_of_its_transaction() {
-    let (_deployment, watched) = routers("").await;
+    let (_deployment, watched) = two_routers("").await;
     let mut session = begin(&watched).await;
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
     let mut cursor = bounded(find).await.unwrap();
@@ -150,7 +129,7 @@ async fn a_cursor_is_read_at_the_router_of_its_transaction() {
 
 #[tokio::test]
 async fn a_cursor_of_before_is_no_part_of_a_transaction() {
-    let (_deployment, watched) = routers("").await;
+    let (_deployment, watched) = two_routers("").await;
     let mut session = watched.client.start_session().await.unwrap();
     let find = watched.books.find(doc! {}).batch_size(1).session(&mut session);
     let mut cursor = bounded(find).await.unwrap();
