@@ -6,6 +6,7 @@ mod csv;
 mod datacenters;
 mod frontier;
 mod json;
+mod look;
 mod progress;
 mod record;
 mod rejects;
@@ -113,12 +114,12 @@ pub(crate) struct Ingest {
 
     /// Keep in this file up to where everything is written, and go on there
     ///
-    /// Without it, another run is just as right, but reads and sends everything again. A file that did not only
-    /// grow since is refused.
+    /// Without it, another run is just as right, but reads everything again, and asks for each record whether it is
+    /// there. A file that did not only grow since is refused.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
 
-    /// How long nothing may be writable before it is given up: the deployment may be gone that long
+    /// How long nothing may be writable before it is given up: the deployment may be gone, or silent, that long
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     patience: Duration,
 

@@ -140,8 +140,9 @@ impl What {
         let layout = file::read(&on.layout)?;
         let notes = errand.notes;
         let client = errand.reached(on.cluster.connect(&notes)).await?;
-        let work = work::Work { client, layout, notes };
-        let told = errand.unless_interrupted(work.run(self), INTERRUPTED).await?;
+        let work = work::Work::new(client, layout, notes);
+        let told = errand.unless_interrupted(work.run(self), INTERRUPTED).await;
+        let told = told.or_else(|error| work.done_before(self, error))?;
         errand.output.conclude(told.text, told.document, told.verdict)
     }
 }

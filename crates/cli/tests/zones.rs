@@ -27,9 +27,15 @@ struct Layout(PathBuf);
 
 impl Layout {
     fn of(name: &str, text: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("zones-{name}.toml"));
+        // Another run of the tests has others.
+        let name = format!("zones-{}-{name}.toml", std::process::id());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::write(&path, text).unwrap();
         Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
     }
 }
 
@@ -46,8 +52,7 @@ fn cluster(version: &str) -> Program {
 
 /// Runs `steadfast zones <what>` on a cluster.
 fn zones(what: &[&str], uri: &str, layout: &Layout) -> Output {
-    let path = layout.0.to_str().unwrap();
-    steadfast(&[&["zones"], what, &["--uri", uri, path]].concat()).output().unwrap()
+    steadfast(&[&["zones"], what, &["--uri", uri, layout.path()]].concat()).output().unwrap()
 }
 
 fn out(output: &Output) -> String {
@@ -112,7 +117,7 @@ fn programs_get_json() {
     assert_eq!(plan["steps"].as_array().unwrap().len(), 5);
     assert_eq!(plan["steps"][0]["command"]["addShardToZone"], "shard0000");
     assert_eq!(plan["steps"][2]["command"]["min"]["userid"]["$minKey"], 1);
-    let applied = run(&["apply", "--json", "--quiet", "--wait", "--timeout", "1m"]);
+    let applied = run(&["apply", "--json", "--quiet", "--wait", "--timeout", "10m"]);
     assert_eq!(errors(&applied), "");
     let applied = json(&applied);
     assert_eq!(applied["applied"].as_array().unwrap().len(), 5);
@@ -135,6 +140,14 @@ fn prepare(uri: &str, command: Document) {
             doc! { "datacenter": if n % 2 == 0 { "alfa" } else { "bravo" }, "userid": n }
         });
         messages.insert_many(documents).await.unwrap();
+    });
+    admin(uri, command);
+}
+
+fn admin(uri: &str, command: Document) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::with_uri_str(uri).await.unwrap();
         client.database("admin").run_command(command).await.unwrap();
     });
 }
@@ -154,7 +167,7 @@ fn documents_that_are_there_already_are_waited_for() {
     assert_eq!(status.status.code(), Some(1));
     assert!(out(&status).contains("zoneViolation"), "{}", out(&status));
     prepare(cluster.uri(), doc! { "balancerStart": 1 });
-    let waited = run(&["apply", "--wait", "--timeout", "1m"]);
+    let waited = run(&["apply", "--wait", "--timeout", "10m"]);
     assert_eq!(waited.status.code(), Some(0), "{}", errors(&waited));
     let conclusion = "nothing to do. Each datacenter's documents are on its shards.";
     assert!(out(&waited).contains(conclusion), "{}", out(&waited));
@@ -183,7 +196,7 @@ fn a_layout_that_is_none_is_refused_before_anything_is_asked() {
         let output = zones(&["apply"], nowhere, &layout);
         assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
         assert!(errors(&output).contains(said), "{}", errors(&output));
-        assert!(errors(&output).contains(&format!("zones-wrong-{place}.toml")));
+        assert!(errors(&output).contains(layout.path()), "{}", errors(&output));
         assert_eq!(out(&output), "");
     }
     let missing = Layout(PathBuf::from("no-such-layout.toml"));
@@ -212,6 +225,40 @@ fn what_contradicts_the_cluster_is_said_and_nothing_is_changed() {
     assert_eq!(output.status.code(), Some(1));
     let said = errors(&output);
     assert!(said.contains("sharded already, by { datacenter: 1, userid: 1 }"), "{said}");
+}
+
+#[test]
+fn what_was_done_before_it_failed_is_told() {
+    let layout = Layout::of("midway", LAYOUT);
+    let cluster = cluster("8.0");
+    let run = |what: &[&str]| zones(what, cluster.uri(), &layout);
+    let refused = |mode: &str, command: &str| {
+        let data = doc! { "failCommands": [command], "errorCode": 13 };
+        admin(
+            cluster.uri(),
+            doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data },
+        );
+    };
+    refused("alwaysOn", "updateZoneKeyRange");
+    let applied = run(&["apply", "--json"]);
+    assert_eq!(applied.status.code(), Some(1), "{}", errors(&applied));
+    let told: Value = serde_json::from_slice(&applied.stdout).unwrap();
+    assert!(told["error"].as_str().unwrap().starts_with("step 3 of 5 failed, to "), "{told}");
+    let done = told["applied"].as_array().unwrap();
+    assert_eq!((done.len(), &told["steps"]), (2, &Value::from(5)), "{told}");
+    assert_eq!(done[1]["command"]["addShardToZone"], "shard0001", "{told}");
+    let again = run(&["apply"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(out(&again), "app.messages: 0 of 3 steps done.\n", "the others are done");
+    refused("off", "updateZoneKeyRange");
+    assert_eq!(run(&["apply"]).status.code(), Some(0));
+
+    refused("alwaysOn", "removeShardFromZone");
+    let removed = run(&["remove", "--json"]);
+    assert_eq!(removed.status.code(), Some(1), "{}", errors(&removed));
+    let told: Value = serde_json::from_slice(&removed.stdout).unwrap();
+    assert_eq!(told["removed"].as_array().unwrap().len(), 2, "{told}");
+    assert_eq!(told["steps"], 4, "{told}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::{
     batch::{Reading, Understood},
     checkpoint::Checkpoint,
     frontier::Frontier,
+    look::Look,
     progress::Progress,
     record::Shape,
     rejects::{Reject, Rejects},
@@ -131,6 +132,7 @@ impl Work<'_> {
         std::thread::spawn(move || reading.run());
         let writer = Writer {
             target,
+            look: Look::default(),
             patience: ingest.patience,
             stop,
             notes: self.notes,

@@ -19,6 +19,7 @@ use steadfast::{
 };
 use tokio::sync::watch;
 
+use super::look::Look;
 use crate::{database, duration, notes::Notes};
 
 /// Where documents go.
@@ -47,6 +48,7 @@ pub(super) enum Settled {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) target: Target,
+    pub(super) look: Look,
     pub(super) patience: Duration,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) notes: Notes,
@@ -63,19 +65,32 @@ impl Writer {
     /// Gives what became of each document; or why it could not be found out.
     pub(super) async fn write(&self, documents: &[RawDocumentBuf]) -> Result<Vec<Settled>, String> {
         let mut settled: Vec<Option<Settled>> = vec![None; documents.len()];
-        let (mut since, mut pause) = (None, PAUSE);
+        let (mut since, mut before) = (Instant::now(), documents.len());
+        let (mut failure, mut pause) = (None, PAUSE);
         loop {
             let open: Vec<usize> =
                 (0..documents.len()).filter(|it| settled[*it].is_none()).collect();
             if open.is_empty() {
-                if since.is_some() && self.is_told.swap(false, Ordering::Relaxed) {
+                if failure.is_some() && self.is_told.swap(false, Ordering::Relaxed) {
                     self.say("the deployment takes writes again");
                 }
                 return Ok(settled.into_iter().flatten().collect());
             }
-            let Err(failure) = self.send(documents, &open, &mut settled).await else { continue };
-            let since = *since.get_or_insert_with(Instant::now);
-            self.judge(failure, since)?;
+            if open.len() < before {
+                (since, before) = (Instant::now(), open.len());
+            }
+            let sent = self.send(documents, &open, &mut settled);
+            match self.within_patience(since, sent).await {
+                Some(Ok(())) => continue,
+                Some(Err(sent)) => failure = Some(sent),
+                // What happened before says more than that nothing came.
+                None => {
+                    failure.get_or_insert_with(Failure::silence);
+                }
+            }
+            if let Some(failure) = &failure {
+                self.judge(failure, since)?;
+            }
             let mut stop = self.stop.clone();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -86,17 +101,29 @@ impl Writer {
         }
     }
 
+    /// What comes of an attempt, unless the patience ends before it. What is under way is then given up, and not
+    /// known; another run finds it, or sends it again.
+    async fn within_patience<T>(
+        &self,
+        since: Instant,
+        attempt: impl Future<Output = T>,
+    ) -> Option<T> {
+        // Who has none at all wants one attempt, however long that takes.
+        if self.patience.is_zero() {
+            return Some(attempt.await);
+        }
+        let rest = self.patience.saturating_sub(since.elapsed());
+        tokio::time::timeout(rest, attempt).await.ok()
+    }
+
     fn say(&self, what: impl Display) {
         self.bar.suspend(|| self.notes.say(what));
     }
 
     /// Whether to try again.
-    fn judge(&self, failure: Failure, since: Instant) -> Result<(), String> {
-        if !failure.may_pass {
-            return Err(failure.why);
-        }
-        if *self.stop.borrow() {
-            return Err(failure.why);
+    fn judge(&self, failure: &Failure, since: Instant) -> Result<(), String> {
+        if !failure.may_pass || *self.stop.borrow() {
+            return Err(failure.why.clone());
         }
         let patience = duration::show(self.patience);
         if since.elapsed() >= self.patience {
@@ -118,23 +145,13 @@ impl Writer {
         open: &[usize],
         settled: &mut [Option<Settled>],
     ) -> Result<(), Failure> {
-        let sent = open.iter().map(|it| &documents[*it]);
         match &self.target {
             Target::Collection(collection) => {
-                let insert = idempotent::insert_many(collection, sent).already_there_is_fine();
-                let (fates, error) = match insert.await {
-                    Ok(done) => (done.fates, None),
-                    Err(failure) => (failure.documents.fates, Some(failure.error)),
-                };
-                let is_slow = fates.iter().any(|fate| matches!(fate, Fate::NotDurable(_)));
-                for (index, fate) in open.iter().zip(fates) {
-                    settled[*index] = of_fate(fate);
-                }
-                let is_open = open.iter().any(|it| settled[*it].is_none());
-                let failure = error.filter(|_| is_open).map(|error| Failure::of(&error, is_slow));
-                failure.map_or(Ok(()), Err)
+                let open = self.look(collection, documents, open, settled).await;
+                self.insert(collection, documents, &open, settled).await
             }
             Target::Datacenters(writer) => {
+                let sent = open.iter().map(|it| &documents[*it]);
                 let mut failure = None;
                 for (index, answer) in open.iter().zip(writer.insert_many(sent).await) {
                     settled[*index] = match answer {
@@ -156,6 +173,50 @@ impl Writer {
                 Ok(())
             }
         }
+    }
+
+    /// Settles those that are there already, if it is likely that there are such; gives the others.
+    async fn look(
+        &self,
+        collection: &Collection<RawDocumentBuf>,
+        documents: &[RawDocumentBuf],
+        open: &[usize],
+        settled: &mut [Option<Settled>],
+    ) -> Vec<usize> {
+        let asked: Vec<_> = open.iter().map(|it| &documents[*it]).collect();
+        let are_there = self.look.at(collection, &asked).await;
+        for (index, is_there) in open.iter().zip(are_there) {
+            settled[*index] = is_there.then_some(Settled::AlreadyThere);
+        }
+        open.iter().copied().filter(|it| settled[*it].is_none()).collect()
+    }
+
+    async fn insert(
+        &self,
+        collection: &Collection<RawDocumentBuf>,
+        documents: &[RawDocumentBuf],
+        open: &[usize],
+        settled: &mut [Option<Settled>],
+    ) -> Result<(), Failure> {
+        if open.is_empty() {
+            return Ok(());
+        }
+        let sent = open.iter().map(|it| &documents[*it]);
+        let insert = idempotent::insert_many(collection, sent).already_there_is_fine();
+        let (fates, error) = match insert.await {
+            Ok(done) => (done.fates, None),
+            Err(failure) => (failure.documents.fates, Some(failure.error)),
+        };
+        let is_slow = fates.iter().any(|fate| matches!(fate, Fate::NotDurable(_)));
+        for (index, fate) in open.iter().zip(fates) {
+            settled[*index] = of_fate(fate);
+        }
+        if open.iter().all(|it| settled[*it] == Some(Settled::AlreadyThere)) {
+            self.look.all_were_there();
+        }
+        let is_open = open.iter().any(|it| settled[*it].is_none());
+        let failure = error.filter(|_| is_open).map(|error| Failure::of(&error, is_slow));
+        failure.map_or(Ok(()), Err)
     }
 }
 
@@ -180,6 +241,11 @@ struct Failure {
 }
 
 impl Failure {
+    /// No answer came in all the time that there was.
+    fn silence() -> Self {
+        Self { may_pass: true, why: "no answer came".to_owned() }
+    }
+
     /// `is_slow` if other members do not have the write yet.
     fn of(error: &Error, is_slow: bool) -> Self {
         let cause = cause(error);

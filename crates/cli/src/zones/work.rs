@@ -1,11 +1,14 @@
 //! What the subcommands do, and what they print.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    sync::{Mutex, PoisonError},
+};
 
 use serde_json::{Value, json};
 use steadfast::{
     Client,
-    patterns::zones::{self, Cluster, Layout, Plan, Progress, Status},
+    patterns::zones::{self, Cluster, Layout, Plan, Progress, Status, Step},
 };
 
 use super::{Wait, What};
@@ -13,9 +16,16 @@ use crate::{duration, errand::Done, notes::Notes};
 
 /// A cluster that was reached, and the layout for it.
 pub(super) struct Work {
-    pub(super) client: Client,
-    pub(super) layout: Layout,
-    pub(super) notes: Notes,
+    client: Client,
+    layout: Layout,
+    notes: Notes,
+    /// What was begun, and what of it is done.
+    begun: Mutex<Option<Begun>>,
+}
+
+struct Begun {
+    steps: usize,
+    done: Vec<Step>,
 }
 
 /// What a subcommand has to say.
@@ -28,6 +38,26 @@ pub(super) struct Told {
 type Telling = Result<Told, Box<dyn Error>>;
 
 impl Work {
+    pub(super) fn new(client: Client, layout: Layout, notes: Notes) -> Self {
+        Self { client, layout, notes, begun: Mutex::default() }
+    }
+
+    /// What was done before it failed, or was interrupted. If nothing was begun, that it failed is all there is.
+    pub(super) fn done_before(&self, what: &What, error: Box<dyn Error>) -> Telling {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Begun { steps, done }) = begun else { return Err(error) };
+        let (field, how) = match what {
+            What::Remove { .. } => ("removed", "taken back"),
+            What::Plan { .. } | What::Apply { .. } | What::Status { .. } => ("applied", "done"),
+        };
+        let count = done.len();
+        Ok(Told {
+            text: format!("{}: {count} of {steps} steps {how}.", self.layout.collection()),
+            document: json!({ field: done, "steps": steps }),
+            verdict: Err(error),
+        })
+    }
+
     pub(super) async fn run(&self, what: &What) -> Telling {
         match what {
             What::Plan { .. } | What::Apply { dry_run: true, .. } => {
@@ -96,9 +126,16 @@ impl Work {
     }
 
     async fn execute(&self, plan: &Plan) -> Done {
+        let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        *begun() = Some(Begun { steps: plan.steps().len(), done: Vec::new() });
         let applied = plan.apply(&self.client).progress(|progress| match progress {
             Progress::Begun { number, steps, step, .. } => {
                 self.notes.say(format_args!("step {number} of {steps}: {step}"));
+            }
+            Progress::Done { step, .. } => {
+                if let Some(begun) = &mut *begun() {
+                    begun.done.push(step.clone());
+                }
             }
             Progress::Again { error, .. } => {
                 self.notes.say(format_args!("it failed and is tried again: {error}"));

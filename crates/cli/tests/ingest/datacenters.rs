@@ -10,7 +10,8 @@ use crate::{ground::*, program::steadfast};
 #[test]
 fn datacenters_get_documents_with_their_key_in_a_field() {
     let (alfa, bravo) = (Target::embedded(), Target::embedded());
-    let lines = file(&folder(), "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n{\"_id\": 3}\n");
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n{\"_id\": 3}\n");
     // Nobody listens at port 1.
     let gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
     let datacenters = format!("gone={gone},alfa={},bravo={}", alfa.uri, bravo.uri);
@@ -81,7 +82,8 @@ fn datacenters_of_one_cluster_are_routed_to_by_their_field() {
 
 #[test]
 fn names_of_datacenters_need_the_cluster() {
-    let lines = file(&folder(), "lines.ndjson", "{\"n\": 1}\n");
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
     let more = ["ingest", "--collection", "app.lines", "--datacenters", "alfa,bravo", &lines];
     let (status, _, notes) = said(&steadfast(&more).output().expect("the program is built"));
     assert_eq!(status, Some(2), "{notes}");

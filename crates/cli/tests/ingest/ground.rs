@@ -3,9 +3,11 @@
 use std::{
     fs,
     io::Write,
+    ops::{Deref, Range},
     path::{Path, PathBuf},
     process::{Child, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -77,14 +79,33 @@ impl Target {
     }
 }
 
-/// A new folder for the files of a test.
-pub(crate) fn folder() -> PathBuf {
+/// A new folder for the files of a test. It is gone with this value.
+pub(crate) struct Folder(PathBuf);
+
+pub(crate) fn folder() -> Folder {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("ingest-{}-{number}", std::process::id());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // A process that had the same number may have left it, and a checkpoint in it.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
-    folder
+    Folder(folder)
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing depends on it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 pub(crate) fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
@@ -134,10 +155,14 @@ pub(crate) fn without_ids(documents: Vec<Document>) -> Vec<Document> {
     documents.iter_mut().for_each(|document| drop(document.remove("_id")));
     documents
 }
-pub(crate) const RECORDS: u32 = 10_000;
+pub(crate) const RECORDS: u32 = 4_000;
 
 pub(crate) fn records() -> String {
-    (0..RECORDS).map(|n| format!("{{\"n\": {n}, \"text\": \"record {n}\"}}\n")).collect()
+    some_records(0..RECORDS)
+}
+
+pub(crate) fn some_records(numbers: Range<u32>) -> String {
+    numbers.map(|n| format!("{{\"n\": {n}, \"text\": \"record {n}\"}}\n")).collect()
 }
 
 pub(crate) fn assert_exact(target: &Target) {
@@ -156,9 +181,15 @@ pub(crate) fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
 
 /// Waits until so many documents are there, while the program runs.
 pub(crate) fn until(target: &Target, program: &mut Child, count: u64) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while target.count() < count {
+    until_it_is(program, || target.count() >= count);
+}
+
+/// Waits until something is so, while the program runs.
+pub(crate) fn until_it_is(program: &mut Child, is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(300);
+    while !is_so() {
         assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
-        assert!(Instant::now() < limit, "only {} documents came", target.count());
+        assert!(Instant::now() < limit, "it takes too long");
+        thread::sleep(Duration::from_millis(5));
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+mod again;
 mod datacenters;
 #[cfg(unix)]
 mod full;
@@ -54,8 +55,9 @@ fn lines_of_json_are_documents_and_a_second_run_adds_nothing() {
 #[test]
 fn tables_are_read_as_text_or_by_types() {
     let target = Target::embedded();
+    let folder = folder();
     let table = file(
-        &folder(),
+        &folder,
         "people.csv",
         "\u{feff}email,name,age,zip\r\na@x,\"Doe, \"\"Jo\"\"\nJr\",41,01234\r\nb@x,,-2.5,7\r\n",
     );
@@ -98,7 +100,8 @@ fn a_stream_needs_a_name_that_lasts() {
 #[test]
 fn a_stream_goes_on_at_the_checkpoint() {
     let target = Target::embedded();
-    let checkpoint = folder().join("at");
+    let folder = folder();
+    let checkpoint = folder.join("at");
     let checkpoint = checkpoint.to_str().expect("text");
     let named = ["--format", "csv", "--source", "s", "--checkpoint", checkpoint];
     assert_done(&fed(&target.uri, &named, "a,b\n1,2\n"), "1 document added");
@@ -162,7 +165,8 @@ fn rejected_records_are_kept_with_the_reason(target: &Target) {
 fn too_many_rejects_stop_it() {
     let target = Target::embedded();
     let content: String = (0..500).map(|_| "no\n").chain(["{}\n"]).collect();
-    let lines = file(&folder(), "lines.ndjson", content);
+    let folder = folder();
+    let lines = file(&folder, "lines.ndjson", content);
     let more = ["--batch", "10", "--parallel", "1", "--max-rejects", "20", &lines];
     let (status, out, notes) = said(&ingest(&target.uri, &more));
     assert_eq!(status, Some(1));
@@ -233,7 +237,7 @@ fn a_checkpoint_is_for_one_run_at_a_time() {
     drop(input);
     assert!(first.wait().expect("it ends").success());
     assert_done(&ingest(&target.uri, &second), "1 document added");
-    let left = fs::read_dir(&folder).expect("a folder").count();
+    let left = fs::read_dir(&*folder).expect("a folder").count();
     assert_eq!(left, 2, "the file and the checkpoint");
 }
 
@@ -343,17 +347,20 @@ fn a_dry_run_needs_no_deployment_and_writes_nothing() {
 fn an_interrupted_run_puts_down_where_it_was() {
     let target = Target::embedded();
     let folder = folder();
-    let rule = "[[rule]]\ncommand = 'insert'\nthen.delay = { ms = 25, direction = 'reply' }\n";
+    // It would take minutes, and what is under way is soon over.
+    let rule = "[[rule]]\ncommand = 'insert'\nskip = 20\n\
+                then.delay = { ms = 1000, direction = 'reply' }\n";
     let slow = pipe(&folder, &target.uri, rule);
     let lines = file(&folder, "lines.ndjson", records());
     let at = folder.join("at");
-    let more = ["--batch", "100", &lines, "--checkpoint", at.to_str().expect("text")];
+    let more =
+        ["--batch", "10", "--parallel", "2", &lines, "--checkpoint", at.to_str().expect("text")];
     let mut program = steadfast(&arguments(slow.uri(), &more))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    until(&target, &mut program, 1_000);
+    until(&target, &mut program, 210);
     signal(&program, "-INT");
     let (status, out, notes) = said(&program.wait_with_output().expect("it ends"));
     assert_eq!(status, Some(1));
