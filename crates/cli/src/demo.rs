@@ -9,7 +9,7 @@ mod view;
 use std::{error::Error, time::Duration};
 
 use clap::Args;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, error::Elapsed, sleep_until, timeout};
 
 use self::{
     plan::{Plan, Trouble},
@@ -66,6 +66,10 @@ something else came out, or if it was interrupted. 2 if the arguments are wrong.
 /// The longest that it may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
+/// When one event, or the beginning, has taken so long, something is wrong. All of them together may take longer,
+/// where a machine has much else to do.
+const BOUND: Duration = Duration::from_secs(120);
+
 /// Shows it.
 pub(crate) fn run(demo: Demo) -> Done {
     errand::run("demo", demo.output, async |errand| demo.run(errand).await)
@@ -80,27 +84,21 @@ impl Demo {
         let mut tallies = Tallies::new();
         let mut view = View::new(errand.notes, self.output, &plan);
         let ended = tokio::select! {
-            ended = timeout(self.bound(), self.play(&plan, &mut tallies, &mut view)) => Some(ended),
+            played = self.play(&plan, &mut tallies, &mut view) => Some(played),
             () = errand.ending.comes() => None,
         };
         let (done, events) = (tallies.done(), self.events);
         let why = match ended {
-            Some(Ok(played)) => {
+            Some(Err(error)) if error.is::<Elapsed>() => "out of time",
+            Some(played) => {
                 view.end();
                 played?;
                 return self.conclude(&plan, &tallies, errand);
             }
-            Some(Err(_)) => "out of time",
             None => "interrupted",
         };
         view.cut_short();
         Err(format!("{why} after {done} of {events} events; nothing is left behind").into())
-    }
-
-    /// When it has taken so long, something is wrong. A machine that compiles meanwhile is no reason to give up.
-    fn bound(&self) -> Duration {
-        let for_many_events = self.events.saturating_sub(200) / 5;
-        self.duration + Duration::from_secs(120 + for_many_events)
     }
 
     /// All events, one after the other; each application counts an event at the same time as the others.
@@ -113,16 +111,17 @@ impl Demo {
         let whole = self.duration;
         // A tenth of the time is without a primary.
         let (_, step_downs) = plan.of(Trouble::StepDown);
-        let stage = Stage::set(self.seed, whole.div_f64(as_f64(10 * step_downs))).await?;
+        let vacancy = whole.div_f64(as_f64(10 * step_downs));
+        let stage = timeout(BOUND, Stage::set(self.seed, vacancy)).await??;
         let began = Instant::now();
         for (number, event) in plan.events().enumerate() {
             let number = u64::try_from(number)?;
             view.begins(event);
             let due = whole.mul_f64(as_f64(number) / as_f64(self.events));
             sleep_until(began + due).await;
-            let counted = stage.event(event).await?;
+            let counted = timeout(vacancy + BOUND, stage.event(event)).await??;
             tallies.add(event, counted);
-            tallies.set_counters(stage.counters().await?);
+            tallies.set_counters(timeout(BOUND, stage.counters()).await??);
             view.follow(tallies);
         }
         Ok(())

@@ -169,9 +169,10 @@ fn wrong_arguments_are_explained_and_end_with_2() {
 
 #[test]
 fn a_deployment_that_is_not_there_is_explained_and_ends_with_1() {
-    // A port that nobody listens on any more.
-    let gone = Datacenter::with(&messages()).uri();
-    let uri = format!("{gone}&serverSelectionTimeoutMS=300");
+    // Nobody listens at its port any more, and nobody else gets it.
+    let datacenter = Datacenter::with(&messages());
+    datacenter.deployment.faults().kill(0);
+    let uri = format!("{}&serverSelectionTimeoutMS=300", datacenter.uri());
     let output = dedupe(&[&uri], &["--delete"]);
     assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
     assert!(notes(&output).contains("no server that takes writes was found"), "{}", notes(&output));
@@ -183,7 +184,7 @@ fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
     let blocked = doc! {
         "configureFailPoint": "failCommand",
         "mode": "alwaysOn",
-        "data": { "failCommands": ["delete"], "blockConnection": true, "blockTimeMS": 60_000 },
+        "data": { "failCommands": ["delete"], "blockConnection": true, "blockTimeMS": 600_000 },
     };
     datacenter.deployment.faults().fail_point(0, blocked).expect("a known one");
     let uri = datacenter.uri();

@@ -33,6 +33,12 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The same, but for the line that says what is waited for where a machine is busy.
+fn errors_in_time(output: &Output) -> String {
+    let is_of_time = |line: &&str| !line.contains(": looking for the servers of ");
+    errors(output).split_inclusive('\n').filter(is_of_time).collect()
+}
+
 /// Runs it with `--json`; its exit status must be this.
 #[track_caller]
 fn diagnosis(uri: &str, status: i32) -> Value {
@@ -76,9 +82,12 @@ fn a_healthy_set_is_shown_with_what_works() {
         "{report}"
     );
     assert!(report.contains("\nok       a call ends after 5s"), "{report}");
-    assert!(report.ends_with("\n0 problems, 0 warnings, 1 note\n"), "{report}");
+    // Where a machine is busy, the servers may be found to be far away.
+    let is_far = report.contains("\nnote     a round trip to the nearest server");
+    let notes = if is_far { "2 notes" } else { "1 note" };
+    assert!(report.ends_with(&format!("\n0 problems, 0 warnings, {notes}\n")), "{report}");
     assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
-    assert_eq!(errors(&output), "");
+    assert_eq!(errors_in_time(&output), "");
 }
 
 #[test]
@@ -149,14 +158,19 @@ fn a_server_that_sheds_load_is_examined_all_the_same() {
     assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with pauses"));
 }
 
+/// What the connection string allows, of which `--timeout` must not make use.
+const PATIENT: &str = "connectTimeoutMS=1200000&serverSelectionTimeoutMS=1200000";
+/// And much more than a slow machine needs.
+const MUCH_LESS: Duration = Duration::from_secs(600);
+
 #[test]
 fn a_member_that_stands_still_is_not_waited_for_longer_than_said() {
     let set = started(Deployment::replica_set(3));
     set.faults().freeze(2);
+    let uri = format!("{}&{PATIENT}", set.uri());
     let begun = Instant::now();
-    let output = run(&[&set.uri(), "--json", "--timeout", "2s"]);
-    // Much less than the driver's own limits, and much more than a slow machine needs.
-    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    let output = run(&[&uri, "--json", "--timeout", "10s"]);
+    assert!(begun.elapsed() < MUCH_LESS, "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
     let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
     let silent = finding(&diagnosis, "member_unreachable");
@@ -212,7 +226,7 @@ fn a_set_that_has_lost_its_majority_has_no_primary() {
     let set = started(Deployment::replica_set(3));
     set.faults().kill(0);
     set.faults().kill(1);
-    let output = run(&[&set.uri(), "--json", "--timeout", "2s"]);
+    let output = run(&[&set.uri(), "--json", "--timeout", "10s"]);
     assert_eq!(output.status.code(), Some(1));
     let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(diagnosis["connected"], false);
@@ -274,27 +288,27 @@ fn other_names_of_the_members_are_told() {
 
 #[test]
 fn who_cannot_be_reached_is_named_with_what_to_do() {
-    // Nobody listens there any more.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Nobody listens at port 1.
+    let address = "127.0.0.1:1";
     let output = run(&[&format!("mongodb://{address}/")]);
     assert_eq!(output.status.code(), Some(1));
     let report = out(&output);
     assert!(report.starts_with(&format!("{address}: not reached\n")), "{report}");
     assert!(report.contains(&format!("PROBLEM  {address} cannot be reached")), "{report}");
     assert!(report.contains("do:  Nothing listens there."), "{report}");
-    assert_eq!(errors(&output), "steadfast doctor: 1 problem was found\n");
+    assert_eq!(errors_in_time(&output), "steadfast doctor: 1 problem was found\n");
 }
 
 #[test]
 fn it_ends_in_time_though_nobody_answers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let uri = format!("mongodb://{}/", silent.local_addr().unwrap());
+    let uri = format!("mongodb://{}/?{PATIENT}", silent.local_addr().unwrap());
     let begun = Instant::now();
-    let output = run(&[&uri, "--timeout", "2s"]);
-    // Much less than the driver's own limits, and much more than a slow machine needs.
-    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    // Of which it looks for servers in the first twelve; after one of them it says so.
+    let output = run(&[&uri, "--timeout", "20s"]);
+    assert!(begun.elapsed() < MUCH_LESS, "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1));
-    assert!(out(&output).contains("It did not answer within 1s200ms."), "{}", out(&output));
+    assert!(out(&output).contains("It did not answer within 12s."), "{}", out(&output));
     let note = "steadfast doctor: looking for the servers of 127.0.0.1:";
     assert!(errors(&output).starts_with(note), "{}", errors(&output));
 }

@@ -29,6 +29,8 @@ impl Folder {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("mistakes-{}-{number}", std::process::id());
         let folder = Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+        // A process that had the same number may have left it.
+        let _ = fs::remove_dir_all(&folder.0);
         fs::create_dir_all(folder.0.join("folder")).expect("a folder");
         for (name, content) in [
             ("one.ndjson", &b"{\"n\": 1}\n"[..]),

@@ -165,12 +165,14 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
         assert_eq!(code, Some(1));
         assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
     }
-    drop(taken);
     let earlier = file("earlier.jsonl", "an earlier record\n");
-    let (code, error) = failure(&["--upstream", &address, "--record", earlier.to_str().unwrap()]);
+    // Nobody listens at port 1.
+    let nobody = "127.0.0.1:1";
+    let (code, error) = failure(&["--upstream", nobody, "--record", earlier.to_str().unwrap()]);
     assert_eq!(code, Some(1));
     assert_eq!(fs::read_to_string(&earlier).unwrap(), "an earlier record\n");
-    assert!(error.contains("no server can be reached") && error.contains(&address), "{error}");
+    assert!(error.contains("no server can be reached") && error.contains(nobody), "{error}");
+    fs::remove_file(earlier).unwrap();
 }
 
 #[test]

@@ -54,6 +54,17 @@ impl Running {
         }
     }
 
+    /// Waits until a note says that something is done.
+    pub(crate) fn awaits_work(&mut self) {
+        loop {
+            let before = self.said.len();
+            self.awaits(" acknowledged, ");
+            if !self.said[before..].contains(": 0 acknowledged, ") {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(&self.process, name);
     }
@@ -89,13 +100,14 @@ impl fmt::Display for Said {
     }
 }
 
-/// An empty folder for a test.
+/// An empty folder for a test, which no other run of the tests has.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-{name}"));
-        // It may be there from a run before.
+        let name = format!("chaos-{}-{name}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // A process that had the same number may have left it.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");
         Self(path)

@@ -7,7 +7,7 @@ use crate::{
     program::steadfast,
 };
 
-const SHORT: [&str; 6] = ["--duration", "1s", "--faults", "cuts", "--report", ""];
+const SHORT: [&str; 6] = ["--duration", "4s", "--faults", "cuts", "--report", ""];
 
 /// A short run with a report there.
 fn short(path: &str) -> Chaos {

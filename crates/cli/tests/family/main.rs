@@ -221,7 +221,9 @@ fn whoever_has_read_enough_is_not_troubled() {
         drop(out);
         let (status, _, notes) = said(&program.wait_with_output().expect("it ends"));
         assert!(status.is_some_and(|status| status < 2), "{line:?}: {status:?}");
-        let is_expected = |note: &str| note.contains("until Ctrl-C") || note.contains("problem");
+        // On a busy machine it takes time to find the server, and that is said.
+        let expected = ["until Ctrl-C", "problem", "connecting to ", "looking for the servers of "];
+        let is_expected = |note: &str| expected.iter().any(|it| note.contains(it));
         assert!(notes.lines().all(is_expected), "{line:?}: {notes}");
     }
 }

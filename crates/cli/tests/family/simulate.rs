@@ -27,6 +27,8 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("steadfast-{name}-{}", std::process::id()));
+        // A process that had the same number may have left it.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }

@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio, id},
     sync::atomic::{AtomicU32, Ordering::Relaxed},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ const CHROMIUMS: [&str; 4] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// How long anything may take; much longer than it does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A browser with one window. It ends with this value.
 pub(crate) struct Browser {
@@ -36,13 +37,7 @@ impl Browser {
         let nth = STARTED.fetch_add(1, Relaxed);
         let profile = env::temp_dir().join(format!("steadfast-page-{}-{nth}", id()));
         fs::create_dir_all(&profile).expect("a folder for the browser");
-        let mut driver = Command::new(chromedriver)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver starts");
-        let port = port(&mut driver);
+        let (driver, port) = driver(&chromedriver);
         let mut browser = Self { driver, port, session: String::new(), profile };
         browser.open(&chromium);
         Ok(browser)
@@ -65,6 +60,7 @@ impl Browser {
         let capabilities = json!({
             "goog:chromeOptions": { "binary": chromium, "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
+            "timeouts": { "script": PATIENCE.as_millis(), "pageLoad": PATIENCE.as_millis() },
         });
         let asked = json!({ "capabilities": { "alwaysMatch": capabilities } });
         let opened = self.ask("POST", "/session", &asked);
@@ -83,8 +79,22 @@ impl Browser {
             "Emulation.setDeviceMetricsOverride",
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone }),
         );
-        let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
-        self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [scheme] }));
+        let emulated = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [emulated] }));
+        // The page hears of it a little later.
+        self.until(&format!(
+            "document.documentElement.clientWidth === {width} && \
+             matchMedia('(prefers-color-scheme: {scheme})').matches"
+        ));
+    }
+
+    /// Waits until an expression is true in the page.
+    fn until(&self, expression: &str) {
+        let limit = Instant::now() + PATIENCE;
+        while self.run(&format!("return {expression}")) != true {
+            assert!(Instant::now() < limit, "it is not so: {expression}");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// What a script returns.
@@ -175,11 +185,30 @@ fn installed(name: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Where it listens, in its own words: `ChromeDriver was started successfully on port 41235.`
-fn port(driver: &mut Child) -> u16 {
+/// A chromedriver, and where it listens.
+///
+/// It takes a port that is free by IPv6, and ends if somebody has the same one by IPv4. So another one is started.
+fn driver(program: &Path) -> (Child, u16) {
+    const MANY: usize = 30;
+    for _ in 0..MANY {
+        let mut driver = Command::new(program)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver starts");
+        match port(&mut driver) {
+            Some(port) => return (driver, port),
+            None => drop(driver.wait().expect("it ends")),
+        }
+    }
+    panic!("no chromedriver says where it is");
+}
+
+/// Where it listens, in its own words: `ChromeDriver was started successfully on port 41235.` None if it ends.
+fn port(driver: &mut Child) -> Option<u16> {
     let lines = BufReader::new(driver.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.map_while(Result::ok);
-    let line = lines.find(|line| line.contains("successfully on port"));
-    let port = line.and_then(|line| line.trim_end_matches('.').rsplit(' ').next()?.parse().ok());
-    port.expect("chromedriver says where it is")
+    let line = lines.find(|line| line.contains("successfully on port"))?;
+    line.trim_end_matches('.').rsplit(' ').next()?.parse().ok()
 }

@@ -19,9 +19,15 @@ fn skip(why: &str) {
     eprintln!("SKIPPED: {why}, so that this test shows nothing");
 }
 
+/// A page of this run of the tests alone. If something is wrong with it, it stays there to be seen.
+fn page(name: &str) -> PathBuf {
+    let name = format!("page-{}-{name}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
 /// Runs chaos on the servers in memory; whether it was content, and its report.
 fn report(name: &str, arguments: &[&str]) -> (bool, PathBuf) {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let file = page(name);
     let _ = fs::remove_file(&file);
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     command.args(["chaos", "--quiet", "--report"]).arg(&file).args(arguments);
@@ -37,7 +43,7 @@ fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
         Ok(browser) => browser,
         Err(why) => return skip(&why),
     };
-    let (is_content, file) = report("clean.html", &["--duration", "3s", "--seed", "7"]);
+    let (is_content, file) = report("clean.html", &["--duration", "6s", "--seed", "7"]);
     assert!(is_content);
     looks::look_at(&browser, &file);
     let title = browser.run("return document.title");
@@ -47,7 +53,8 @@ fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
     assert!(verdict.contains("No write was lost"), "{verdict}");
     assert_eq!(verdict.lines().filter(|line| line.trim() == "0").count(), 3, "{verdict}");
     let command = browser.run("return document.querySelector('pre').innerText");
-    assert_eq!(command, "steadfast chaos --seed 7 --duration 3s");
+    assert_eq!(command, "steadfast chaos --seed 7 --duration 6s");
+    fs::remove_file(file).expect("it is there");
 }
 
 #[test]
@@ -58,7 +65,7 @@ fn a_bad_verdict_cannot_be_overlooked() {
     };
     // With this seed, a reply is lost among the first thirty.
     let control = ["--strategy", "always-retry", "--faults", "cuts", "--workload", "increments"];
-    let time = ["--duration", "5s", "--rate", "100", "--seed", "9"];
+    let time = ["--duration", "10s", "--rate", "100", "--seed", "9"];
     let (is_content, file) = report("bad.html", &[&control[..], &time].concat());
     assert!(!is_content);
     looks::look_at(&browser, &file);
@@ -71,6 +78,7 @@ fn a_bad_verdict_cannot_be_overlooked() {
     );
     let red: Vec<u64> = serde_json::from_value(red).expect("three numbers");
     assert!(red[0] > red[1] + 90 && red[0] > red[2] + 90, "{red:?}");
+    fs::remove_file(file).expect("it is there");
 }
 
 /// Else the other tests would show nothing.
@@ -80,7 +88,7 @@ fn a_page_that_is_wrong_is_noticed() {
         Ok(browser) => browser,
         Err(why) => return skip(&why),
     };
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.html");
+    let file = page("wrong.html");
     fs::write(&file, WRONG).expect("room for a page");
     let found = looks::wrong(&browser, &file).join("\n");
     for expected in [
@@ -104,6 +112,7 @@ fn a_page_that_is_wrong_is_noticed() {
         assert!(found.contains(expected), "{expected} is not in:\n{found}");
     }
     assert!(!found.contains("(1280, 900), light: \"the page is wider"), "{found}");
+    fs::remove_file(file).expect("it is there");
 }
 
 const WRONG: &str = r#"<!DOCTYPE html><meta name="viewport" content="width=device-width"><title>Wrong</title><body style="background: #fff"><main>

@@ -23,7 +23,12 @@ impl Program {
         let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
         let mut uri = String::new();
         out.read_line(&mut uri).expect("a first line");
-        assert!(uri.starts_with("mongodb://"), "{uri}");
+        if !uri.starts_with("mongodb://") {
+            // It has failed, and says why.
+            let ended = process.wait_with_output().expect("it ends");
+            let why = String::from_utf8_lossy(&ended.stderr);
+            panic!("{arguments:?}: {uri}{}, {why}", ended.status);
+        }
         Self { process, out, uri: uri.trim().to_owned() }
     }
 

@@ -29,8 +29,9 @@ fn plan(strategy: Strategy) -> Plan {
         faults: Vec::new(),
         strategy,
         tasks: 4,
-        rate: 200,
-        lasting: Duration::from_secs(1),
+        // Much longer than it takes until there are enough.
+        rate: 25,
+        lasting: Duration::from_secs(120),
         // Longer than a busy machine takes for anything.
         timeout: Duration::from_secs(60),
         seed: 1,
@@ -61,39 +62,21 @@ impl Scene {
         Self { set, proxy, straight }
     }
 
-    async fn play(&self, plan: Plan) -> Account {
-        let workload = Workload::new(&plan).unwrap();
-        workload.prepare(&self.straight).await.unwrap();
-        self.play_on(&workload, &Sender::new(false), Arc::default()).await
-    }
-
     /// Plays until so many operations have ended, however long a busy machine takes for them.
     async fn play_until(&self, ended: u64, plan: Plan) -> Account {
-        let plan = Plan { rate: 50, lasting: Duration::from_secs(30), ..plan };
         let workload = Workload::new(&plan).unwrap();
         workload.prepare(&self.straight).await.unwrap();
-        let (ending, live) = (Sender::new(false), Arc::new(Live::default()));
-        let end = async {
-            while ended_of(&live) < ended {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            ending.send_replace(true);
-            // The rest is up to the load, which also ends when its time is over.
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            account = self.play_on(&workload, &ending, Arc::clone(&live)) => account,
-            () = end => unreachable!("it waits for ever"),
-        }
+        self.play_on(&workload, |live| ended_of(live) >= ended).await
     }
 
-    async fn play_on(
-        &self,
-        workload: &Workload,
-        ending: &Sender<bool>,
-        live: Arc<Live>,
-    ) -> Account {
-        account(workload, &self.straight, &self.proxy.uri(), ending, live).await
+    /// Plays until this is so.
+    async fn play_on(&self, workload: &Workload, is_enough: impl Fn(&Live) -> bool) -> Account {
+        account(workload, &self.straight, &self.uri(), is_enough).await
+    }
+
+    /// Where the load connects.
+    fn uri(&self) -> String {
+        patient(&self.proxy.uri())
     }
 
     fn collection(&self, name: &str) -> steadfast::Collection<Document> {
@@ -101,15 +84,33 @@ impl Scene {
     }
 }
 
+/// Servers are not taken to be gone because a busy machine stands still for seconds.
+fn patient(uri: &str) -> String {
+    format!("{uri}&connectTimeoutMS=120000")
+}
+
+/// Makes the writes of a load until there are enough of them, and counts.
 async fn account(
     workload: &Workload,
     straight: &Client,
     uri: &str,
-    ending: &Sender<bool>,
-    live: Arc<Live>,
+    is_enough: impl Fn(&Live) -> bool,
 ) -> Account {
+    let (ending, live) = (Sender::new(false), Arc::new(Live::default()));
     let began = Instant::now();
-    let records = workload.run(uri, began, ending.subscribe(), live).await.unwrap();
+    let playing = workload.run(uri, began, ending.subscribe(), Arc::clone(&live));
+    let end = async {
+        while !is_enough(&live) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        ending.send_replace(true);
+        // The rest is up to the load, which also ends when its time is over.
+        std::future::pending::<()>().await;
+    };
+    let records = tokio::select! {
+        records = playing => records.unwrap(),
+        () = end => unreachable!("it waits for ever"),
+    };
     let lasted = began.elapsed();
     let census = workload.census(straight).await.unwrap();
     let (plan, server) = (workload.plan.clone(), "in memory".to_owned());

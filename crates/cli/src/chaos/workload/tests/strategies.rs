@@ -79,7 +79,7 @@ async fn one_of_each_kind(strategy: Strategy, reaction: Reaction) -> Vec<(Record
     let plan = Plan { rate: 10, lasting: Duration::from_secs(1), ..plan(strategy) };
     let workload = Workload::new(&plan).unwrap();
     workload.prepare(&scene.straight).await.unwrap();
-    let client = client::open(&scene.proxy.uri(), &plan).await.unwrap();
+    let client = client::open(&scene.uri(), &plan).await.unwrap();
     let performer = Performer {
         sequence: workload.sequence.clone(),
         target: workload.target(&client),
@@ -141,8 +141,7 @@ async fn a_write_of_each_kind_whose_reply_is_lost_is_in_doubt_if_it_is_not_retri
 async fn without_faults_every_strategy_does_everything_at_the_first_attempt() {
     for strategy in Strategy::ALL {
         let scene = Scene::set([]).await;
-        let plan = Plan { rate: 100, lasting: Duration::from_secs(1), ..plan(strategy) };
-        let account = scene.play(plan).await;
+        let account = scene.play_until(30, plan(strategy)).await;
         let verdict = judge(&account);
         assert!(verdict.is_clean(), "{strategy}: {verdict:?}");
         assert_eq!(verdict.acknowledged, account.records.len() as u64, "{strategy}");
