@@ -31,7 +31,7 @@ impl ReplicaSet {
     pub fn start(members: usize, options: Options) -> Result<Self> {
         let set = Self { members: start_members(members, &options)? };
         set.initiate(&options)?;
-        set.elect_first()?;
+        set.elect(&[0])?;
         set.wait_until_complete()?;
         if options.is_secured() {
             set.create_users(&options)?;
@@ -112,6 +112,15 @@ impl ReplicaSet {
         stepped_down.map_err(|error| refused.unwrap_or(error))
     }
 
+    /// Makes the primary step down, has another member elected at once, however long the members would
+    /// wait by themselves, and returns its number.
+    pub fn hand_over(&self) -> Result<usize> {
+        let primary = self.step_down()?;
+        let others: Vec<usize> = (0..self.members.len()).filter(|&at| at != primary).collect();
+        self.elect(&others)?;
+        self.wait_for_primary()
+    }
+
     /// Waits until a member says that it is primary, and returns its number. A frozen member is
     /// not asked for long.
     pub fn wait_for_primary(&self) -> Result<usize> {
@@ -172,12 +181,14 @@ impl ReplicaSet {
         self.run_command(0, "admin", doc! { "replSetInitiate": config }).map(drop)
     }
 
-    /// Has the first member call for an election, as soon as a majority has heard of the set, rather than
-    /// wait until one misses a primary.
-    fn elect_first(&self) -> Result<()> {
-        self.wait("a first primary", || {
-            let called = self.run_command(0, "admin", doc! { "replSetStepUp": 1 });
-            (called.is_ok() || self.members.iter().any(is_primary)).then_some(())
+    /// Has one of these call for an election, as soon as a majority would vote for it, rather than wait
+    /// until one misses a primary.
+    fn elect(&self, candidates: &[usize]) -> Result<()> {
+        let call = |&member: &usize| {
+            self.run_command(member, "admin", doc! { "replSetStepUp": 1 }).is_ok()
+        };
+        self.wait("an election", || {
+            (candidates.iter().any(call) || self.members.iter().any(is_primary)).then_some(())
         })
     }
 

@@ -70,10 +70,10 @@ impl Storm {
         let retry_writes = matches!(retrying, Retrying::ByTheDriver);
         let uri = format!("{}&w=majority&retryWrites={retry_writes}", set.uri());
         let (client, failed_attempts) = client(&uri).await;
-        // What is not under test is tried until it succeeds.
+        let fresh = (0..TASKS).map(|task| doc! { "_id": task, "n": 0, "log": [] });
+        // This is not under test: it is tried until it succeeds.
         let patient = format!("{}&w=majority&timeoutMS=300000", set.uri());
         let patient = Client::with_uri_str(patient).await.unwrap().database("failover");
-        let fresh = (0..TASKS).map(|task| doc! { "_id": task, "n": 0, "log": [] });
         patient.collection::<Document>("counters").insert_many(fresh).await.unwrap();
         let counters = client.database("failover").collection::<Document>("counters");
 
@@ -93,8 +93,10 @@ impl Storm {
         }
         let duration = began.elapsed();
 
-        // Since this is on a majority, so is all that came before.
-        patient.collection("last").insert_one(doc! {}).await.unwrap();
+        // The driver recovers, though primaries may change still; and since this is on a majority, so is all
+        // that came before.
+        let last = client.database("failover").collection("last");
+        while last.insert_one(doc! {}).await.is_err() {}
         let counters = books::documents(&set, "failover", "counters");
         let audit = books.audit(&books::logged(&counters));
         let counter = counters.iter().map(|counter| counter.get_i32("n").unwrap()).sum::<i32>();
@@ -187,8 +189,7 @@ impl Failover {
     pub(crate) fn befall(self, set: &ReplicaSet) {
         match self {
             Self::StepDown => {
-                set.step_down().unwrap();
-                set.wait_for_primary().unwrap();
+                set.hand_over().unwrap();
             }
             Self::Kill => {
                 let primary = set.wait_for_primary().unwrap();
