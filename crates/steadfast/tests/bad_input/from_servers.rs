@@ -1,53 +1,26 @@
-//! What comes of bad input, whichever side it is from: an error that names the cause and the server,
-//! in time, and never a panic.
-
-#![allow(missing_docs)]
-
-mod common;
+//! What a server gets wrong: its first words, its replies, its cursors, and when it hangs up.
 
 use std::time::Duration;
 
-use common::{
-    Clock, Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
-    message,
-};
 use steadfast::{
     Client,
     bson::{Bson, Document, doc},
-    error::{Error, ErrorKind, Result},
-    event::sdam::SdamEvent,
-    options::ClientOptions,
+    error::ErrorKind,
 };
 
-/// How long a client waits for things; by a clock that is stopped.
-const LIMITS: &str = "serverSelectionTimeoutMS=30000&connectTimeoutMS=5000&socketTimeoutMS=5000";
+use super::{
+    LIMITS, assert_says,
+    common::{
+        Clock, Gate, Request, Role, Server, Step, bounded, is_handshake_for_operations, message,
+    },
+    first_error, ping,
+};
+
+/// How long an answer is waited for, by these limits.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// What is said of a server that does not answer in time.
 const NO_REPLY: &str = "no reply within";
-
-async fn ping(client: &Client) -> Result<Document> {
-    bounded(client.database("db").run_command(doc! { "ping": 1 })).await
-}
-
-/// The error of the first operation of a client, whose time to find a server passes when its monitor has found
-/// out what is wrong.
-async fn first_error(uri: &str, clock: &Clock, finds_out: impl Future<Output = ()>) -> Error {
-    let heartbeats = Recorder::new();
-    let mut options = ClientOptions::parse(uri).await.expect("a sound connection string");
-    options.sdam_event_handler = Some(heartbeats.handler());
-    let client = Client::with_options(options).unwrap();
-    let (ended, ()) = tokio::join!(ping(&client), async {
-        finds_out.await;
-        let over = |event: &SdamEvent| {
-            use SdamEvent::{ServerHeartbeatFailed, ServerHeartbeatSucceeded};
-            matches!(event, ServerHeartbeatFailed(_) | ServerHeartbeatSucceeded(_))
-        };
-        heartbeats.wait_for(1, over).await;
-        clock.pass(Duration::from_secs(30)).await;
-    });
-    ended.expect_err("the server is no good")
-}
 
 /// The time to answer in passes when such a request is there, if that is not answered.
 async fn time_passes(
@@ -59,14 +32,6 @@ async fn time_passes(
     if cause == NO_REPLY {
         server.wait_for(|log| log.requests.iter().any(&request)).await;
         clock.pass(LIMIT).await;
-    }
-}
-
-#[track_caller]
-fn assert_says(error: &Error, parts: &[&str]) {
-    let text = error.to_string();
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is missing in: {text}");
     }
 }
 
@@ -112,56 +77,6 @@ fn misbehaviours() -> Vec<(Vec<Step>, &'static str)> {
         (vec![Step::HangUp], "the server closed the connection"),
         (vec![], NO_REPLY),
     ]
-}
-
-#[tokio::test]
-async fn malformed_connection_strings_are_refused_with_the_reason() {
-    let cases = [
-        ("", "mongodb://"),
-        ("http://localhost", "mongodb://"),
-        ("mongodb://", "host"),
-        ("mongodb://a:b@c:d@localhost", "@"),
-        ("mongodb://localhost:0", "port"),
-        ("mongodb://localhost:65536", "port"),
-        ("mongodb://localhost:port", "port"),
-        ("mongodb://localhost/a%20b", "database name"),
-        ("mongodb://localhost/?w", "name=value"),
-        ("mongodb://localhost/?directConnection=true&loadBalanced=true", "cannot be combined"),
-        ("mongodb://a,b/?directConnection=true", "directConnection"),
-        ("mongodb://localhost/?authMechanism=MAGIC", "authentication mechanism"),
-        ("mongodb+srv://one.example.org,two.example.org", "exactly one host name"),
-        ("mongodb+srv://cluster.example.org:27017", "port"),
-        ("mongodb://%ZZ@localhost", "%"),
-        ("mongodb://localhost/?maxPoolSize=1&minPoolSize=2", "minPoolSize"),
-    ];
-    for (uri, cause) in cases {
-        let error = Client::with_uri_str(uri).await.expect_err(uri);
-        assert!(error.is_invalid_argument(), "{uri}: {error:?}");
-        assert!(error.to_string().contains(cause), "{uri}: {cause:?} is missing in: {error}");
-        assert!(!error.to_string().contains("a:b"), "a password is shown: {error}");
-    }
-}
-
-#[tokio::test]
-async fn a_host_that_does_not_exist_is_named() {
-    // No name may have a part of 64 letters, so nobody needs to be asked.
-    let host = format!("{}.invalid", "n".repeat(64));
-    let uri = format!("mongodb://{host}:27017/?{LIMITS}");
-    let error = first_error(&uri, &Clock::stopped(), async {}).await;
-    assert!(error.is_server_selection_error());
-    assert_says(&error, &["cannot resolve the host", &host, "serverSelectionTimeoutMS"]);
-}
-
-#[tokio::test]
-async fn a_port_where_nothing_listens_is_named() {
-    // Nobody else gets the port either.
-    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
-    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = deaf.local_addr().unwrap().to_string();
-    let uri = format!("mongodb://{address}/?{LIMITS}");
-    let error = first_error(&uri, &Clock::stopped(), async {}).await;
-    assert!(error.is_server_selection_error());
-    assert_says(&error, &["cannot connect to", "refused", &address, "serverSelectionTimeoutMS"]);
 }
 
 #[tokio::test]
@@ -427,113 +342,4 @@ async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["the server close", &server.address()]);
     assert!(server.log().opened <= 5, "{} connections", server.log().opened);
-}
-
-#[tokio::test]
-async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
-    // pitfall 41
-    let server = Server::plain(Role::Standalone);
-    let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    for name in ["", "a\0b", "\0", "a.b", "a/b", "a b", "$cmd", "a\"b"] {
-        let database = client.database(name);
-        let people = database.collection::<Document>("people");
-        for error in [
-            bounded(database.run_command(doc! { "ping": 1 })).await.expect_err(name),
-            bounded(database.drop()).await.expect_err(name),
-            bounded(database.list_collection_names()).await.expect_err(name),
-            bounded(people.insert_one(doc! { "a": 1 })).await.expect_err(name),
-            bounded(people.find_one(doc! {})).await.expect_err(name),
-        ] {
-            assert!(error.is_invalid_argument(), "{name:?}: {error:?}");
-        }
-    }
-    for name in ["", "a\0b", "\0"] {
-        let people = client.database("db").collection::<Document>(name);
-        for error in [
-            bounded(people.insert_one(doc! { "a": 1 })).await.expect_err(name),
-            bounded(people.insert_many([doc! { "a": 1 }])).await.map(drop).expect_err(name),
-            bounded(people.find(doc! {})).await.map(drop).expect_err(name),
-            bounded(people.aggregate([])).await.map(drop).expect_err(name),
-            bounded(people.update_one(doc! {}, doc! { "$set": { "a": 1 } })).await.expect_err(name),
-            bounded(people.delete_many(doc! {})).await.expect_err(name),
-            bounded(people.find_one_and_delete(doc! {})).await.map(drop).expect_err(name),
-            bounded(people.distinct("a", doc! {})).await.map(drop).expect_err(name),
-            bounded(people.count_documents(doc! {})).await.map(drop).expect_err(name),
-            bounded(people.drop()).await.expect_err(name),
-        ] {
-            assert!(error.is_invalid_argument(), "{name:?}: {error:?}");
-        }
-    }
-    let sent: Vec<_> = server.log().requests.into_iter().filter(|sent| !sent.is_hello()).collect();
-    assert!(sent.is_empty(), "{sent:?}");
-}
-
-#[tokio::test]
-async fn keys_with_a_nul_are_never_sent() {
-    // pitfall 41
-    let server = Server::plain(Role::Standalone);
-    let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    let database = client.database("db");
-    let people = database.collection::<Document>("people");
-    let bad = || doc! { "good": { "ba\0d": 1 } };
-    for error in [
-        bounded(people.insert_one(bad())).await.expect_err("insert_one"),
-        bounded(people.insert_many([bad()])).await.expect_err("insert_many"),
-        bounded(people.find(bad())).await.map(drop).expect_err("find"),
-        bounded(people.update_one(doc! {}, doc! { "$set": bad() })).await.expect_err("update"),
-        bounded(people.replace_one(doc! {}, bad())).await.expect_err("replace"),
-        bounded(people.delete_one(bad())).await.expect_err("delete"),
-        bounded(people.aggregate([doc! { "$match": bad() }])).await.map(drop).expect_err("agg"),
-        bounded(database.run_command(doc! { "pi\0ng": 1 })).await.expect_err("run_command"),
-    ] {
-        let text = error.to_string().to_lowercase();
-        assert!(text.contains("nul") || text.contains("\\0"), "{error:?}");
-    }
-    let sent: Vec<_> = server.log().requests.into_iter().filter(|sent| !sent.is_hello()).collect();
-    assert!(sent.is_empty(), "{sent:?}");
-}
-
-#[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_sent() {
-    let server = Server::with_handler(Role::Standalone, |request| {
-        let limits = doc! { "maxBsonObjectSize": 1000, "maxMessageSizeBytes": 5000 };
-        request.is_hello().then(|| vec![Step::Hello(limits)])
-    });
-    let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    let database = client.database("db");
-    let people = database.collection::<Document>("people");
-    let large = |size| doc! { "text": "x".repeat(size) };
-    let error = bounded(people.insert_many([doc! {}, large(2000)])).await.expect_err("a document");
-    assert!(error.is_invalid_argument(), "{error:?}");
-    assert_says(&error, &["document 1", "bytes long", "1000"]);
-    let command = doc! { "ping": 1, "text": "x".repeat(6000) };
-    for error in [
-        bounded(people.insert_one(large(6000))).await.expect_err("insert_one"),
-        bounded(people.find_one(large(6000))).await.expect_err("find_one"),
-        bounded(database.run_command(command)).await.expect_err("run_command"),
-    ] {
-        assert!(error.is_invalid_argument(), "{error:?}");
-        assert_says(&error, &["the message is", "bytes long", "5000"]);
-    }
-    let sent: Vec<_> = server.log().requests.into_iter().filter(|sent| !sent.is_hello()).collect();
-    assert!(sent.is_empty(), "{sent:?}");
-    // And the connection that it was to go through is as good as before.
-    ping(&client).await.unwrap();
-    assert_eq!(server.log().opened, 2, "one of the monitor, one of operations");
-}
-
-#[tokio::test]
-async fn times_beyond_all_measure_do_not_overflow() {
-    let server = Server::plain(Role::Standalone);
-    let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
-    options.server_selection_timeout = Some(Duration::MAX);
-    options.connect_timeout = Some(Duration::MAX);
-    options.socket_timeout = Some(Duration::MAX);
-    options.heartbeat_freq = Some(Duration::MAX);
-    options.max_idle_time = Some(Duration::MAX);
-    options.wait_queue_timeout = Some(Duration::MAX);
-    options.local_threshold = Some(Duration::MAX);
-    let client = Client::with_options(options).unwrap();
-    ping(&client).await.unwrap();
-    ping(&client).await.unwrap();
 }
