@@ -112,6 +112,12 @@ pub enum Misuse {
     /// The session has used up all its transaction numbers.
     #[error("the session has used up all its transaction numbers")]
     NoNumberLeft,
+    /// A command was built in a transaction that has since been committed or aborted.
+    #[error(
+        "the transaction of this command ended before the command was sent; start a new \
+         transaction and run its operations again"
+    )]
+    Ended,
 }
 
 /// What ending a transaction takes.
@@ -131,6 +137,8 @@ pub struct Transaction {
     number: i64,
     settings: Settings,
     recovery_token: Option<RawDocumentBuf>,
+    /// Aborted by the driver, because what was to end it was dropped.
+    abandoned: bool,
     /// Whether a commit was tried that a server may have carried out.
     commit_tried: bool,
     /// The same, the attempt under way left out.
@@ -185,28 +193,42 @@ impl Transaction {
         Ok(())
     }
 
-    /// An operation other than a commit or an abort begins in the session. One that is not part of
-    /// a transaction ends what was left of the last.
-    pub fn begin_operation(&mut self) -> Part {
+    /// Returns the position of an operation, other than a commit or an abort, that was built in the
+    /// transaction with this number.
+    pub fn begin_operation(&mut self, number: i64) -> Result<Part, Misuse> {
         match self.state {
-            State::Starting => Part::First,
-            State::InProgress => Part::Later,
-            State::None | State::Committed { .. } | State::Aborted => {
-                *self = Self::default();
-                Part::Outside
-            }
+            _ if self.number != number => Err(Misuse::Ended),
+            State::Starting => Ok(Part::First),
+            State::InProgress => Ok(Part::Later),
+            State::None | State::Committed { .. } | State::Aborted => Err(Misuse::Ended),
         }
     }
 
-    /// A command of this part is about to be sent.
-    pub fn sending(&mut self, part: Part) {
-        match part {
-            // An error of our own before this leaves the transaction to be started by the next.
-            Part::First if self.state == State::Starting => self.state = State::InProgress,
-            // If nobody hears of it again, this is what is known.
-            Part::Commit => self.commits.send_off(),
-            Part::Outside | Part::First | Part::Later | Part::Abort => {}
+    /// Begins an operation outside of any transaction. The state of an ended transaction is reset;
+    /// an active one is left as it is. Returns `true` if the state was reset.
+    pub fn begin_outside(&mut self) -> bool {
+        if self.is_active() {
+            return false;
         }
+        *self = Self::default();
+        true
+    }
+
+    /// A command at this position of the transaction with this number is about to be sent. An
+    /// operation of a transaction that has ended must not be sent: the server would execute it
+    /// outside of the transaction, or start the transaction again.
+    pub fn sending(&mut self, part: Part, number: i64) -> Result<(), Misuse> {
+        match part {
+            Part::First | Part::Later if self.begin_operation(number).is_err() => {
+                return Err(Misuse::Ended);
+            }
+            // An error of the driver before this leaves the transaction to be started by the next.
+            Part::First => self.state = State::InProgress,
+            // If its future is dropped, this is what is known of the commit.
+            Part::Commit => self.commits.send_off(),
+            Part::Outside | Part::Later | Part::Abort => {}
+        }
+        Ok(())
     }
 
     /// The commit is asked for, the first time or again.
@@ -230,12 +252,26 @@ impl Transaction {
         let end = match self.state {
             State::None => return Err(Misuse::NotStarted),
             State::Committed { .. } => return Err(Misuse::AbortAfterCommit),
+            // The application did not call it before.
+            State::Aborted if std::mem::take(&mut self.abandoned) => End::Nothing,
             State::Aborted => return Err(Misuse::AbortTwice),
             State::Starting => End::Nothing,
             State::InProgress => End::Send,
         };
         self.state = State::Aborted;
         Ok(end)
+    }
+
+    /// Aborts it if it is active, because the session or the future that was to end it was dropped.
+    /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
+    pub fn abandon(&mut self) -> End {
+        let end = match self.state {
+            State::None | State::Committed { .. } | State::Aborted => return End::Nothing,
+            State::Starting => End::Nothing,
+            State::InProgress => End::Send,
+        };
+        (self.state, self.abandoned) = (State::Aborted, true);
+        end
     }
 
     /// A reply to one of its commands brought a recovery token. The latest counts.

@@ -42,8 +42,8 @@ pub(crate) struct Command {
     pub(crate) acknowledged: bool,
     /// What was said for this very call, and not inherited.
     pub(crate) explicit: Explicit,
-    /// Which transaction of its session it is part of.
-    pub(crate) belongs: Belongs,
+    /// The transaction that it was built in. It is never sent outside of it.
+    pub(crate) scope: TransactionScope,
     /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
@@ -68,15 +68,22 @@ pub(crate) struct Explicit {
     pub(crate) criteria: bool,
 }
 
-/// Which transaction of its session a command is part of.
+/// Relation of a command to the transaction of its session, decided when the command is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Belongs {
-    /// The one that the session is in, if it is in one.
-    Present,
-    /// The one with this number, that of its cursor; none if the cursor was made outside of one.
-    Cursor(Option<i64>),
-    /// None, whatever the session is in.
-    Nowhere,
+pub(crate) enum TransactionScope {
+    /// Built outside of a transaction. Resets the state of a transaction that has ended.
+    Outside,
+    /// Built in the transaction with this `txnNumber`. If that has ended, the command fails unsent.
+    Inside(i64),
+    /// Independent of transactions (`killCursors`).
+    Independent,
+}
+
+impl From<Option<i64>> for TransactionScope {
+    /// Scope of a cursor's commands: that of the command that opened the cursor.
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::Outside, Self::Inside)
+    }
 }
 
 /// Which servers may run a command.
@@ -112,7 +119,7 @@ impl Command {
             kind,
             acknowledged: true,
             explicit: Explicit::default(),
-            belongs: Belongs::Present,
+            scope: TransactionScope::Outside,
             takes_read_concern: false,
             session: None,
             selected: None,

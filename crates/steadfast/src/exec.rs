@@ -9,9 +9,9 @@ mod attempts;
 mod conclusion;
 mod context;
 mod execution;
-mod membership;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod turn;
 mod watch;
 
@@ -24,7 +24,7 @@ use steadfast_core::{
     selection::{self, SelectionCriteria},
 };
 
-use self::execution::Execution;
+use self::{execution::Execution, transaction::TransactionContext};
 use crate::{
     Client,
     command::{Beside, Command, Reply, Target},
@@ -75,17 +75,21 @@ impl Client {
                 command.keep(lent)?;
                 Box::pin(self.carry_out_in_turn(session, operation_id, command)).await
             }
-            None => Execution::new(self, operation_id, command, lent).run().await,
+            None => {
+                let transaction = TransactionContext::of(&command)?;
+                Execution::new(self, operation_id, command, lent, transaction).run().await
+            }
         }
     }
 
-    /// Carries out a command even while the client is being shut down.
+    /// Executes a command even while the client is being shut down.
     pub(crate) async fn carry_out(
         &self,
         operation_id: i64,
         command: Box<Command>,
     ) -> Result<Reply> {
-        Execution::new(self, operation_id, command, None).run().await
+        let transaction = TransactionContext::of(&command)?;
+        Execution::new(self, operation_id, command, None, transaction).run().await
     }
 }
 

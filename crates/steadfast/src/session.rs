@@ -20,6 +20,7 @@ use steadfast_core::{
     session::{ServerSession, SessionPool},
     transaction::{Settings, State as TransactionState, Transaction},
 };
+use tokio::sync::watch;
 
 pub(crate) use self::transaction::{explicit_write_concern, without_server};
 pub use self::{
@@ -34,7 +35,6 @@ use crate::{
     deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
-    operation,
 };
 
 /// A session of the application's own.
@@ -163,30 +163,13 @@ impl ClientSession {
     }
 }
 
-/// How long the servers may take to hear that the transaction of a dropped session is aborted.
-const ABORT_LIMIT: Duration = Duration::from_secs(5);
-
-/// Ends the session. A transaction in progress is aborted, so that it does not keep others waiting
-/// until the server gives it up; if that fails, nobody is there to be told.
+/// Ends the session. A transaction in progress is aborted in the background, so that its locks do not
+/// block others until the server's `transactionLifetimeLimitSeconds`.
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        if !self.session.abandon_transaction() {
+        if !self.session.abort_in_background(&self.client, self.default_timeout()) {
             drop(self.session.unpin());
-            return;
         }
-        let (client, session) = (self.client.clone(), Arc::clone(&self.session));
-        let limit = self.default_timeout();
-        self.client.spawn(async move {
-            session.set_transaction_deadline(None);
-            let abort = operation::transaction::abort().limited(None, limit);
-            let Ok(abort) = abort.in_shared(Some(Arc::clone(&session))) else { return };
-            let _ = tokio::time::timeout(ABORT_LIMIT, async {
-                // What went before it in the transaction takes nothing of its time.
-                drop(session.turn().await);
-                client.run(abort).await
-            })
-            .await;
-        });
     }
 }
 
@@ -245,6 +228,7 @@ impl Sessions {
                 transaction: Transaction::default(),
                 transaction_deadline: None,
                 pin: None,
+                pending_abort: None,
             }),
             turn: OnceLock::new(),
         }
@@ -308,6 +292,8 @@ struct State {
     transaction_deadline: Option<Deadline>,
     /// Where the transaction is bound to.
     pin: Option<Home>,
+    /// Ends when the background abort of the transaction has ended.
+    pending_abort: Option<watch::Receiver<()>>,
 }
 
 impl Session {

@@ -16,8 +16,8 @@ fn started(number: i64) -> Transaction {
 
 fn in_progress() -> Transaction {
     let mut transaction = started(1);
-    let part = transaction.begin_operation();
-    transaction.sending(part);
+    let part = transaction.begin_operation(1).unwrap();
+    transaction.sending(part, 1).unwrap();
     transaction
 }
 
@@ -116,15 +116,62 @@ fn an_abort_is_sent_if_there_is_something_to_abort() {
 }
 
 #[test]
-fn an_operation_is_part_of_what_is_under_way_and_ends_what_is_over() {
+fn an_operation_built_in_a_transaction_is_sent_only_while_that_is_active() {
     for (state, mut transaction) in all() {
         let (part, after) = match state {
-            State::None | State::Committed { .. } | State::Aborted => (Part::Outside, State::None),
-            State::Starting => (Part::First, State::InProgress),
-            State::InProgress => (Part::Later, State::InProgress),
+            State::None | State::Committed { .. } | State::Aborted => (None, state),
+            State::Starting => (Some(Part::First), State::InProgress),
+            State::InProgress => (Some(Part::Later), State::InProgress),
         };
-        assert_eq!(transaction.begin_operation(), part, "{state:?}");
-        transaction.sending(part);
+        let number = transaction.number();
+        assert_eq!(transaction.begin_operation(number), part.ok_or(Misuse::Ended), "{state:?}");
+        for sent in [Part::First, Part::Later] {
+            let mut transaction = transaction.clone();
+            let allowed = part.map(|_| ()).ok_or(Misuse::Ended);
+            assert_eq!(transaction.sending(sent, number), allowed, "{state:?}");
+        }
+        if let Some(part) = part {
+            transaction.sending(part, number).unwrap();
+        }
+        assert_eq!(transaction.state(), after, "{state:?}");
+    }
+}
+
+#[test]
+fn an_abandoned_transaction_is_aborted_and_may_be_aborted_once_more() {
+    for (state, mut transaction) in all() {
+        let (end, after) = match state {
+            State::None | State::Committed { .. } | State::Aborted => (End::Nothing, state),
+            State::Starting => (End::Nothing, State::Aborted),
+            State::InProgress => (End::Send, State::Aborted),
+        };
+        assert_eq!(transaction.abandon(), end, "{state:?}");
+        assert_eq!(transaction.state(), after, "{state:?}");
+        if matches!(state, State::Starting | State::InProgress) {
+            assert_eq!(transaction.commit(), Err(Misuse::CommitAfterAbort));
+            assert_eq!(transaction.abort(), Ok(End::Nothing));
+            assert_eq!(transaction.abort(), Err(Misuse::AbortTwice));
+        }
+    }
+}
+
+#[test]
+fn an_operation_of_an_earlier_transaction_does_not_join_the_next() {
+    let mut transaction = aborted();
+    transaction.start(Settings::default(), || Some(2)).unwrap();
+    assert_eq!(transaction.begin_operation(1), Err(Misuse::Ended));
+    assert_eq!(transaction.sending(Part::Later, 1), Err(Misuse::Ended));
+    assert_eq!(transaction.state(), State::Starting);
+}
+
+#[test]
+fn an_operation_outside_resets_only_a_transaction_that_has_ended() {
+    for (state, mut transaction) in all() {
+        let (reset, after) = match state {
+            State::None | State::Committed { .. } | State::Aborted => (true, State::None),
+            State::Starting | State::InProgress => (false, state),
+        };
+        assert_eq!(transaction.begin_outside(), reset, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
     }
 }
@@ -132,17 +179,17 @@ fn an_operation_is_part_of_what_is_under_way_and_ends_what_is_over() {
 #[test]
 fn an_operation_that_is_not_sent_leaves_the_next_to_start_it() {
     let mut transaction = started(1);
-    assert_eq!(transaction.begin_operation(), Part::First);
-    assert_eq!(transaction.begin_operation(), Part::First);
+    assert_eq!(transaction.begin_operation(1), Ok(Part::First));
+    assert_eq!(transaction.begin_operation(1), Ok(Part::First));
     assert_eq!(transaction.abort(), Ok(End::Nothing));
 }
 
 #[test]
 fn a_first_operation_that_is_sent_again_is_still_the_first() {
     let mut transaction = started(1);
-    let part = transaction.begin_operation();
-    transaction.sending(part);
-    transaction.sending(part);
+    let part = transaction.begin_operation(1).unwrap();
+    transaction.sending(part, 1).unwrap();
+    transaction.sending(part, 1).unwrap();
     assert_eq!((part, transaction.state()), (Part::First, State::InProgress));
 }
 
@@ -184,7 +231,7 @@ fn the_latest_recovery_token_is_kept_until_the_transaction_is_over() {
     transaction.see_recovery_token(rawdoc! { "shard": 3 });
     assert_eq!(transaction.recovery_token(), None, "nothing of it has been sent");
     let mut over = committed();
-    assert_eq!(over.begin_operation(), Part::Outside);
+    assert!(over.begin_outside());
     assert_eq!(over.recovery_token(), None);
 }
 
@@ -236,7 +283,7 @@ fn a_commit_whose_future_is_dropped_may_be_done_and_is_asked_for_again_with_a_ma
     let mut transaction = committed();
     assert_eq!(transaction.commits().outcome(), Outcome::NotSent);
     transaction.begin_commit_attempt();
-    transaction.sending(Part::Commit);
+    transaction.sending(Part::Commit, 1).unwrap();
     assert_eq!(transaction.commits().outcome(), Outcome::MaybeApplied);
     assert_eq!(transaction.commit(), Ok(End::Send));
     transaction.begin_commit_attempt();

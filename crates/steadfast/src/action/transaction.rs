@@ -74,6 +74,7 @@ pub struct StartTransaction<S> {
 
 impl StartTransaction<&mut ClientSession> {
     async fn execute(self) -> Result<()> {
+        self.session.shared().background_abort().await;
         start(self.session, self.options.as_ref())?;
         let limit = time_limit(self.session, self.options.as_ref());
         self.session.shared().set_transaction_deadline(limit.map(Deadline::begin));

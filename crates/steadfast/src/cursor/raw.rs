@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Belongs, Command, Reply, Target},
+    command::{Command, Reply, Target},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::Session,
@@ -246,7 +246,7 @@ impl RawCursor {
                 self.step
             }
         };
-        command.belongs = Belongs::Cursor(self.transaction);
+        command.scope = self.transaction.into();
         Ok(ask(&self.client, command))
     }
 

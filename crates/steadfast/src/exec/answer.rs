@@ -65,7 +65,7 @@ impl Execution<'_> {
     ) -> Reply {
         let mut reply = Reply::new(body, Arc::clone(server));
         reply.session.clone_from(&self.session);
-        reply.transaction = self.membership.number();
+        reply.transaction = self.transaction.number();
         let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
         let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
         reply.pinned = home.keep(connection, keeps);
@@ -94,7 +94,7 @@ impl Execution<'_> {
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
-        reply.transaction_label = self.membership.fail(&failure, reply.labelled_retryable);
+        reply.transaction_label = self.transaction.fail(&failure, reply.labelled_retryable);
         self.attempts.add_reply(current, reply);
         self.conclude(verdict, labels)
     }

@@ -17,7 +17,7 @@ use steadfast_core::{
 use super::{
     attempts::{Attempts, Current, failure},
     context::Context,
-    membership::Membership,
+    transaction::TransactionContext,
     watch::Watch,
 };
 use crate::{
@@ -42,8 +42,8 @@ pub(super) struct Execution<'c> {
     lent: Option<&'c Beside<'c>>,
     pub(super) retry: Retry,
     pub(super) attempts: Attempts,
-    /// What it is to the transaction of its session.
-    pub(super) membership: Membership,
+    /// Its position in the transaction of its session.
+    pub(super) transaction: TransactionContext,
     /// The session it runs in, once there is one; the same for all attempts.
     pub(super) session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
@@ -83,10 +83,10 @@ impl<'c> Execution<'c> {
         operation_id: i64,
         mut command: Box<Command>,
         lent: Option<&'c Beside<'c>>,
+        transaction: TransactionContext,
     ) -> Box<Self> {
         let deadline = command.start_clock();
-        let membership = Membership::of(&command);
-        let operation = for_retrying(&command, lent, &membership);
+        let operation = for_retrying(&command, lent, &transaction);
         let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
         Box::new(Self {
             client,
@@ -95,11 +95,11 @@ impl<'c> Execution<'c> {
             spent: command.spent,
             out_of_time: false,
             backoff: Duration::ZERO,
-            retry: membership.resume(retry),
+            retry: transaction.resume(retry),
             attempts: Attempts::default(),
             session: command.session.clone(),
-            txn_number: membership.number(),
-            membership,
+            txn_number: transaction.number(),
+            transaction,
             command,
             lent,
         })
@@ -110,7 +110,7 @@ impl<'c> Execution<'c> {
             let wait = match self.attempt().await {
                 Ended::Continue(wait) => wait,
                 Ended::Break(outcome) => {
-                    self.membership.end(&self.retry, outcome.is_ok());
+                    self.transaction.end(&self.retry, outcome.is_ok());
                     return self.judged(outcome);
                 }
             };
@@ -122,7 +122,7 @@ impl<'c> Execution<'c> {
     async fn attempt(&mut self) -> Ended {
         let began = now();
         let until = self.client.topology().patience(self.deadline, began);
-        let home = self.membership.begin_attempt(&self.command.target);
+        let home = self.transaction.begin_attempt(&self.command.target);
         let pinned = home.as_ref().and_then(|home| home.connection.take());
         let selected = match home.as_ref().filter(|_| pinned.is_some()) {
             Some(Home { server, .. }) => {
@@ -131,7 +131,7 @@ impl<'c> Execution<'c> {
             None => match self.select(home.as_ref(), until).await {
                 Ok(selected) => selected,
                 Err(error) => {
-                    let error = self.membership.without_server(error);
+                    let error = self.transaction.without_server(error);
                     return self.give_up(self.retry.no_server(), Some(error));
                 }
             },
@@ -155,7 +155,12 @@ impl<'c> Execution<'c> {
             Err(error) => return self.failed(current, error, Phase::BeforeSending),
         };
         current.connection = Some(connection.id);
-        self.membership.pin(&mut current.home, server, description, self.client.is_load_balanced());
+        self.transaction.pin(
+            &mut current.home,
+            server,
+            description,
+            self.client.is_load_balanced(),
+        );
         let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
             Ok(prepared) => prepared,
             Err(unsent) => return self.unsent(current, unsent, connection),
@@ -210,7 +215,6 @@ impl<'c> Execution<'c> {
         connection: &mut PooledConnection,
         request_id: i32,
     ) -> Result<Bytes> {
-        self.membership.sending();
         let watch = self.stop_watch();
         let acknowledged = self.command.acknowledged;
         let beside = beside(&self.command, self.lent);
@@ -254,26 +258,26 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, lent, membership, .. } = self;
+        let Self { client, command, lent, transaction, .. } = self;
         let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
-        let context = Context::of(client, command, session, membership.part(), connection)?;
+        let context = Context::of(client, command, session, transaction.part(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
             beside: beside(command, *lent),
             // In a transaction it is the primary, which nobody needs to be told.
-            read_preference: match membership.part().is_inside() {
+            read_preference: match transaction.part().is_inside() {
                 true => None,
                 false => command.target.read_preference(&selected.view.description, description),
             },
             lsid: context.lsid.as_ref().map(|lsid| &***lsid),
             txn_number: self.txn_number,
             max_time,
-            in_transaction: membership.number().is_some(),
-            starts_transaction: membership.part() == Part::First,
+            in_transaction: transaction.number().is_some(),
+            starts_transaction: transaction.part() == Part::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
             server_api: client.server_api(),
             acknowledged: command.acknowledged,
@@ -281,6 +285,7 @@ impl<'c> Execution<'c> {
         };
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
+        transaction.sending()?;
         let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
         if let Some(session) = session {
             session.sending(now);
@@ -312,7 +317,7 @@ impl<'c> Execution<'c> {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
-        let label = self.membership.fail(&failure, verdict.add_retryable_write_label);
+        let label = self.transaction.fail(&failure, verdict.add_retryable_write_label);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
@@ -334,10 +339,10 @@ fn beside<'a>(command: &'a Command, lent: Option<&Beside<'a>>) -> Option<Beside<
 fn for_retrying(
     command: &Command,
     lent: Option<&Beside<'_>>,
-    membership: &Membership,
+    transaction: &TransactionContext,
 ) -> Operation {
     let mut operation = Operation::new(command.kind);
-    operation.in_transaction = membership.number().is_some();
+    operation.in_transaction = transaction.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.

@@ -9,9 +9,10 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
+use super::{execution::Execution, transaction::TransactionContext};
 use crate::{
     Client,
-    command::{Belongs, Command, Kind, Reply},
+    command::{Command, Kind, Reply, TransactionScope},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     session::{self, Session},
@@ -23,11 +24,9 @@ const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
 /// The session whose transaction the command is to wait its turn in.
 pub(super) fn session_of(command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
-    let takes_part = match (command.kind, command.belongs) {
-        (_, Belongs::Nowhere) => false,
-        (Kind::EndTransaction, _) => true,
-        (_, Belongs::Present | Belongs::Cursor(_)) => session.is_in_transaction(),
-    };
+    let takes_part = matches!(command.scope, TransactionScope::Inside(_))
+        || command.kind == Kind::EndTransaction
+        || session.is_aborting();
     takes_part.then(|| Arc::clone(session))
 }
 
@@ -42,13 +41,22 @@ impl Client {
         // Waiting takes of the command's own time. If that is over then, it finds so by itself.
         let left = command.start_clock().and_then(Deadline::remaining);
         let limit = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
-        let turn = tokio::time::timeout(limit, session.turn()).await.ok();
+        let turn = async {
+            // An abort ends what it would wait for.
+            if command.kind != Kind::EndTransaction {
+                session.background_abort().await;
+            }
+            session.turn().await
+        };
+        let turn = tokio::time::timeout(limit, turn).await.ok();
         // The end of a transaction may be asked for again, and is the same each time.
-        if command.kind == Kind::EndTransaction {
+        if !matches!(command.scope, TransactionScope::Inside(_)) {
             return self.carry_out(operation_id, command).await;
         }
+        // Decided before the hand-over: the session may be dropped before the task runs.
+        let transaction = TransactionContext::of(&command)?;
         let (sender, answer) = oneshot::channel();
-        self.spawn(operate(self.clone(), turn, operation_id, command, sender));
+        self.spawn(operate(self.clone(), turn, operation_id, command, transaction, sender));
         answer.await.unwrap_or_else(|_| {
             let message = "the runtime of the client ended before the operation".to_owned();
             Err(Error::new(ErrorKind::Internal { message }))
@@ -61,9 +69,10 @@ async fn operate(
     turn: Option<OwnedMutexGuard<()>>,
     operation_id: i64,
     command: Box<Command>,
+    transaction: TransactionContext,
     mut sender: oneshot::Sender<Result<Reply>>,
 ) {
-    let mut run = pin!(client.carry_out(operation_id, command));
+    let mut run = pin!(Execution::new(&client, operation_id, command, None, transaction).run());
     let outcome = tokio::select! {
         outcome = &mut run => Some(outcome),
         () = sender.closed() => {

@@ -7,7 +7,7 @@ use bson::{RawArrayBuf, RawBson, raw::cstr};
 use super::find::checked_batch_size;
 use crate::{
     Namespace,
-    command::{Belongs, Command, Kind, Target},
+    command::{Command, Kind, Target, TransactionScope},
     cursor::More,
     deadline::MaxTime,
     error::Result,
@@ -57,7 +57,7 @@ pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
         target,
         Kind::Generic,
     );
-    command.belongs = Belongs::Nowhere;
+    command.scope = TransactionScope::Independent;
     let mut cursors = RawArrayBuf::new();
     cursors.push(id);
     command.field(cstr!("cursors"), cursors);

@@ -7,7 +7,7 @@ use bson::RawDocumentBuf;
 use crate::{
     Database,
     collection::check_database_name,
-    command::{Belongs, Command, Explicit, Kind, Target},
+    command::{Command, Explicit, Kind, Target, TransactionScope},
     cursor::More,
     deadline::{MaxTime, TimeLimit, TimeSpent},
     error::{Error, Result},
@@ -68,7 +68,7 @@ fn own(
         kind: Kind::Generic,
         acknowledged: true,
         takes_read_concern: false,
-        belongs: Belongs::Present,
+        scope: TransactionScope::Outside,
         session: None,
         selected: None,
         // The command is not searched for a time limit of its own, which the server then refuses.

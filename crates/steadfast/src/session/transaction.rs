@@ -1,24 +1,28 @@
 //! The transaction that a session is in: what it makes of the commands, and where it is bound to.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bson::{RawDocumentBuf, raw::cstr};
 use steadfast_core::{
     read_preference::ReadPreference,
     selection::SelectionCriteria,
-    transaction::{Misuse, Part, Settings, State as TransactionState, Transaction},
+    transaction::{End, Misuse, Part, Settings, Transaction},
 };
 
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{Session, lock};
 use crate::{
-    command::{Belongs, Command, Explicit, Kind, Target},
+    Client,
+    command::{Command, Explicit, Kind, Target, TransactionScope},
     cursor::Home,
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     operation,
 };
+
+/// Time limit of an abort that runs in the background.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<Misuse> for ErrorKind {
     fn from(misuse: Misuse) -> Self {
@@ -64,29 +68,66 @@ impl Session {
         Ok(())
     }
 
-    /// An operation begins that is neither a commit nor an abort.
-    pub(crate) fn begin_operation(&self, belongs: Belongs) -> Part {
-        let part = self.transaction(|transaction| match belongs {
-            Belongs::Nowhere => None,
-            Belongs::Present => Some(transaction.begin_operation()),
-            Belongs::Cursor(made_in) if transaction.is_active() => {
-                (made_in == Some(transaction.number())).then_some(Part::Later)
+    /// Begins an operation that is neither a commit nor an abort, and returns its position in the
+    /// transaction.
+    pub(crate) fn begin_operation(&self, scope: TransactionScope) -> Result<Part> {
+        match scope {
+            TransactionScope::Independent => {}
+            TransactionScope::Inside(number) => {
+                return Ok(self.transaction(|transaction| transaction.begin_operation(number))?);
             }
-            Belongs::Cursor(_) => Some(transaction.begin_operation()),
-        });
-        // What is beside a transaction leaves it as it is.
-        let Some(part) = part else { return Part::Outside };
-        if part == Part::Outside {
-            drop(self.unpin());
+            TransactionScope::Outside => {
+                if self.transaction(Transaction::begin_outside) {
+                    drop(self.unpin());
+                }
+            }
         }
-        part
+        Ok(Part::Outside)
     }
 
-    /// The session is let go of: whether there is a transaction to be aborted.
-    pub(super) fn abandon_transaction(&self) -> bool {
+    /// Aborts an active transaction in the background, if there is one, because the future or the
+    /// session that would have ended it was dropped. The server aborts it by itself if that fails.
+    /// Returns `false` if there is nothing to send.
+    pub(crate) fn abort_in_background(
+        self: &Arc<Self>,
+        client: &Client,
+        timeout: Option<Duration>,
+    ) -> bool {
         let mut state = lock(&self.state);
-        let open = state.transaction.state() == TransactionState::InProgress;
-        open && state.transaction.abort().is_ok()
+        if state.transaction.abandon() == End::Nothing {
+            return false;
+        }
+        let (done, pending) = watch::channel(());
+        state.pending_abort = Some(pending);
+        drop(state);
+        let (owned_client, session) = (client.clone(), Arc::clone(self));
+        client.spawn(async move {
+            let _done = done;
+            session.set_transaction_deadline(None);
+            let abort = operation::transaction::abort().limited(None, timeout);
+            let Ok(abort) = abort.in_shared(Some(Arc::clone(&session))) else { return };
+            let _ = tokio::time::timeout(ABORT_LIMIT, async {
+                // The operation that is under way does not count towards the abort's time.
+                drop(session.turn().await);
+                owned_client.run(abort).await
+            })
+            .await;
+        });
+        true
+    }
+
+    /// Returns `true` while a background abort has not ended.
+    pub(crate) fn is_aborting(&self) -> bool {
+        lock(&self.state).pending_abort.is_some()
+    }
+
+    /// Waits for a background abort, so that what follows in the session does not disturb it.
+    pub(crate) async fn background_abort(&self) {
+        let pending = lock(&self.state).pending_abort.clone();
+        if let Some(mut pending) = pending {
+            let _ = pending.changed().await;
+            lock(&self.state).pending_abort = None;
+        }
     }
 
     /// Gives the transaction this long, and with it all that is part of it; or takes that back.
@@ -145,9 +186,9 @@ impl Session {
         if let Some(deadline) = deadline {
             command.share_deadline(deadline);
         }
-        if ends || command.belongs != Belongs::Present || !self.is_in_transaction() {
-            return Ok(());
-        }
+        let number = self.transaction(|it| it.is_active().then(|| it.number()));
+        let Some(number) = number.filter(|_| !ends) else { return Ok(()) };
+        command.scope = TransactionScope::Inside(number);
         let Explicit { read_concern, write_concern, criteria } = command.explicit;
         if read_concern {
             return Err(Error::invalid_argument(

@@ -4,6 +4,7 @@
 mod balanced;
 mod commits;
 mod deadlines;
+mod dropped;
 mod routers;
 
 use steadfast::{

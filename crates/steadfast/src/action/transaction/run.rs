@@ -6,7 +6,7 @@ use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
 
 use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
-    ClientSession, TransactionState,
+    Client, ClientSession, TransactionState,
     action::ActionFuture,
     deadline::{Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
     error::{Error, Result, TRANSIENT_TRANSACTION_ERROR},
@@ -107,7 +107,10 @@ struct Run {
     tries: Convenience,
     /// By when it must be committed, if there is another limit than the specification's.
     deadline: Option<Deadline>,
+    client: Client,
     session: Arc<Session>,
+    /// `txnNumber` of the latest transaction that it started.
+    number: Option<i64>,
     /// Why the last try failed.
     latest: Option<Error>,
 }
@@ -122,7 +125,8 @@ impl Run {
                 Convenience::within(deadline.remaining().unwrap_or(Duration::MAX), now())
             }
         };
-        Self { tries, deadline, session: Arc::clone(session.shared()), latest: None }
+        let (client, session) = (session.client(), Arc::clone(session.shared()));
+        Self { tries, deadline, client, session, number: None, latest: None }
     }
 
     /// Waits until it is time for a try, and starts the transaction.
@@ -136,7 +140,9 @@ impl Run {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
         }
+        self.session.background_abort().await;
         start(session, options)?;
+        self.number = Some(self.session.transaction(|transaction| transaction.number()));
         session.shared().set_transaction_deadline(self.deadline);
         Ok(())
     }
@@ -212,9 +218,14 @@ impl Run {
     }
 }
 
-/// What is done in the session later is none of it; nor is a transaction that was there before.
+/// Ends what a dropped future left open. A transaction that is still active is aborted, or the next
+/// operation in the session would silently become part of it. One that was active before is kept.
 impl Drop for Run {
     fn drop(&mut self) {
+        if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
+            let limit = self.deadline.map(Deadline::timeout);
+            self.session.abort_in_background(&self.client, limit);
+        }
         if self.session.transaction_deadline() == self.deadline {
             self.session.set_transaction_deadline(None);
         }

@@ -1,8 +1,8 @@
-//! What a command is to the transaction of its session, from its first attempt to its end.
+//! Transaction context of a command, from its first attempt to its end.
 //!
-//! What it says and what its errors mean is for [`steadfast_core::transaction`] to say; this carries
-//! it to the session, and keeps a transaction with the router, or behind a load balancer with the
-//! connection, that it began on.
+//! [`steadfast_core::transaction`] decides which fields a command of a transaction has and what its
+//! errors mean. This module applies that to the session, and pins the transaction to the mongos, or
+//! behind a load balancer to the connection, that it began on.
 
 use std::sync::Arc;
 
@@ -13,42 +13,53 @@ use steadfast_core::{
 };
 
 use crate::{
-    command::{Command, Kind, Target},
+    command::{Command, Kind, Target, TransactionScope},
     cursor::{Home, Pinned},
-    error::Error,
+    error::{Error, Result},
     session::{self, Session},
     topology::Server,
 };
 
-/// A command's part in a transaction, if it has one.
-pub(super) struct Membership {
+/// Position of a command in a transaction, if it is part of one.
+pub(super) struct TransactionContext {
     part: Part,
     /// The session whose transaction it is.
     session: Option<Arc<Session>>,
+    /// The transaction's `txnNumber`.
     number: Option<i64>,
-    /// Where an abort goes at first. The session itself has let go of it.
+    /// Pinned server of the first attempt of an abort. The session itself is no longer pinned.
     left: Option<Home>,
 }
 
-impl Membership {
-    pub(super) fn of(command: &Command) -> Self {
+impl TransactionContext {
+    /// Determines the position of a command.
+    ///
+    /// # Errors
+    ///
+    /// The transaction that the command was built in has ended.
+    pub(super) fn of(command: &Command) -> Result<Self> {
         let outside = Self { part: Part::Outside, session: None, number: None, left: None };
-        let Some(session) = &command.session else { return outside };
+        let Some(session) = &command.session else { return Ok(outside) };
         if session.kind == session::Kind::Implicit {
-            return outside;
+            return Ok(outside);
         }
         let (part, left) = match command.kind {
             Kind::EndTransaction if command.name == "commitTransaction" => (Part::Commit, None),
             Kind::EndTransaction => (Part::Abort, session.unpin()),
             Kind::Read | Kind::RecognisableWrite | Kind::Write | Kind::Generic | Kind::GetMore => {
-                (session.begin_operation(command.belongs), None)
+                (session.begin_operation(command.scope)?, None)
             }
         };
         if part == Part::Outside {
-            return outside;
+            return Ok(outside);
         }
-        let number = session.transaction(|transaction| transaction.number());
-        Self { part, session: Some(Arc::clone(session)), number: Some(number), left }
+        let number = match command.scope {
+            TransactionScope::Inside(number) => number,
+            TransactionScope::Outside | TransactionScope::Independent => {
+                session.transaction(|transaction| transaction.number())
+            }
+        };
+        Ok(Self { part, session: Some(Arc::clone(session)), number: Some(number), left })
     }
 
     pub(super) fn part(&self) -> Part {
@@ -109,11 +120,17 @@ impl Membership {
         *home = Some(bound);
     }
 
-    /// The command is about to be sent.
-    pub(super) fn sending(&self) {
-        if let Some(session) = &self.session {
-            session.transaction(|transaction| transaction.sending(self.part));
+    /// Notes that the command is about to be sent.
+    ///
+    /// # Errors
+    ///
+    /// The transaction has ended in the meantime: its session, or the future that was to commit it,
+    /// was dropped.
+    pub(super) fn sending(&self) -> Result<()> {
+        if let (Some(session), Some(number)) = (&self.session, self.number) {
+            session.transaction(|transaction| transaction.sending(self.part, number))?;
         }
+        Ok(())
     }
 
     /// An attempt failed: which label its error gets.

@@ -1,0 +1,135 @@
+//! Dropped futures inside a transaction: no command leaves the transaction that it was built in, and
+//! no transaction stays open on the server.
+//!
+//! The runtime has one thread, so a task that an operation hands its command to runs only after the
+//! test has dropped what it wants to drop.
+
+use std::pin::pin;
+
+use futures_util::poll;
+
+use super::{
+    common::{Request, Server, Step},
+    *,
+};
+
+/// Polls an operation once, so that its command is handed to a task, and drops it.
+async fn begin_and_drop<T>(operation: impl IntoFuture<Output = T>) {
+    let mut operation = pin!(operation.into_future());
+    assert!(poll!(operation.as_mut()).is_pending(), "the operation ended at its first poll");
+}
+
+async fn insert_and_drop(watched: &Watched, session: &mut ClientSession) {
+    begin_and_drop(watched.books.insert_one(doc! { "_id": "dropped" }).session(session)).await;
+}
+
+fn is_in_transaction(request: &Request) -> bool {
+    request.body.get_bool("autocommit").is_ok_and(|autocommit| !autocommit)
+}
+
+/// Asserts that every `insert` on the wire belongs to a transaction.
+#[track_caller]
+fn assert_all_inserts_in_a_transaction(deployment: &Deployment) {
+    for request in deployment.requests("insert") {
+        assert!(is_in_transaction(&request), "{}", request.body);
+    }
+}
+
+async fn wait_for_abort(deployment: &Deployment) {
+    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    bounded(deployment.server().wait_for(aborted)).await;
+}
+
+#[tokio::test]
+async fn a_command_handed_over_before_the_session_is_dropped_stays_in_its_transaction() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    insert_and_drop(&watched, &mut session).await;
+    drop(session);
+    wait_for_abort(&deployment).await;
+    assert_all_inserts_in_a_transaction(&deployment);
+}
+
+#[tokio::test]
+async fn a_first_command_handed_over_before_the_session_is_dropped_starts_no_transaction() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    watched.ping().await;
+    let mut session = begin(&watched).await;
+    insert_and_drop(&watched, &mut session).await;
+    drop(session);
+    // The task of the dropped operation is older, and needs no more steps than these.
+    for _ in 0..3 {
+        watched.ping().await;
+    }
+    assert_eq!(deployment.requests("insert").len(), 0);
+}
+
+#[tokio::test]
+async fn a_command_handed_over_before_an_abort_is_not_sent_after_it() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    insert_and_drop(&watched, &mut session).await;
+    abort(&mut session).await;
+    insert(&watched, &mut session).await.unwrap();
+    let inserts = deployment.requests("insert");
+    let outside: Vec<_> = inserts.iter().filter(|it| !is_in_transaction(it)).collect();
+    assert_eq!(outside.len(), 1, "only the insert after the abort is outside: {outside:?}");
+}
+
+#[tokio::test]
+async fn a_get_more_handed_over_before_the_session_is_dropped_is_not_sent_outside() {
+    let batch = |field: &str, documents: Vec<Document>| {
+        let cursor = doc! { "id": 7_i64, "ns": "db.books", field: documents };
+        Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })])
+    };
+    let handler = move |request: &Request| match request.name.as_str() {
+        "find" => batch("firstBatch", vec![doc! { "_id": 1 }]),
+        "getMore" => batch("nextBatch", vec![]),
+        "abortTransaction" => Some(vec![Step::Reply(doc! { "ok": 1 })]),
+        _ => None,
+    };
+    let server = Server::builder().role(Role::Primary).handler(handler).start();
+    let client = Client::with_uri_str(server.uri("replicaSet=set")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let mut session = client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    let mut cursor = books.find(doc! {}).batch_size(1).session(&mut session).await.unwrap();
+    assert!(bounded(cursor.next(&mut session)).await.is_some());
+    begin_and_drop(cursor.next(&mut session)).await;
+    drop(session);
+    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    let log = bounded(server.wait_for(aborted)).await;
+    for request in log.named("getMore") {
+        assert!(is_in_transaction(&request), "{}", request.body);
+    }
+}
+
+#[tokio::test]
+async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = watched.client.start_session().await.unwrap();
+    {
+        let mut run =
+            pin!(session.start_transaction().and_run2(async |session: &mut ClientSession| {
+                insert(&watched, session).await?;
+                std::future::pending::<Result<()>>().await
+            }));
+        let inserted = |log: &common::Log| !log.named("insert").is_empty();
+        tokio::select! {
+            _ = &mut run => unreachable!("its callback does not end"),
+            _ = deployment.server().wait_for(inserted) => {}
+        }
+    }
+    assert_eq!(session.transaction_state(), TransactionState::Aborted);
+    // What follows in the session waits for the abort, and is no part of the transaction.
+    insert(&watched, &mut session).await.unwrap();
+    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    let last = deployment.requests("insert").pop().unwrap();
+    assert!(!last.body.contains_key("autocommit"), "{}", last.body);
+}
