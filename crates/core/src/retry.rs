@@ -47,16 +47,21 @@
 //! |---|----------------------------------------------------------------------------|------|
 //! | 1 | not retryable by kind: of a write, one without `RetryableWriteError`, be it from the server or added here ([`retryable_write_label`]); of a read, neither a network error, nor PoolCleared, nor one of the specification's codes; or the command may not be. And not retryable by label: none, or the command may not be; or a reply that tells of writes, or no reply to what was sent | give up |
 //! | 2 | it or an earlier one is an overload error, and there were `maxAdaptiveRetries` retries of any sort | give up |
-//! | 3 | it is an ordinary one, there is no deadline, and there was an ordinary retry | give up |
+//! | 3 | it is an ordinary one, there is no deadline, and something was sent that was retried before; or nothing was sent, and the first such failure was `serverSelectionTimeoutMS` ago | give up |
 //! | 4 | there is a deadline, and it has passed                                      | give up |
 //! | 5 | an earlier attempt, or this one, may have been carried out, and was sent so long ago that the server may have forgotten the session | give up |
-//! | 6 | it is labelled `SystemOverloadedError`, and the wait would not end before the deadline | give up; no token is taken |
+//! | 6 | there is to be a wait, and it would not end before the deadline             | give up; no token is taken |
 //! | 7 | it is an overload error, and the [`Budget`] has no token                    | give up |
-//! | 8 | any other                                                                   | retry: after a wait if labelled `SystemOverloadedError`, else at once; avoid the server if it is a router, or so labelled and `enableOverloadRetargeting` is not off |
+//! | 8 | any other                                                                   | retry: at once if it is the first ordinary retry, else after a wait; avoid the server if it is a router, or so labelled and `enableOverloadRetargeting` is not off |
+//!
+//! Row 3: an attempt of which no byte was sent does not use up the retry. The pool was cleared, or
+//! the connection broke during its handshake; no server has seen the command.
 //!
 //! Row 5 is asked again right before sending, because waiting, selecting and connecting take time.
-//! The wait is `jitter * min(10 s, base * 2^i)`; `i` is the number of waits before, `base` is 100 ms
-//! or the server's `baseBackoffMS`.
+//! The wait after an overload error is `jitter * min(10 s, base * 2^i)`; `i` is the number of such
+//! waits before, `base` is 100 ms or the server's `baseBackoffMS`. Between ordinary retries after
+//! the first it is `jitter * min(1 s, 10 ms * 2^i)`, so that a deadline does not turn a server's
+//! errors into a busy loop.
 //!
 //! What the token becomes that row 7 took, [`Budget`]'s module says.
 //!
@@ -120,8 +125,8 @@ pub const RETRYABLE_WRITES_UNSUPPORTED: &str = "This MongoDB deployment does not
 const SESSION_MARGIN: Duration = Duration::from_secs(60);
 /// How long servers remember a session if nothing else is known, as behind a load balancer.
 const DEFAULT_SESSION_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// How often a command is tried again after ordinary errors if no deadline bounds it.
-const ORDINARY_RETRIES_WITHOUT_DEADLINE: usize = 1;
+/// Retries of a command that was sent and failed with an ordinary error, if there is no deadline.
+const RETRIES_WITHOUT_DEADLINE: usize = 1;
 
 /// One command's way through its attempts; see the [module](self) for the order of calls.
 #[derive(Debug)]
@@ -135,7 +140,12 @@ pub struct Retry {
     /// The one whose error would be raised now.
     raised: Option<Tried>,
     deprioritised: Vec<ServerAddress>,
-    ordinary_retries: usize,
+    /// Retries after ordinary errors.
+    ordinary_retries: u32,
+    /// Those of them after an attempt that was sent.
+    retries_after_sending: usize,
+    /// Time of the first failure of an attempt that was not sent.
+    unsent_since: Option<Instant>,
     /// How often it waited for a server to recover.
     waits: u32,
     met_overload: bool,
@@ -184,6 +194,8 @@ impl Retry {
             raised: None,
             deprioritised: Vec::new(),
             ordinary_retries: 0,
+            retries_after_sending: 0,
+            unsent_since: None,
             waits: 0,
             met_overload: false,
             budget: Arc::clone(budget),
@@ -210,6 +222,11 @@ impl Retry {
     /// The servers that the next selection avoids while another is suitable.
     pub fn deprioritised(&self) -> &[ServerAddress] {
         &self.deprioritised
+    }
+
+    /// Index of the attempt whose error would be raised now; the first attempt is 0.
+    pub fn raised_attempt(&self) -> Option<usize> {
+        self.raised.map(|raised| raised.index)
     }
 
     /// How many attempts have failed.
@@ -262,11 +279,25 @@ impl Retry {
         }
     }
 
+    /// The handshake of the connection shows that its server keeps no sessions, whatever the monitor
+    /// was told. A write that was not sent yet gets no transaction id, and so no retry.
+    pub fn sessions_unsupported(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.logical_session_timeout = None;
+        }
+        if self.latest_sending.is_none() && self.operation.kind == Kind::RecognisableWrite {
+            self.policy = Some(Policy { may_retry: false, with_transaction_id: false });
+        }
+    }
+
     /// A connection is there and the command is about to be written. An error means that it is too
     /// late: the server may no longer know what it was sent before.
     pub fn begin_sending(&mut self, now: Instant) -> Result<TransactionId, GiveUp> {
         if self.failed_attempts > 0 && self.is_too_late(now) {
             return Err(self.give_up());
+        }
+        if let Some(token) = &mut self.token {
+            token.keep_if_dropped();
         }
         let first = self.latest_sending.replace(now).is_none();
         Ok(match (self.with_transaction_id(), first) {
@@ -279,7 +310,9 @@ impl Retry {
 
     /// The server carried the command out.
     pub fn succeeded(&mut self) {
-        self.token = None;
+        if let Some(token) = self.token.take() {
+            token.refund();
+        }
         // What nobody answered says nothing of how the server is.
         if self.operation.acknowledged {
             self.budget.deposit();
@@ -296,7 +329,7 @@ impl Retry {
         let add_label = self.server.as_ref().is_some_and(|server| {
             retryable_write_label(self.settings, &self.operation, server, failure)
         });
-        self.record(failure);
+        self.record(failure, now);
         let labelled = failure.labels.retryable_write || add_label;
         let decided = self.wait_for_retry(failure, labelled, now, jitter);
         if decided.is_ok() {
@@ -313,7 +346,7 @@ impl Retry {
         }
     }
 
-    fn record(&mut self, failure: &Failure<'_>) {
+    fn record(&mut self, failure: &Failure<'_>, now: Instant) {
         let tells = failure.phase == Phase::Sending && !failure.labels.no_writes_performed;
         if tells || self.raised.is_none() {
             self.raised = Some(Tried {
@@ -326,12 +359,15 @@ impl Retry {
         self.met_overload |= failure.labels.are_of_overload();
         match self.token.take() {
             Some(token) if failure.labels.system_overloaded => token.spend(),
-            // Dropped, it goes back.
-            _ => {}
+            Some(token) => token.refund(),
+            None => {}
         }
         let through_router = self.server.as_ref().is_none_or(ServerFacts::is_router);
         let with_transaction_id = self.with_transaction_id();
         self.ledger.enter(&self.operation, failure, through_router, with_transaction_id);
+        if failure.phase == Phase::BeforeSending {
+            self.unsent_since = self.unsent_since.or(Some(now));
+        }
         self.in_doubt_since = match self.outcome().is_certainly_not_applied() {
             true => None,
             false => self.in_doubt_since.or(self.latest_sending),
@@ -347,13 +383,17 @@ impl Retry {
         jitter: impl FnOnce() -> f64,
     ) -> Result<Duration, Stop> {
         if !self.is_retryable(failure, labelled)
-            || !self.is_retry_left(failure)
+            || !self.is_retry_left(failure, now)
             || self.is_too_late(now)
         {
             return Err(Stop::Policy);
         }
         let wait = if failure.labels.system_overloaded {
-            backoff::wait(self.waits, failure.base_backoff, jitter())
+            backoff::after_overload(self.waits, failure.base_backoff, jitter())
+        } else if let Some(earlier) = self.ordinary_retries.checked_sub(1)
+            && !failure.labels.are_of_overload()
+        {
+            backoff::between_ordinary_retries(earlier, jitter())
         } else {
             Duration::ZERO
         };
@@ -364,7 +404,8 @@ impl Retry {
         if failure.labels.are_of_overload() {
             self.token = Some(self.budget.withdraw().ok_or(Stop::Budget)?);
         } else {
-            self.ordinary_retries += 1;
+            self.ordinary_retries = self.ordinary_retries.saturating_add(1);
+            self.retries_after_sending += usize::from(failure.phase == Phase::Sending);
         }
         self.waits += u32::from(failure.labels.system_overloaded);
         Ok(wait)
@@ -395,15 +436,21 @@ impl Retry {
         by_kind && self.may_retry() || by_label
     }
 
-    fn is_retry_left(&self, failure: &Failure<'_>) -> bool {
+    fn is_retry_left(&self, failure: &Failure<'_>, now: Instant) -> bool {
         // pitfall 33: one limit for a mix of errors, deadline or not.
         let retries = self.failed_attempts - 1;
         if self.met_overload && retries >= self.settings.max_adaptive_retries() {
             return false;
         }
-        failure.labels.are_of_overload()
-            || self.operation.deadline.is_some()
-            || self.ordinary_retries < ORDINARY_RETRIES_WITHOUT_DEADLINE
+        if failure.labels.are_of_overload() || self.operation.deadline.is_some() {
+            return true;
+        }
+        match failure.phase {
+            Phase::Sending => self.retries_after_sending < RETRIES_WITHOUT_DEADLINE,
+            Phase::BeforeSending => self.unsent_since.is_none_or(|since| {
+                now.saturating_duration_since(since) < self.settings.server_selection_timeout
+            }),
+        }
     }
 
     /// Whether a further sending would come after the deadline, or after the server's record of an

@@ -174,6 +174,7 @@ impl Client {
             retry_reads: options.retry_reads.unwrap_or(true),
             max_adaptive_retries: options.max_adaptive_retries,
             overload_retargeting: options.enable_overload_retargeting,
+            server_selection_timeout: self.topology().selection_timeout(),
         }
     }
 

@@ -92,12 +92,16 @@ impl Deadline {
 
     /// The error of a call whose time ran out, with what it was at when it did.
     pub(crate) fn exceeded(self, error: Error, spent: TimeSpent) -> Error {
-        if error.is_timeout() {
-            return error;
-        }
-        let kind = ErrorKind::Timeout(Timeout { timeout: self.timeout, spent });
-        Error::wrapping(kind, error)
+        exceeded(self.timeout, error, spent)
     }
+}
+
+/// The error of a call that did not end within this time, with what it was at when it did not.
+pub(crate) fn exceeded(timeout: Duration, error: Error, spent: TimeSpent) -> Error {
+    if error.is_timeout() {
+        return error;
+    }
+    Error::wrapping(ErrorKind::Timeout(Timeout { timeout, spent }), error)
 }
 
 /// A deadline, and what was done with the time so far.

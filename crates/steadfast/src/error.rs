@@ -19,7 +19,7 @@ pub use crate::deadline::{TimeSpent, Timeout};
 
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
-pub(crate) use self::history::History;
+pub(crate) use self::history::{AttemptLog, History};
 pub use self::kind::{CommandError, ErrorKind};
 pub use self::partial::PartialBulkWriteResult;
 pub use self::write::{

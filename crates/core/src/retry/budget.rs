@@ -10,7 +10,8 @@
 //! | a retry is paid for                                               | − 1    |
 //! | the attempt that was paid for ends in another overload error      | none: it is spent |
 //! | … ends in success, or in an error of another sort                 | + 1    |
-//! | … is given up: no server, a dropped future, a panic               | + 1    |
+//! | … is given up before it was sent: no server, a dropped future, a panic | + 1 |
+//! | … is sent, and its future is dropped before the reply              | none: the server had the work |
 //!
 //! Never below zero, never above the [capacity](Budget::CAPACITY).
 
@@ -81,7 +82,7 @@ impl Budget {
         let taken = self.tenths.fetch_update(Relaxed, Relaxed, |tenths| tenths.checked_sub(PRICE));
         let counter = if taken.is_ok() { &self.withdrawn } else { &self.refused };
         counter.fetch_add(1, Relaxed);
-        taken.ok().map(|_| Withdrawal { budget: Some(Arc::clone(self)) })
+        taken.ok().map(|_| Withdrawal { budget: Arc::clone(self), returned_on_drop: true })
     }
 
     /// A command succeeded.
@@ -118,25 +119,35 @@ impl Budget {
     }
 }
 
-/// A token that was taken out for one attempt. Dropped, it goes back.
+/// A token that was taken out for one attempt. Dropped before the attempt is sent, it is returned.
 #[derive(Debug)]
 #[must_use = "a token that is dropped goes back"]
 pub struct Withdrawal {
-    /// None once it is spent.
-    budget: Option<Arc<Budget>>,
+    budget: Arc<Budget>,
+    returned_on_drop: bool,
 }
 
 impl Withdrawal {
     /// Uses it up: the attempt that it paid for met with an overload error again.
     pub fn spend(mut self) {
-        self.budget = None;
+        self.returned_on_drop = false;
+    }
+
+    /// Returns it: the attempt that it paid for did not meet with an overload error.
+    pub fn refund(mut self) {
+        self.returned_on_drop = true;
+    }
+
+    /// The attempt is about to be sent: dropping the token no longer returns it.
+    pub fn keep_if_dropped(&mut self) {
+        self.returned_on_drop = false;
     }
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
-            budget.add(PRICE);
+        if self.returned_on_drop {
+            self.budget.add(PRICE);
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::{
 const RETRYABLE_WRITES_WIRE_VERSION: i32 = 6;
 /// The wire version of MongoDB 4.4, the first whose servers label their errors themselves.
 const LABELLING_WIRE_VERSION: i32 = 9;
+/// Default of `serverSelectionTimeoutMS`.
+const SERVER_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a command is tried again after overload errors, unless an application says otherwise.
 const MAX_ADAPTIVE_RETRIES: u32 = 5;
 
@@ -34,6 +36,8 @@ pub struct RetrySettings {
     /// The option `enableOverloadRetargeting`: whether a server that sheds load is avoided. So it
     /// is, if unset. Routers are avoided after any failure.
     pub overload_retargeting: Option<bool>,
+    /// The option `serverSelectionTimeoutMS`: bounds the retries of attempts that were not sent.
+    pub server_selection_timeout: Duration,
 }
 
 /// Reads and writes are retried unless an application says otherwise.
@@ -44,6 +48,7 @@ impl Default for RetrySettings {
             retry_reads: true,
             max_adaptive_retries: None,
             overload_retargeting: None,
+            server_selection_timeout: SERVER_SELECTION_TIMEOUT,
         }
     }
 }

@@ -21,6 +21,7 @@ const BOTH: RetrySettings = RetrySettings {
     retry_reads: true,
     max_adaptive_retries: None,
     overload_retargeting: None,
+    server_selection_timeout: Duration::from_secs(30),
 };
 const NEITHER: RetrySettings = RetrySettings { retry_writes: false, retry_reads: false, ..BOTH };
 

@@ -24,18 +24,71 @@ pub struct Attempt {
     pub duration: Duration,
 }
 
+/// Failed attempts in order. Of many, only the first and the last are kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AttemptLog {
+    kept: Vec<Attempt>,
+    left_out: usize,
+}
+
+impl AttemptLog {
+    /// How many attempts are kept of the beginning, and as many of the end.
+    const HALF: usize = 10;
+
+    pub(crate) fn push(&mut self, attempt: Attempt) {
+        if self.kept.len() == 2 * Self::HALF {
+            self.kept.remove(Self::HALF);
+            self.left_out += 1;
+        }
+        self.kept.push(attempt);
+    }
+
+    /// Adds the attempts of a later command.
+    pub(crate) fn append(&mut self, later: &Self) {
+        for (index, attempt) in later.kept.iter().enumerate() {
+            if index == Self::HALF {
+                self.left_out += later.left_out;
+            }
+            self.push(attempt.clone());
+        }
+    }
+
+    pub(crate) fn kept(&self) -> &[Attempt] {
+        &self.kept
+    }
+
+    /// How many there were in all.
+    pub(crate) fn count(&self) -> usize {
+        self.kept.len() + self.left_out
+    }
+}
+
+impl FromIterator<Attempt> for AttemptLog {
+    fn from_iter<I: IntoIterator<Item = Attempt>>(attempts: I) -> Self {
+        let mut log = Self::default();
+        attempts.into_iter().for_each(|attempt| log.push(attempt));
+        log
+    }
+}
+
 /// The attempts of a command, and what they came to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) outcome: Outcome,
-    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) attempts: AttemptLog,
 }
 
 impl History {
+    /// The history of another error, for one that takes its place.
+    pub(crate) fn of(error: &Error) -> Self {
+        let attempts = error.attempt_log().cloned().unwrap_or_default();
+        Self { outcome: error.outcome(), attempts }
+    }
+
     /// Adds the attempts of a later command of the same operation.
     pub(crate) fn append(&mut self, later: &Self) {
         self.outcome = self.outcome.max(later.outcome);
-        self.attempts.extend_from_slice(&later.attempts);
+        self.attempts.append(&later.attempts);
     }
 }
 
@@ -82,12 +135,23 @@ impl Error {
         }
     }
 
-    /// The attempts at the command that failed, or of a batch at the commands, in order. Empty if it
-    /// never came to one.
+    /// Failed attempts at the command, or of a batch at its commands, in order. Empty if there was
+    /// none. Of more than twenty, the first ten and the last ten are kept;
+    /// [`attempt_count`](Self::attempt_count) counts all.
     pub fn attempts(&self) -> &[Attempt] {
+        self.attempt_log().map_or(&[], AttemptLog::kept)
+    }
+
+    /// Number of failed attempts at the command, or of a batch at its commands.
+    pub fn attempt_count(&self) -> usize {
+        self.attempt_log().map_or(0, AttemptLog::count)
+    }
+
+    /// The record of the attempts.
+    pub(crate) fn attempt_log(&self) -> Option<&AttemptLog> {
         match self.history() {
-            Some(history) => &history.attempts,
-            None => self.end_of_batch().map_or(&[], Error::attempts),
+            Some(history) => Some(&history.attempts),
+            None => self.end_of_batch().and_then(Error::attempt_log),
         }
     }
 
@@ -129,13 +193,55 @@ impl Error {
     pub(crate) fn because_of(mut self, source: Error) -> Self {
         let details = self.details_mut();
         details.labels.extend(source.labels().iter().cloned());
-        let (outcome, attempts) = (source.outcome(), source.attempts().to_vec());
-        details.history = Some(History { outcome, attempts });
+        details.history = Some(History::of(&source));
         self.with_source(source)
     }
 
     pub(crate) fn with_history(mut self, history: History) -> Self {
         self.details_mut().history = Some(history);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempts(numbers: std::ops::Range<u32>) -> AttemptLog {
+        numbers
+            .map(|number| Attempt {
+                server: ServerAddress::parse("db1").unwrap(),
+                connection: Some(number),
+                request_id: None,
+                labels: Vec::new(),
+                backoff: Duration::ZERO,
+                duration: Duration::ZERO,
+            })
+            .collect()
+    }
+
+    fn kept(log: &AttemptLog) -> Vec<u32> {
+        log.kept().iter().filter_map(|attempt| attempt.connection).collect()
+    }
+
+    #[test]
+    fn of_many_attempts_the_first_and_the_last_are_kept_and_all_are_counted() {
+        let few = attempts(0..20);
+        assert_eq!((kept(&few), few.count()), ((0..20).collect(), 20));
+        let many = attempts(0..6597);
+        let ends: Vec<_> = (0..10).chain(6587..6597).collect();
+        assert_eq!((kept(&many), many.count()), (ends, 6597));
+    }
+
+    #[test]
+    fn attempts_of_several_commands_are_added_up() {
+        let mut all = attempts(0..100);
+        all.append(&attempts(100..200));
+        let ends: Vec<_> = (0..10).chain(190..200).collect();
+        assert_eq!((kept(&all), all.count()), (ends, 200));
+        let mut few = attempts(0..3);
+        few.append(&attempts(3..50));
+        let ends: Vec<_> = (0..10).chain(40..50).collect();
+        assert_eq!((kept(&few), few.count()), (ends, 50));
     }
 }

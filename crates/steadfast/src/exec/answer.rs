@@ -95,7 +95,7 @@ impl Execution<'_> {
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
         reply.transaction_label = self.transaction.fail(&failure, reply.labelled_retryable);
-        self.attempts.add_reply(current, reply);
+        self.attempts.add_reply(current, reply, self.retry.raised_attempt());
         self.conclude(verdict, labels)
     }
 

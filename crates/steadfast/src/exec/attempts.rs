@@ -15,21 +15,26 @@ use crate::{
     command::Reply,
     cursor::Home,
     deadline::now,
-    error::{Attempt, Error, ErrorKind, History, Result},
+    error::{Attempt, AttemptLog, Error, ErrorKind, History, Result},
     operation::write_concern_error,
     pool::PooledConnection,
     refusal,
     topology::Server,
 };
 
-/// The attempts of one command that failed.
+/// Failed attempts of one command: their records, and the errors that may be raised.
+///
+/// A command with a deadline can fail thousands of times. What is kept of that is bounded.
 #[derive(Default)]
 pub(super) struct Attempts {
-    endings: Vec<Ending>,
-    records: Vec<Attempt>,
+    records: AttemptLog,
+    /// The attempt that the retry machine would raise, with its index.
+    raised: Option<(usize, Ending)>,
+    /// The latest attempt, if it is another.
+    latest: Option<Ending>,
 }
 
-/// How an attempt ended that failed.
+/// Error or reply of a failed attempt.
 enum Ending {
     /// With an error.
     Error(Error),
@@ -69,19 +74,32 @@ impl<'a> Current<'a> {
 }
 
 impl Attempts {
-    pub(super) fn add_error(&mut self, current: Current<'_>, error: Error) {
-        self.records.push(record(current, error.labels().iter().cloned().collect()));
-        self.endings.push(Ending::Error(error));
+    /// Adds an attempt that failed with an error. `raised` is the index of the attempt whose error
+    /// would be raised now.
+    pub(super) fn add_error(&mut self, current: Current<'_>, error: Error, raised: Option<usize>) {
+        let labels = error.labels().iter().cloned().collect();
+        self.add(record(current, labels), Ending::Error(error), raised);
     }
 
-    pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply) {
-        self.records.push(record(current, refusal::labels(reply.body())));
-        self.endings.push(Ending::Reply(Box::new(reply)));
+    /// Adds an attempt whose reply reports failed writes.
+    pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply, raised: Option<usize>) {
+        let labels = refusal::labels(reply.body());
+        self.add(record(current, labels), Ending::Reply(Box::new(reply)), raised);
+    }
+
+    fn add(&mut self, record: Attempt, ending: Ending, raised: Option<usize>) {
+        let index = self.records.count();
+        self.records.push(record);
+        self.latest = None;
+        match raised == Some(index) {
+            true => self.raised = Some((index, ending)),
+            false => self.latest = Some(ending),
+        }
     }
 
     /// Why the latest attempt failed, in words.
     pub(super) fn latest(&self) -> String {
-        match self.endings.last() {
+        match self.latest.as_ref().or(self.raised.as_ref().map(|(_, ending)| ending)) {
             Some(Ending::Error(error)) => error.to_string(),
             Some(Ending::Reply(reply)) => match write_concern_error(reply.body()) {
                 Ok(Some(error)) => error.to_string(),
@@ -93,18 +111,16 @@ impl Attempts {
 
     /// The server of the latest attempt.
     pub(super) fn latest_server(&self) -> Option<&ServerAddress> {
-        self.records.last().map(|attempt| &attempt.server)
+        self.records.kept().last().map(|attempt| &attempt.server)
     }
 
     /// Hands over what the retry machine chose to raise. `selection` is the error of the selection
     /// that failed, if one did.
-    pub(super) fn raise(mut self, give_up: GiveUp, selection: Option<Error>) -> Result<Reply> {
+    pub(super) fn raise(self, give_up: GiveUp, selection: Option<Error>) -> Result<Reply> {
         let history = History { outcome: give_up.outcome, attempts: self.records };
-        let ending = match give_up.raise {
-            Raise::Selection => None,
-            Raise::Attempt(index) => {
-                (index < self.endings.len()).then(|| self.endings.swap_remove(index))
-            }
+        let ending = match (give_up.raise, self.raised) {
+            (Raise::Attempt(index), Some((raised, ending))) if index == raised => Some(ending),
+            _ => None,
         };
         match ending {
             Some(Ending::Reply(mut reply)) => {

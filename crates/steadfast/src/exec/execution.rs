@@ -304,7 +304,11 @@ impl<'c> Execution<'c> {
             Some(_) if !supported => Err(Error::new(ErrorKind::SessionsNotSupported)),
             Some(_) => Ok(()),
             // pitfall 19
-            None if !self.command.acknowledged || !supported => Ok(()),
+            None if !supported => {
+                self.retry.sessions_unsupported();
+                Ok(())
+            }
+            None if !self.command.acknowledged => Ok(()),
             None => {
                 let session = self.client.sessions().begin(lifetime, session::Kind::Implicit, now);
                 self.session = Some(Arc::new(session));
@@ -325,7 +329,7 @@ impl<'c> Execution<'c> {
         if let Some(label) = label {
             error.add_label(label);
         }
-        self.attempts.add_error(current, error);
+        self.attempts.add_error(current, error, self.retry.raised_attempt());
         self.conclude(verdict, labels)
     }
 }

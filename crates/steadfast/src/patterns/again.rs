@@ -107,8 +107,7 @@ impl Sendings {
 
     fn with_attempts_of(&self, error: &Error) -> History {
         let mut all = self.failed.clone().unwrap_or_default();
-        let (outcome, attempts) = (error.outcome(), error.attempts().to_vec());
-        all.append(&History { outcome, attempts });
+        all.append(&History::of(error));
         all
     }
 }

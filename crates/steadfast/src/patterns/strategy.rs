@@ -145,8 +145,7 @@ impl Strategy {
             let result = operation().await;
             attempts = attempts.saturating_add(1);
             let Err(error) = result else { return Tried { result, attempts } };
-            let ended = History { outcome: error.outcome(), attempts: error.attempts().to_vec() };
-            failed.append(&ended);
+            failed.append(&History::of(&error));
             if !self.again(attempts, &error) {
                 // That no server was found this time does not hide what may have happened before.
                 let error = if attempts > 1 { error.with_history(failed) } else { error };

@@ -37,6 +37,11 @@ impl Selected {
 }
 
 impl Topology {
+    /// `serverSelectionTimeoutMS`.
+    pub(crate) fn selection_timeout(&self) -> Duration {
+        self.selection_timeout
+    }
+
     /// How long a call with a deadline waits for a server and a connection together, if it begins to
     /// now; none without a deadline.
     pub(crate) fn patience(

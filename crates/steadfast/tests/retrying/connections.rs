@@ -1,6 +1,13 @@
 //! Retrying when it is a connection that is not to be had.
 
-use super::*;
+use std::sync::Arc;
+
+use steadfast::{bson::Bson, event::retry::RetryEvent};
+
+use super::{
+    common::{Request, Server, Step, is_handshake_for_operations},
+    *,
+};
 
 fn is_checkout_started(event: &CmapEvent) -> bool {
     matches!(event, CmapEvent::ConnectionCheckoutStarted(_))
@@ -135,4 +142,65 @@ async fn a_retry_tells_the_latest_cluster_time_even_if_it_heard_none_itself() {
     let times: Vec<_> = started.iter().map(|event| cluster_time(&event.command)).collect();
     assert!(times.len() == 2 && times[0].is_some() && times[1] > times[0], "{times:?}");
     assert!(deployment.applied().values().all(|&times| times == 1));
+}
+
+#[tokio::test]
+async fn an_operation_that_waits_through_several_cleared_pools_is_sent_in_the_end() {
+    let deployment = Deployment::primary();
+    // Each `slow` command has the only connection closed, which clears the pool.
+    deployment.gate.open();
+    let retries = Arc::new(Recorder::new());
+    let options = "maxPoolSize=1&heartbeatFrequencyMS=500";
+    let mut options = ClientOptions::parse(deployment.uri(options)).await.unwrap();
+    options.retry_event_handler = Some(retries.handler());
+    let client = Client::with_options(options).unwrap();
+    let database = client.database("db");
+    let has_met_two_cleared_pools = move || {
+        retries.seen().iter().any(|event| match event {
+            RetryEvent::Scheduled(it) => it.command_name == "insert" && it.failed_attempts >= 2,
+            _ => false,
+        })
+    };
+    for _ in 0..8 {
+        let (database, is_over) = (database.clone(), has_met_two_cleared_pools.clone());
+        tokio::spawn(async move {
+            while !is_over() {
+                database.run_command(doc! { "slow": 1 }).await.unwrap_err();
+            }
+        });
+    }
+    let books = database.collection::<Document>("books");
+    let mut inserted = 0;
+    bounded(async {
+        while !has_met_two_cleared_pools() {
+            books.insert_one(doc! { "_id": inserted }).await.unwrap();
+            inserted += 1;
+        }
+    })
+    .await;
+    let applied = deployment.applied();
+    assert_eq!(applied.len(), usize::try_from(inserted).unwrap());
+    assert!(applied.values().all(|&times| times == 1), "{applied:?}");
+}
+
+#[tokio::test]
+async fn a_write_through_a_connection_without_sessions_is_sent_once() {
+    // The monitor is told of sessions, the connection is not.
+    let handler = |request: &Request| match request.name.as_str() {
+        "insert" => Some(vec![Step::HangUp]),
+        _ if is_handshake_for_operations(request) => {
+            Some(vec![Step::Hello(doc! { "logicalSessionTimeoutMinutes": Bson::Null })])
+        }
+        _ => None,
+    };
+    let server = Server::builder().role(Role::Primary).handler(handler).start();
+    let client = Client::with_uri_str(server.uri("replicaSet=set")).await.unwrap();
+    let books = client.database("db").collection::<Document>("books");
+    let error = bounded(books.insert_one(doc! { "_id": 1 })).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+    assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
+    let log = server.log();
+    let inserts = log.named("insert");
+    assert_eq!(inserts.len(), 1, "{inserts:?}");
+    assert!(!inserts[0].body.contains_key("txnNumber"), "{}", inserts[0].body);
 }

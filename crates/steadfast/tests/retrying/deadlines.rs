@@ -1,6 +1,6 @@
 //! With a time limit, what may be tried again is tried until it succeeds or the time is over.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use super::*;
 
@@ -59,4 +59,28 @@ async fn when_the_time_is_over_the_last_error_and_what_became_of_the_write_are_t
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 2);
     assert_eq!(deployment.applied().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_failing_is_not_sent_a_storm_of_retries() {
+    const EXCEEDED_TIME_LIMIT: i32 = 262;
+    let deployment = Deployment::primary();
+    deployment.suffer(&vec![Fault::Refused(EXCEEDED_TIME_LIMIT, RETRYABLE); 100_000]);
+    let clock = Clock::stopped();
+    let watched = Watched::new(&deployment, "").await;
+    let limit = Duration::from_secs(10);
+    let insert = watched.books.insert_one(doc! { "_id": 1 }).timeout(limit);
+    let mut insert = pin!(insert.into_future());
+    let error = loop {
+        tokio::select! {
+            ended = &mut insert => break ended.unwrap_err(),
+            () = clock.pass(Duration::from_millis(5)) => {}
+        }
+    };
+    let sent = deployment.requests("insert").len();
+    // 10, 20, 40 ms … 1 s, each half as long on average.
+    assert!((8..60).contains(&sent), "{sent} attempts in {limit:?}");
+    assert_eq!(error.attempt_count(), sent);
+    assert!(error.attempts().len() <= 20, "{} attempts are kept", error.attempts().len());
+    assert!(error.attempts().iter().skip(2).all(|it| it.backoff <= Duration::from_secs(1)));
 }

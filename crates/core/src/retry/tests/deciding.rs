@@ -122,7 +122,7 @@ fn every_sending_has_the_same_transaction_id() {
     let mut retry = start(BOTH, operation, primary());
     assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::New);
     for _ in 0..3 {
-        assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
+        assert!(matches!(retry.on_failure(&broken(), now, unjittered).next, Next::Retry { .. }));
         retry.server_selected(server("b", ServerType::RsPrimary)).unwrap();
         assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::Same);
     }
@@ -204,17 +204,76 @@ fn reads_are_retried_by_code() {
 
 /// Row 3.
 #[test]
-fn without_a_deadline_there_is_one_retry() {
+fn without_a_deadline_a_command_is_sent_twice_at_most() {
     for operation in [read(), write(), Operation::new(Kind::EndTransaction)] {
-        for failure in [broken(), pool_cleared()] {
-            let now = Instant::now();
-            let mut retry = start(BOTH, operation, primary());
-            assert_eq!(retry.on_failure(&failure, now, unjittered).next, AT_ONCE);
-            retry.server_selected(primary()).unwrap();
-            assert!(matches!(retry.on_failure(&failure, now, unjittered).next, Next::GiveUp(_)));
-            assert_eq!(retry.failed_attempts(), 2);
-        }
+        let now = Instant::now();
+        let mut retry = start(BOTH, operation, primary());
+        assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
+        retry.server_selected(primary()).unwrap();
+        assert!(matches!(retry.on_failure(&broken(), now, unjittered).next, Next::GiveUp(_)));
+        assert_eq!(retry.failed_attempts(), 2);
     }
+}
+
+/// Row 3: the pool was cleared again while the retry waited for a connection.
+#[test]
+fn an_attempt_that_was_not_sent_does_not_use_up_the_retry() {
+    for operation in [read(), write(), Operation::new(Kind::EndTransaction)] {
+        let now = Instant::now();
+        let mut retry = start(BOTH, operation, primary());
+        assert_eq!(retry.on_failure(&pool_cleared(), now, unjittered).next, AT_ONCE);
+        for failure in [pool_cleared(), broken(), pool_cleared(), pool_cleared()] {
+            retry.server_selected(primary()).unwrap();
+            let next = retry.on_failure(&failure, now, unjittered).next;
+            assert!(matches!(next, Next::Retry { wait } if !wait.is_zero()), "{next:?}");
+        }
+        retry.server_selected(primary()).unwrap();
+        assert!(matches!(retry.on_failure(&broken(), now, unjittered).next, Next::GiveUp(_)));
+    }
+}
+
+#[test]
+fn attempts_that_are_not_sent_end_with_the_selection_time_out() {
+    let now = Instant::now();
+    let settings = RetrySettings { server_selection_timeout: 2 * MINUTE, ..BOTH };
+    let mut retry = start(settings, write(), primary());
+    for second in 0..120 {
+        let then = now + Duration::from_secs(second);
+        let next = retry.on_failure(&pool_cleared(), then, unjittered).next;
+        assert!(matches!(next, Next::Retry { .. }), "after {second} s: {next:?}");
+        retry.server_selected(primary()).unwrap();
+    }
+    let next = retry.on_failure(&pool_cleared(), now + 2 * MINUTE, unjittered).next;
+    let Next::GiveUp(end) = next else { panic!("{next:?}") };
+    assert_eq!((end.raise, end.outcome), (Raise::Attempt(0), Outcome::NotSent));
+}
+
+#[test]
+fn between_ordinary_retries_there_is_a_growing_wait_but_before_the_first() {
+    let now = Instant::now();
+    let operation = Operation { deadline: Some(now + 60 * MINUTE), ..write() };
+    let mut retry = start(BOTH, operation, primary());
+    let mut waits = Vec::new();
+    for _ in 0..10 {
+        let next = retry.on_failure(&broken(), now, unjittered).next;
+        let Next::Retry { wait } = next else { panic!("{next:?}") };
+        waits.push(wait.as_millis());
+    }
+    assert_eq!(waits, [0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+    let next = retry.on_failure(&broken(), now, || 0.5).next;
+    assert_eq!(next, Next::Retry { wait: Duration::from_millis(500) });
+}
+
+/// Rows 2 of the commands: the handshake of the connection is what counts.
+#[test]
+fn a_write_through_a_connection_without_sessions_has_no_transaction_id_and_no_retry() {
+    let now = Instant::now();
+    let mut retry = start(BOTH, write(), primary());
+    retry.sessions_unsupported();
+    assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::None);
+    let verdict = retry.on_failure(&broken(), now, unjittered);
+    assert!(matches!(verdict.next, Next::GiveUp(_)), "{verdict:?}");
+    assert!(!verdict.add_retryable_write_label);
 }
 
 /// Row 4.
@@ -223,9 +282,9 @@ fn with_a_deadline_it_is_tried_until_that_passes() {
     let now = Instant::now();
     let operation = Operation { deadline: Some(now + MINUTE), ..read() };
     let mut retry = start(BOTH, operation, primary());
-    for second in 0..60 {
+    for second in 0..59 {
         let verdict = retry.on_failure(&broken(), now + Duration::from_secs(second), unjittered);
-        assert_eq!(verdict.next, AT_ONCE);
+        assert!(matches!(verdict.next, Next::Retry { .. }), "{verdict:?}");
         retry.server_selected(primary()).unwrap();
     }
     assert!(matches!(retry.on_failure(&broken(), now + MINUTE, unjittered).next, Next::GiveUp(_)));
@@ -325,7 +384,7 @@ fn every_failed_router_is_avoided_and_named_once() {
     let mut retry = Retry::new(BOTH, operation, &Arc::default());
     for host in ["r", "q", "r"] {
         retry.server_selected(server(host, ServerType::Mongos)).unwrap();
-        assert_eq!(retry.on_failure(&broken(), now, unjittered).next, AT_ONCE);
+        assert!(matches!(retry.on_failure(&broken(), now, unjittered).next, Next::Retry { .. }));
     }
     assert_eq!(retry.deprioritised(), [address("r"), address("q")]);
 }

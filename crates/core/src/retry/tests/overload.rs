@@ -180,7 +180,7 @@ fn waits_are_never_longer_than_ten_seconds_however_many_there_are() {
     assert_eq!(waits.len(), 100);
     assert_eq!(waits[6], Duration::from_millis(6400));
     assert!(waits[7..].iter().all(|&wait| wait == Duration::from_secs(10)));
-    let far = backoff::wait(u32::MAX, Some(Duration::MAX), 1.0);
+    let far = backoff::after_overload(u32::MAX, Some(Duration::MAX), 1.0);
     assert_eq!(far, Duration::from_secs(10));
 }
 
@@ -189,7 +189,11 @@ fn a_jitter_that_is_none_does_no_harm() {
     for (jitter, expected) in
         [(-1.0, 0), (f64::NEG_INFINITY, 0), (2.0, 100), (f64::INFINITY, 100), (f64::NAN, 100)]
     {
-        assert_eq!(backoff::wait(0, None, jitter), Duration::from_millis(expected), "{jitter}");
+        assert_eq!(
+            backoff::after_overload(0, None, jitter),
+            Duration::from_millis(expected),
+            "{jitter}"
+        );
     }
 }
 
@@ -374,6 +378,19 @@ fn a_command_that_is_dropped_or_finds_no_server_returns_its_token() {
     }));
     assert!(panicked.is_err());
     assert_eq!(budget.tokens_left(), 10.0);
+}
+
+#[test]
+fn a_retry_that_was_sent_and_dropped_keeps_its_token() {
+    let now = Instant::now();
+    let budget = Arc::new(Budget::with_capacity(10));
+    let mut retry = Retry::new(BOTH, write(), &budget);
+    retry.server_selected(primary()).unwrap();
+    assert_eq!(retry.on_failure(&shed(), now, unjittered).next, waits(100));
+    retry.server_selected(primary()).unwrap();
+    let _ = retry.begin_sending(now).unwrap();
+    drop(retry);
+    assert_eq!(budget.tokens_left(), 9.0);
 }
 
 #[test]

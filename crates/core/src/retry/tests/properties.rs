@@ -78,6 +78,7 @@ fn any_settings() -> impl Strategy<Value = RetrySettings> {
             retry_reads,
             max_adaptive_retries,
             overload_retargeting,
+            ..RetrySettings::default()
         },
     )
 }
@@ -137,7 +138,9 @@ struct Witness {
     lifetime: Duration,
     sent: Option<Instant>,
     in_doubt_since: Option<Instant>,
-    ordinary_retries: usize,
+    retries_after_sending: usize,
+    unsent_since: Option<Instant>,
+    any_ordinary_retry: bool,
     met_overload: bool,
 }
 
@@ -157,7 +160,10 @@ impl Witness {
         }
     }
 
-    fn note(&mut self, retry: &Retry, failure: &Failure<'_>) {
+    fn note(&mut self, retry: &Retry, failure: &Failure<'_>, now: Instant) {
+        if failure.phase == Phase::BeforeSending {
+            self.unsent_since = self.unsent_since.or(Some(now));
+        }
         self.met_overload |= is_of_overload(failure);
         self.in_doubt_since = match retry.outcome().is_certainly_not_applied() {
             true => None,
@@ -171,17 +177,26 @@ impl Witness {
         let allowed = !must_be_sent_once(settings, operation, &self.first_server)
             || may_be_sent_after(failure, settings, operation);
         assert!(allowed, "retried against the options");
-        self.ordinary_retries += usize::from(!is_of_overload(failure));
+        let sent = failure.phase == Phase::Sending;
+        let ordinary = !is_of_overload(failure);
+        self.retries_after_sending += usize::from(ordinary && sent);
         if self.met_overload {
             let most = settings.max_adaptive_retries.unwrap_or(5) as usize;
             assert!(retries <= most, "{retries} retries of {most}");
         }
         match operation.deadline {
             Some(deadline) => assert!(now + wait < deadline, "a wait beyond the deadline"),
-            None => assert!(self.ordinary_retries <= 1),
+            None if sent || !ordinary => assert!(self.retries_after_sending <= 1),
+            None => assert!(now - self.unsent_since.unwrap() < settings.server_selection_timeout),
         }
-        assert!(wait.is_zero() || failure.labels.system_overloaded, "a wait without a reason");
-        assert!(wait <= Duration::from_secs(10));
+        let longest = match ordinary {
+            true if !self.any_ordinary_retry => Duration::ZERO,
+            true => Duration::from_secs(1),
+            false if failure.labels.system_overloaded => Duration::from_secs(10),
+            false => Duration::ZERO,
+        };
+        assert!(wait <= longest, "{wait:?} is longer than {longest:?}");
+        self.any_ordinary_retry |= ordinary;
     }
 }
 
@@ -203,7 +218,9 @@ fn drive(
         lifetime: Duration::MAX,
         sent: None,
         in_doubt_since: None,
-        ordinary_retries: 0,
+        retries_after_sending: 0,
+        unsent_since: None,
+        any_ordinary_retry: false,
         met_overload: false,
     };
     for (index, (server, failure, after, jitter)) in attempts.iter().enumerate() {
@@ -221,11 +238,15 @@ fn drive(
             assert!(index == 0 || operation.deadline.is_none_or(|deadline| now < deadline));
             witness.check_sending(&retry, id, now);
         }
+        let jitter_is_due = match is_of_overload(failure) {
+            true => failure.labels.system_overloaded,
+            false => witness.any_ordinary_retry,
+        };
         let verdict = retry.on_failure(failure, now, || {
-            assert!(failure.labels.system_overloaded, "rolled a die without need");
+            assert!(jitter_is_due, "took a random number without need");
             *jitter
         });
-        witness.note(&retry, failure);
+        witness.note(&retry, failure, now);
         assert!(!verdict.refused_by_budget || is_of_overload(failure));
         match verdict.next {
             Next::Retry { wait } => {

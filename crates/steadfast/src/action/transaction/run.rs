@@ -8,7 +8,7 @@ use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
     Client, ClientSession, TransactionState,
     action::ActionFuture,
-    deadline::{Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
+    deadline::{self, Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
     error::{Error, Result, TRANSIENT_TRANSACTION_ERROR},
     options::TransactionOptions,
     random::random_unit,
@@ -28,9 +28,14 @@ impl StartTransaction<&mut ClientSession> {
     /// [`TRANSIENT_TRANSACTION_ERROR`] ends it: the transaction is aborted, and the error returned.
     /// A callback that aborts or commits the transaction itself ends it, too.
     ///
-    /// When there is no time left, the error is of the kind
-    /// [`Transaction`](crate::error::ErrorKind::Transaction); its
+    /// When there is no time left, the error is a time-out ([`Error::is_timeout`]); its
     /// [`source`](std::error::Error::source) is the last error, whose labels and outcome are its own.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future aborts the transaction in the background, unless its commit was sent; then
+    /// it is committed or not, and [`commit_transaction`](ClientSession::commit_transaction) can be
+    /// called to find out.
     ///
     /// What is to be used by all calls of the callback is given to each as `context`:
     ///
@@ -159,9 +164,9 @@ impl Run {
         };
         match session.transaction_state() {
             // A commit would not even be sent, and the transaction stay open on the server.
-            TransactionState::InProgress if self.deadline.is_some_and(Deadline::has_passed) => {
-                let aborted = session.abort_transaction().await;
-                Some(Err(aborted.err().unwrap_or_else(|| self.no_time_left(None))))
+            TransactionState::InProgress if self.has_no_time_left() => {
+                self.abort_in_background();
+                Some(Err(self.no_time_left(None)))
             }
             TransactionState::Starting | TransactionState::InProgress => {
                 self.commit(session).await.map(|committed| committed.map(|()| value))
@@ -176,9 +181,12 @@ impl Run {
     async fn after_failure(&mut self, session: &mut ClientSession, error: Error) -> Option<Error> {
         if let TransactionState::Starting | TransactionState::InProgress =
             session.transaction_state()
-            && let Err(error) = session.abort_transaction().await
         {
-            return Some(error);
+            if self.has_no_time_left() {
+                self.abort_in_background();
+            } else if let Err(error) = session.abort_transaction().await {
+                return Some(error);
+            }
         }
         if !error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
             return Some(error);
@@ -203,18 +211,24 @@ impl Run {
         }
     }
 
+    fn has_no_time_left(&self) -> bool {
+        self.deadline.is_some_and(Deadline::has_passed)
+    }
+
+    /// Aborts the transaction without waiting for it: the call ends by its deadline, and the abort has
+    /// as much time again, by the specification of client-side operation time-outs.
+    fn abort_in_background(&self) {
+        self.session.abort_in_background(&self.client, self.deadline.map(Deadline::timeout));
+    }
+
     /// The error when there is no time for another try, with all that the last one tells.
     fn no_time_left(&self, latest: Option<Error>) -> Error {
-        let limit = self.tries.limit().as_secs_f64();
-        let message = format!("it could not be committed within {limit} seconds");
-        if let Some(deadline) = self.deadline {
-            return deadline.exceeded(latest.unwrap_or(misuse(&message)), TimeSpent::default());
-        }
-        let error = misuse(&message);
-        match latest {
-            Some(latest) => error.because_of(latest),
-            None => error,
-        }
+        let limit = self.deadline.map_or(self.tries.limit(), Deadline::timeout);
+        let latest = latest.unwrap_or_else(|| {
+            let seconds = limit.as_secs_f64();
+            misuse(&format!("the transaction could not be committed within {seconds} seconds"))
+        });
+        deadline::exceeded(limit, latest, TimeSpent::default())
     }
 }
 
@@ -223,8 +237,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
-            let limit = self.deadline.map(Deadline::timeout);
-            self.session.abort_in_background(&self.client, limit);
+            self.abort_in_background();
         }
         if self.session.transaction_deadline() == self.deadline {
             self.session.set_transaction_deadline(None);

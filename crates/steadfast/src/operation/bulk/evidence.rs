@@ -24,7 +24,9 @@ impl Evidence {
             error.add_label(label);
         }
         if let Some(mut history) = self.history {
-            history.attempts.extend_from_slice(self.broken.as_ref().map_or(&[], Error::attempts));
+            if let Some(later) = self.broken.as_ref().and_then(Error::attempt_log) {
+                history.attempts.append(later);
+            }
             error = error.with_history(history);
         }
         if let Some(broken) = self.broken {

@@ -7,7 +7,7 @@ use crate::{error::ErrorKind, refusal::refusal};
 
 fn broken() -> Error {
     Error::from(io::Error::new(io::ErrorKind::ConnectionReset, "reset"))
-        .with_history(History { outcome: Outcome::MaybeApplied, attempts: Vec::new() })
+        .with_history(History { outcome: Outcome::MaybeApplied, ..History::default() })
 }
 
 fn refused(code: i32, labels: &[&str]) -> Error {
@@ -16,7 +16,7 @@ fn refused(code: i32, labels: &[&str]) -> Error {
     for label in labels {
         error.add_label(*label);
     }
-    error.with_history(History { outcome: Outcome::NotApplied, attempts: Vec::new() })
+    error.with_history(History { outcome: Outcome::NotApplied, ..History::default() })
 }
 
 #[test]

@@ -132,8 +132,8 @@ impl CounterError {
                 Error::custom(self)
             }
         };
-        let attempts = error.attempts().to_vec();
-        error.with_history(History { outcome, attempts })
+        let history = History { outcome, ..History::of(&error) };
+        error.with_history(history)
     }
 }
 

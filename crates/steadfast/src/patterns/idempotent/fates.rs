@@ -189,7 +189,7 @@ impl Fates {
                 let error = self.in_part(refused, None);
                 if self.doubt_remains {
                     let outcome = Outcome::MaybeApplied;
-                    error.with_history(History { outcome, attempts: Vec::new() })
+                    error.with_history(History { outcome, ..History::default() })
                 } else {
                     error
                 }
@@ -252,7 +252,7 @@ mod tests {
 
     fn lost() -> Error {
         let error = Error::from(io::Error::from(io::ErrorKind::ConnectionReset));
-        error.with_history(History { outcome: Outcome::MaybeApplied, attempts: Vec::new() })
+        error.with_history(History { outcome: Outcome::MaybeApplied, ..History::default() })
     }
 
     /// The second was refused, the first inserted.

@@ -101,8 +101,7 @@ pub(super) fn of_write_concern(failure: WriteConcernError, told: &Error) -> Erro
     for label in told.labels() {
         error.add_label(label);
     }
-    let attempts = told.attempts().to_vec();
-    error.with_history(History { outcome: Outcome::AppliedNotDurable, attempts })
+    error.with_history(History { outcome: Outcome::AppliedNotDurable, ..History::of(told) })
 }
 
 #[cfg(test)]

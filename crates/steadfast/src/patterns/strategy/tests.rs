@@ -90,7 +90,7 @@ fn strategies_are_known_by_their_names() {
 /// What a second attempt says of itself does not hide what the first may have done.
 #[tokio::test]
 async fn the_outcome_is_that_of_all_attempts() {
-    let lost = History { outcome: Outcome::MaybeApplied, attempts: Vec::new() };
+    let lost = History { outcome: Outcome::MaybeApplied, ..History::default() };
     let mut errors = [broken_connection().with_history(lost), no_server()].into_iter();
     let operation = || {
         let error = errors.next().expect("it is called twice");

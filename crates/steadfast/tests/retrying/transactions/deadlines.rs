@@ -358,6 +358,26 @@ async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
     });
     let error = bounded(run).await.unwrap_err();
     assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotSent), "{error:?}");
+    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    bounded(deployment.server().wait_for(aborted)).await;
     assert_eq!(deployment.requests("commitTransaction").len(), 0);
-    assert_eq!(deployment.requests("abortTransaction").len(), 1);
+}
+
+#[tokio::test]
+async fn a_transaction_on_a_silent_server_ends_by_its_deadline() {
+    let deployment = Deployment::primary();
+    let clock = Clock::stopped();
+    let watched = Watched::new(&deployment, "").await;
+    watched.ping().await;
+    let limit = Duration::from_secs(1);
+    deployment.suffer(&[Fault::Silence, Fault::Silence]);
+    let mut session = watched.client.start_session().await.unwrap();
+    let run = session.start_transaction().timeout(limit);
+    let run = run.and_run2(async |session: &mut ClientSession| insert(&watched, session).await);
+    let (ended, ()) = tokio::join!(bounded(run), deployment.silent(&clock, "insert", 1, limit));
+    let error = ended.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    // The abort is not answered either, and nobody waits for it.
+    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    bounded(deployment.server().wait_for(aborted)).await;
 }

@@ -101,8 +101,7 @@ fn unanswered(error: &Error) -> Error {
 
 /// An error about one document, with what the batch's error knows of the server and the attempts.
 fn beside(batch: &Error, kind: ErrorKind, outcome: Outcome) -> Error {
-    let mut error =
-        Error::new(kind).with_history(History { outcome, attempts: batch.attempts().to_vec() });
+    let mut error = Error::new(kind).with_history(History { outcome, ..History::of(batch) });
     for label in batch.labels() {
         error.add_label(label);
     }

@@ -39,7 +39,7 @@ fn partly(inserted: &[usize], refused: &[(usize, i32)], late: bool) -> Error {
 }
 
 fn with_outcome(outcome: Outcome) -> Error {
-    let history = History { outcome, attempts: Vec::new() };
+    let history = History { outcome, ..History::default() };
     Error::timed_out("a reply").with_history(history)
 }
 
@@ -93,7 +93,10 @@ fn a_server_that_says_that_it_wrote_nothing_is_believed() {
 
 #[test]
 fn what_was_sent_twice_is_in_doubt_unless_it_was_refused() {
-    let history = History { outcome: Outcome::MaybeApplied, attempts: vec![attempt(), attempt()] };
+    let history = History {
+        outcome: Outcome::MaybeApplied,
+        attempts: [attempt(), attempt()].into_iter().collect(),
+    };
     let error = partly(&[0], &[(1, 10107), (2, 11000)], false).with_history(history);
     let fates = of_each(3, Err(error));
     let [Fate::Written, Fate::Failed(failed), Fate::Refused(refused)] = &fates[..] else {
