@@ -6,6 +6,7 @@ use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{
     address::ServerAddress,
+    description::ServerType,
     hello::HelloReply,
     sdam::{ConnectionPhase, MIN_SERVER_VERSION, MIN_WIRE_VERSION},
     server_api::ServerApi,
@@ -13,7 +14,9 @@ use steadfast_core::{
 use steadfast_wire::{Compressor, write_legacy_hello};
 use tokio::task::AbortHandle;
 
-use super::{Connection, Interrupt, Outgoing, Stream, metadata::Metadata, next_request_id};
+use super::{
+    Connection, Interrupt, MAX_REPLY, Outgoing, Stream, metadata::Metadata, next_request_id,
+};
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
     error::{Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR},
@@ -91,15 +94,15 @@ impl Establisher {
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
         connection.reply_limit = login_limit.map(|time| (time, "timeoutMS"));
-        let arbiter = connection.hello.arbiter_only;
-        if let (Some(authenticator), Some(opening), false) = (&self.authenticator, opening, arbiter)
-        {
+        if let (Some(authenticator), Some(opening)) = (&self.authenticator, opening) {
+            reject_arbiter(&connection.hello)?;
             let reply = bson::RawDocument::from_bytes(&reply)?;
             let mut exchange = Login { connection: &mut connection, api: self.server_api.as_ref() };
             authenticator.finish(opening, reply, &mut exchange).await?;
         }
         // Up to here connectTimeoutMS was the limit, as it is for monitors.
         connection.reply_limit = self.socket_timeout.map(|time| (time, "socketTimeoutMS"));
+        connection.max_reply = MAX_REPLY;
         connection.is_new = true;
         Ok(connection)
     }
@@ -116,7 +119,8 @@ impl Establisher {
         interrupt: Arc<Interrupt>,
     ) -> Result<Connection> {
         let stream = Stream::open(address, self.tls.as_ref()).await?;
-        Ok(Connection::new(address.clone(), stream, interrupt))
+        let offered = self.compressors.iter().copied().collect();
+        Ok(Connection::new(address.clone(), stream, offered, interrupt))
     }
 
     async fn within_limit<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
@@ -187,6 +191,18 @@ impl Establisher {
     }
 }
 
+/// Rejects an arbiter where the client has credentials. An arbiter has no users, so no connection to
+/// it can authenticate; and on what is not authenticated no command of the application is sent, or any
+/// server could be sent documents by calling itself an arbiter.
+fn reject_arbiter(hello: &HelloReply) -> Result<()> {
+    match hello.server_type() {
+        ServerType::RsArbiter => Err(Error::authentication(
+            "the server is an arbiter, which has no users; connect to it without credentials",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Adds the fields that hold a server to a version of its interface.
 pub(crate) fn append_api(command: &mut RawDocumentBuf, api: &ServerApi) {
     command.append(cstr!("apiVersion"), api.version.as_str());
@@ -228,7 +244,10 @@ impl Connection {
             request_id
         };
         let reply = self.exchange(request_id, true, None).await?;
-        self.hello = Arc::new(read_hello(&reply)?);
+        let hello = read_hello(&reply)?;
+        let theirs = hello.compression.iter().filter_map(|name| name.parse().ok());
+        self.negotiated = theirs.filter(|it| self.negotiated.contains(*it)).collect();
+        self.hello = Arc::new(hello);
         Ok(reply)
     }
 }
