@@ -56,16 +56,19 @@ impl Establisher {
     }
 
     /// Makes a connection that operations can use. Who waits for it (`awaited`) has a limit of their
-    /// own, which may be longer than the client's.
+    /// own, which may be longer than the client's. `handshake_completed` is called once hello was
+    /// answered and before the connection authenticates.
     pub(crate) async fn establish(
         &self,
         address: &ServerAddress,
         interrupt: Arc<Interrupt>,
         awaited: bool,
+        handshake_completed: impl FnOnce(&HelloReply),
     ) -> std::result::Result<Connection, EstablishError> {
         let mut phase = ConnectionPhase::Connecting;
         let limit = self.timeout.filter(|_| !awaited);
-        let work = self.establish_in_phases(address, interrupt, limit, &mut phase);
+        let work =
+            self.establish_in_phases(address, interrupt, limit, &mut phase, handshake_completed);
         self.within_limit(work).await.map_err(|error| {
             let mut error = error.with_server(address);
             if phase == ConnectionPhase::Connecting && may_be_overload(&error) {
@@ -82,6 +85,7 @@ impl Establisher {
         interrupt: Arc<Interrupt>,
         login_limit: Option<Duration>,
         phase: &mut ConnectionPhase,
+        handshake_completed: impl FnOnce(&HelloReply),
     ) -> Result<Connection> {
         let mut connection = self.open_stream(address, interrupt).await?;
         let opening = self.authenticator.as_ref().map(Authenticator::open).transpose()?;
@@ -93,6 +97,7 @@ impl Establisher {
         self.check_hello(&connection)?;
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
+        handshake_completed(&connection.hello);
         connection.reply_limit = login_limit.map(|time| (time, "timeoutMS"));
         if let (Some(authenticator), Some(opening)) = (&self.authenticator, opening) {
             reject_arbiter(&connection.hello)?;
@@ -174,8 +179,9 @@ impl Establisher {
         let hello = &connection.hello;
         if self.load_balanced && hello.service_id.is_none() {
             return Err(Error::new(ErrorKind::IncompatibleServer {
-                message: "loadBalanced=true, but the server says it is not behind a load balancer \
-                          (its hello has no serviceId)"
+                // The words of the specification.
+                message: "Driver attempted to initialize in load balancing mode, but the server \
+                          does not support this mode."
                     .to_owned(),
             }));
         }
