@@ -4,6 +4,7 @@
 //! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
 //! closed), or a reply still to come (it can be drained).
 
+mod ended;
 mod establish;
 mod interrupt;
 pub(crate) mod metadata;
@@ -29,6 +30,7 @@ use steadfast_wire::{
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
+    ended::{StoppedWaiting, is_ended_by_us},
     establish::{EstablishError, Establisher, append_api, read_hello},
     interrupt::Interrupt,
     outgoing::Outgoing,
