@@ -20,6 +20,13 @@ use crate::{
     round_trip::RoundTrips,
 };
 
+/// The largest `maxMessageSizeBytes` that is believed: 48,000,000, which every server has said so far.
+pub const MAX_MESSAGE_SIZE_BYTES: i32 = 48_000_000;
+
+/// The most members of one list (`hosts`, `passives`, `arbiters`) that are believed. MongoDB allows 50
+/// members in a replica set.
+const MAX_MEMBERS: usize = 100;
+
 /// A reply that cannot be read because it is no BSON document.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the reply to hello is malformed: {0}")]
@@ -79,7 +86,8 @@ pub struct HelloReply {
     pub max_wire_version: i32,
     /// The largest document it takes.
     pub max_bson_object_size: Option<i32>,
-    /// The largest message it takes.
+    /// The largest message it takes (`maxMessageSizeBytes`), at most
+    /// [`MAX_MESSAGE_SIZE_BYTES`] whatever it claims.
     pub max_message_size_bytes: Option<i32>,
     /// How many writes one command may hold.
     pub max_write_batch_size: Option<i32>,
@@ -172,9 +180,9 @@ impl HelloReply {
             "electionId" => self.election_id = value.as_object_id(),
             "primary" => self.primary = address(value),
             "me" => self.me = address(value),
-            "hosts" => self.hosts = list(value, address),
-            "passives" => self.passives = list(value, address),
-            "arbiters" => self.arbiters = list(value, address),
+            "hosts" => self.hosts = addresses(value),
+            "passives" => self.passives = addresses(value),
+            "arbiters" => self.arbiters = addresses(value),
             "isreplicaset" => self.is_replica_set = truth(value),
             "secondary" => self.secondary = truth(value),
             "arbiterOnly" => self.arbiter_only = truth(value),
@@ -203,7 +211,10 @@ impl HelloReply {
             "minWireVersion" => self.min_wire_version = int32(value).unwrap_or(0),
             "maxWireVersion" => self.max_wire_version = int32(value).unwrap_or(0),
             "maxBsonObjectSize" => self.max_bson_object_size = limit(value),
-            "maxMessageSizeBytes" => self.max_message_size_bytes = limit(value),
+            "maxMessageSizeBytes" => {
+                let claimed = limit(value);
+                self.max_message_size_bytes = claimed.map(|it| it.min(MAX_MESSAGE_SIZE_BYTES));
+            }
             "maxWriteBatchSize" => self.max_write_batch_size = limit(value),
             "logicalSessionTimeoutMinutes" => self.logical_session_timeout = minutes(value),
             "localTime" => self.local_time = value.as_datetime(),
@@ -336,8 +347,18 @@ fn text(value: RawBsonRef<'_>) -> Option<String> {
     value.as_str().map(ToOwned::to_owned)
 }
 
+/// The host and port of a member. A Unix domain socket counts as missing: only the application may
+/// name one, since TLS ends there.
 fn address(value: RawBsonRef<'_>) -> Option<ServerAddress> {
-    ServerAddress::parse(value.as_str()?).ok()
+    let address = ServerAddress::parse(value.as_str()?).ok()?;
+    matches!(address, ServerAddress::Tcp { .. }).then_some(address)
+}
+
+/// The members in a list, and no more than could be: each of them gets a monitor.
+fn addresses(value: RawBsonRef<'_>) -> Vec<ServerAddress> {
+    let mut members = list(value, address);
+    members.truncate(MAX_MEMBERS);
+    members
 }
 
 fn field<T>(
@@ -456,6 +477,33 @@ mod tests {
             HelloReply { passives: Vec::new(), ..reply },
             HelloReply { ok: true, ..HelloReply::default() }
         );
+    }
+
+    #[test]
+    fn unix_sockets_count_as_missing() {
+        let reply = parse(&doc! {
+            "ok": 1, "hosts": ["/tmp/a.sock", "a:1", "a.sock"], "passives": ["/tmp/a.sock"],
+            "arbiters": ["/tmp/a.sock"], "me": "/tmp/a.sock", "primary": "a.sock",
+        });
+        let hosts = vec![ServerAddress::parse("a:1").unwrap()];
+        assert_eq!(reply, HelloReply { ok: true, hosts, ..HelloReply::default() });
+    }
+
+    #[test]
+    fn lists_of_members_are_capped() {
+        let hosts: Vec<_> = (1..2000).map(|port| format!("a:{port}")).collect();
+        let reply = parse(&doc! { "ok": 1, "hosts": hosts });
+        assert_eq!(reply.hosts.len(), 100);
+        assert_eq!(reply.hosts[99].to_string(), "a:100");
+    }
+
+    #[test]
+    fn message_size_is_capped() {
+        for (claimed, believed) in [(i32::MAX, 48_000_000), (48_000_000, 48_000_000), (1000, 1000)]
+        {
+            let reply = parse(&doc! { "ok": 1, "maxMessageSizeBytes": claimed });
+            assert_eq!(reply.max_message_size_bytes, Some(believed));
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ use crate::{
     },
 };
 use announce::Announcer;
+pub use limits::DEFAULT_MAX_POOL_SIZE;
 use limits::Limits;
 use members::{Members, Phase};
 use services::Services;

@@ -6,8 +6,7 @@
 //! an [`Exchange`], so nothing here knows of sockets; the conversations themselves
 //! ([`scram`], [`plain`], [`x509`]) are bytes in and bytes out.
 //!
-//! Not here: which connections authenticate (no monitor does, and no connection to an arbiter),
-//! deadlines, and what a failure does to the pool.
+//! Not here: which connections authenticate (all that operations use, and no monitor's), deadlines, and what a failure does to the pool.
 
 mod error;
 mod plain;

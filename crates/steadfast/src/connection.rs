@@ -4,6 +4,7 @@
 //! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
 //! closed), or a reply still to come (it can be drained).
 
+mod ended;
 mod establish;
 mod interrupt;
 pub(crate) mod metadata;
@@ -22,10 +23,14 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use steadfast_core::{address::ServerAddress, hello::HelloReply};
-use steadfast_wire::{Compressor, Framing, Incoming, Message, MsgFlags, decode, frame};
+use steadfast_wire::{
+    Compressor, CompressorSet, DEFAULT_MAX_MESSAGE_SIZE, Framing, Incoming, Message, MsgFlags,
+    decode_negotiated, frame,
+};
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
+    ended::{StoppedWaiting, is_ended_by_us},
     establish::{EstablishError, Establisher, append_api, read_hello},
     interrupt::Interrupt,
     outgoing::Outgoing,
@@ -41,8 +46,15 @@ use crate::{
 /// The room that a quiet connection keeps for replies.
 const INBOX_SIZE: usize = 4 * 1024;
 /// The most room that is made on the word of a message's header alone; beyond this, what has come
-/// already vouches for the rest (pitfall 42: the limit, too, is the server's own claim).
+/// already vouches for the rest (pitfall 42).
 const MOST_RESERVED: usize = 16 * 1024 * 1024;
+/// The largest reply that is read before a connection is established, and by monitors, compressed
+/// or not. Nobody has authenticated yet, and the reply to `hello` takes some kilobytes.
+const MAX_HANDSHAKE_REPLY: usize = 1024 * 1024;
+/// The largest reply that is read on an established connection, compressed or not. It is not the
+/// server's to say (`maxMessageSizeBytes`): a reply may exceed the limit of requests by the overhead
+/// of a full batch, and no server sends more.
+const MAX_REPLY: usize = DEFAULT_MAX_MESSAGE_SIZE + 16 * 1024 * 1024;
 /// A send buffer that grew beyond this is given up after use.
 const OUTBOX_KEPT: usize = 16 * 1024;
 
@@ -69,6 +81,11 @@ pub(crate) struct Connection {
     is_new: bool,
     flight: Flight,
     compressor: Option<Compressor>,
+    /// Compressors that a reply may be compressed by: those that the client offers; once the server
+    /// has answered, those that both have.
+    negotiated: CompressorSet,
+    /// The largest reply that is read.
+    max_reply: usize,
     /// How long a request and its reply may take, and the option that says so.
     reply_limit: Option<(Duration, &'static str)>,
     interrupt: Arc<Interrupt>,
@@ -97,7 +114,12 @@ pub(crate) struct Received {
 }
 
 impl Connection {
-    fn new(address: ServerAddress, stream: Stream, interrupt: Arc<Interrupt>) -> Self {
+    fn new(
+        address: ServerAddress,
+        stream: Stream,
+        offered: CompressorSet,
+        interrupt: Arc<Interrupt>,
+    ) -> Self {
         Self {
             id: 0,
             address,
@@ -110,6 +132,8 @@ impl Connection {
             is_new: false,
             flight: Flight::Idle,
             compressor: None,
+            negotiated: offered,
+            max_reply: MAX_HANDSHAKE_REPLY,
             reply_limit: None,
             interrupt,
         }
@@ -142,14 +166,6 @@ impl Connection {
             server_id: self.hello.connection_id,
             address: self.address.clone(),
         }
-    }
-
-    /// The largest message to believe in.
-    fn max_message_size(&self) -> usize {
-        // Replies may exceed the limit for requests by the overhead of a full batch.
-        const SLACK: usize = 16 * 1024 * 1024;
-        let said = self.hello.max_message_size_bytes.and_then(|size| usize::try_from(size).ok());
-        said.unwrap_or(steadfast_wire::DEFAULT_MAX_MESSAGE_SIZE).saturating_add(SLACK)
     }
 
     /// Writes a request into the send buffer and gives it a number; [`Connection::exchange`] sends
@@ -266,7 +282,7 @@ impl Connection {
     }
 
     async fn receive_message(&mut self) -> Result<Received> {
-        let max = self.max_message_size();
+        let max = self.max_reply;
         let length = loop {
             match frame(&self.inbox, max)? {
                 Framing::Complete { length } => break length,
@@ -277,7 +293,8 @@ impl Connection {
                 }
             }
         };
-        let incoming = decode(self.inbox.split_to(length).freeze(), max)?;
+        let message = self.inbox.split_to(length).freeze();
+        let incoming = decode_negotiated(message, max, self.negotiated)?;
         self.accept(incoming)
     }
 

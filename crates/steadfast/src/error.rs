@@ -14,8 +14,11 @@ use std::{collections::BTreeSet, fmt, io, sync::Arc};
 use bson::RawDocumentBuf;
 use steadfast_core::address::ServerAddress;
 
-use crate::deadline::{MAX_TIME_EXPIRED, OutOfTime};
 pub use crate::deadline::{TimeSpent, Timeout};
+use crate::{
+    connection::StoppedWaiting,
+    deadline::{MAX_TIME_EXPIRED, OutOfTime},
+};
 
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
@@ -98,7 +101,7 @@ impl Error {
 
     /// A time-out of the network, saying what did not come in time.
     pub(crate) fn timed_out(what: impl fmt::Display) -> Self {
-        io::Error::new(io::ErrorKind::TimedOut, what.to_string()).into()
+        io::Error::new(io::ErrorKind::TimedOut, StoppedWaiting(what.to_string())).into()
     }
 
     /// The end of a call's time, saying what it was at.

@@ -17,6 +17,7 @@ use std::{
 use steadfast_core::{
     address::ServerAddress,
     event::cmap::{CmapEvent, ConnectionClosedReason, ConnectionPoolOptions},
+    hello::HelloReply,
     pool::{self as core, CheckOut, CheckOutError, Clear, ConnectionId, Generation, WaiterId},
 };
 use tokio::{
@@ -24,9 +25,9 @@ use tokio::{
     task::AbortHandle,
 };
 
-pub(crate) use self::pooled::PooledConnection;
-use self::wait::Wait;
+pub(crate) use self::pooled::{PinnedBy, PooledConnection};
 pub(crate) use self::wait::WaitQueueTimeout;
+use self::{pooled::PinnedCounts, wait::Wait};
 use crate::{
     connection::{Connection, Establisher, Interrupt},
     error::{Error, ErrorKind, Result},
@@ -50,6 +51,10 @@ pub(crate) struct Pool {
     establisher: Arc<Establisher>,
     topology: WeakTopology,
     wait_queue_timeout: Option<Duration>,
+    /// `maxPoolSize`, for messages.
+    max_size: u32,
+    load_balanced: bool,
+    pinned: PinnedCounts,
     maintenance_interval: Duration,
     maintenance: Notify,
     /// A connection was established, or could not be.
@@ -101,6 +106,9 @@ impl Pool {
             establisher,
             topology,
             wait_queue_timeout: options.wait_queue_timeout.filter(|time| !time.is_zero()),
+            max_size: options.max_pool_size.unwrap_or(core::DEFAULT_MAX_POOL_SIZE),
+            load_balanced,
+            pinned: PinnedCounts::default(),
             maintenance_interval: maintenance_interval(options),
             maintenance: Notify::new(),
             established: Notify::new(),
@@ -315,8 +323,13 @@ impl Pool {
     /// Establishes a connection, in a task of its own, and brings it in.
     async fn establish(self: Arc<Self>, id: ConnectionId, generation: Generation, awaited: bool) {
         let interrupt = Arc::new(Interrupt::default());
-        let outcome =
-            self.establisher.establish(&self.address, Arc::clone(&interrupt), awaited).await;
+        let handshake_completed = |hello: &HelloReply| {
+            self.change(|state, _| state.pool.handshake_completed(id, hello.service_id));
+        };
+        let outcome = self
+            .establisher
+            .establish(&self.address, Arc::clone(&interrupt), awaited, handshake_completed)
+            .await;
         match outcome {
             Ok(mut connection) => {
                 connection.id = id.number();
@@ -335,12 +348,13 @@ impl Pool {
             }
             Err(failure) => {
                 // In this order, whoever retries finds the server already marked.
-                self.change(|state, _| {
+                let failing = self.change(|state, _| {
                     state.establishing.remove(&id);
                     state.failures += 1;
-                    state.pool.connect_failing(id);
+                    state.pool.connect_failing(id)
                 });
-                self.topology.connect_failed(&self.address, &failure, generation);
+                let (generation, service_id) = failing.unwrap_or((generation, None));
+                self.topology.connect_failed(&self.address, &failure, generation, service_id);
                 self.change(|state, effects| {
                     state.pool.connect_failed(id, failure.error, Instant::now(), effects);
                 });

@@ -283,19 +283,21 @@ impl WeakTopology {
         self.0.upgrade().is_none_or(|topology| topology.is_closed())
     }
 
-    /// A connection could not be made.
+    /// A connection could not be made. `service_id` is that of the service behind a load balancer,
+    /// once hello was answered.
     pub(crate) fn connect_failed(
         &self,
         address: &ServerAddress,
         failure: &EstablishError,
         generation: Generation,
+        service_id: Option<ObjectId>,
     ) {
         let error = ApplicationError {
             phase: failure.phase,
             cause: error_cause(&failure.error),
             message: failure.error.to_string(),
             generation,
-            service_id: None,
+            service_id,
             overloaded: failure.error.contains_label(SYSTEM_OVERLOADED_ERROR),
         };
         let input = Input::OperationError { address: address.clone(), error };

@@ -94,6 +94,34 @@ impl fmt::Display for Compressor {
     }
 }
 
+/// A set of compressors, such as those that both sides of a connection know. The level of zlib does not count.
+///
+/// ```
+/// use steadfast_wire::{Compressor, CompressorSet};
+///
+/// let negotiated: CompressorSet = [Compressor::Zstd].into_iter().collect();
+/// assert!(negotiated.contains(Compressor::Zstd) && !negotiated.contains(Compressor::Noop));
+/// assert!(CompressorSet::ALL.contains(Compressor::Noop));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompressorSet(u8);
+
+impl CompressorSet {
+    /// All compressors that the protocol knows.
+    pub const ALL: Self = Self(0b1111);
+
+    /// Whether the compressor is in the set.
+    pub const fn contains(self, compressor: Compressor) -> bool {
+        self.0 & (1 << compressor.id()) != 0
+    }
+}
+
+impl FromIterator<Compressor> for CompressorSet {
+    fn from_iter<I: IntoIterator<Item = Compressor>>(compressors: I) -> Self {
+        Self(compressors.into_iter().fold(0, |set, compressor| set | 1 << compressor.id()))
+    }
+}
+
 /// How hard zlib tries: 0 (not at all) to 9 (its best), or -1 for what zlib thinks best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZlibLevel(i8);

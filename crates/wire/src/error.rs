@@ -156,6 +156,12 @@ pub enum WireError {
         /// The compressor that is needed.
         compressor: Compressor,
     },
+    /// A message is compressed by a compressor that the reader does not accept.
+    #[error("a message is compressed by {compressor}, which was not negotiated")]
+    CompressorNotNegotiated {
+        /// The compressor as it stood in the message.
+        compressor: Compressor,
+    },
     /// A zlib level outside -1 to 9.
     #[error("zlib compression level {level} is not between -1 and 9")]
     ZlibLevel {

@@ -63,13 +63,13 @@ mod reader;
 mod validate;
 
 pub use self::{
-    compressor::{Compressor, ZlibLevel},
+    compressor::{Compressor, CompressorSet, ZlibLevel},
     document::{DocumentBytes, DocumentIter, DocumentRun},
     elements::Elements,
     error::WireError,
     fields::{Field, Fields, field, fields},
     header::{DEFAULT_MAX_MESSAGE_SIZE, Framing, HEADER_LENGTH, Header, OpCode, frame},
-    message::{Incoming, Message, decode},
+    message::{Incoming, Message, decode, decode_negotiated},
     op_compressed::{compress, may_compress},
     op_msg::{DocumentSequence, MessageWriter, MsgFlags, OpMsg, SequenceWriter},
     op_query::{OpQuery, write_legacy_hello},

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    compressor::Compressor,
+    compressor::{Compressor, CompressorSet},
     error::WireError,
     header::{HEADER_LENGTH, Header, OpCode},
     op_compressed,
@@ -59,6 +59,16 @@ pub struct Incoming {
 /// them has been through [`validate_document`](crate::validate_document) once, here, so that what is handed on can be
 /// walked without fear. `max_message_size` binds the message both as it came and as it is when decompressed.
 pub fn decode(bytes: Bytes, max_message_size: usize) -> Result<Incoming, WireError> {
+    decode_negotiated(bytes, max_message_size, CompressorSet::ALL)
+}
+
+/// Decodes one message as [`decode`] does, and rejects a message compressed by a compressor that is not in
+/// `negotiated`, before anything is decompressed.
+pub fn decode_negotiated(
+    bytes: Bytes,
+    max_message_size: usize,
+    negotiated: CompressorSet,
+) -> Result<Incoming, WireError> {
     let Some(header_bytes) = bytes.first_chunk::<HEADER_LENGTH>() else {
         let left = bytes.len();
         return Err(WireError::Truncated { what: "the header", needed: HEADER_LENGTH, left });
@@ -73,7 +83,7 @@ pub fn decode(bytes: Bytes, max_message_size: usize) -> Result<Incoming, WireErr
     let payload = bytes.slice(HEADER_LENGTH..);
     let (compressor, header_bytes, op_code, payload) = match header.op_code {
         OpCode::Compressed => {
-            let inner = op_compressed::decompress(payload, max_message_size)?;
+            let inner = op_compressed::decompress(payload, max_message_size, negotiated)?;
             // The header as it was before compression: a checksum covers it.
             let original = Header {
                 message_length: HEADER_LENGTH + inner.payload.len(),

@@ -4,12 +4,31 @@ use std::{fmt::Display, time::Instant};
 
 use bson::oid::ObjectId;
 
-use super::{CheckOutError, Conn, ConnectionId, Effect, Phase, Pool, State};
+use super::{CheckOutError, Conn, ConnectionId, Effect, Generation, Phase, Pool, State};
 use crate::event::cmap::{
     CmapEvent, ConnectionClosedReason, ConnectionCreatedEvent, ConnectionReadyEvent,
 };
 
 impl<C, E: Clone + Display> Pool<C, E> {
+    /// The server answered the `hello` of a connection that is being established. Behind a load
+    /// balancer, the connection is of the current generation of its service from now on: what
+    /// clears the service while the connection authenticates makes it stale, too.
+    pub fn handshake_completed(&mut self, id: ConnectionId, service_id: Option<ObjectId>) {
+        if self.members.is(id, Phase::Pending) {
+            self.join(id, service_id);
+        }
+    }
+
+    fn join(&mut self, id: ConnectionId, service_id: Option<ObjectId>) {
+        let Some(member) = self.members.get_mut(id).filter(|it| it.service_id.is_none()) else {
+            return;
+        };
+        if let (Some(services), Some(service)) = (&mut self.services, service_id) {
+            member.generation = services.join(service);
+            member.service_id = Some(service);
+        }
+    }
+
     /// A connection asked for with [`Effect::Connect`] is established, handshake and authentication
     /// included. Behind a load balancer it has learnt which service it leads to.
     pub fn connected(
@@ -31,17 +50,20 @@ impl<C, E: Clone + Display> Pool<C, E> {
     /// Sets aside the operation that the error will go to, so that the clearing of the pool that may
     /// follow does not tell it something vaguer: a wrong password must be called that. Optional;
     /// without it, [`connect_failed`](Self::connect_failed) does the same.
-    pub fn connect_failing(&mut self, id: ConnectionId) {
+    ///
+    /// Returns the generation of the connection and the service that it leads to, if that is known;
+    /// `None` if the connection was given up already.
+    pub fn connect_failing(&mut self, id: ConnectionId) -> Option<(Generation, Option<ObjectId>)> {
         if !self.members.is(id, Phase::Pending) {
-            return;
+            return None;
         }
         self.members.enter(id, Phase::Failing);
         // Others being established may suffice for all that wait: then nobody has to fail.
         let to_be_told =
             if self.queue.len() > self.members.pending() { self.queue.call_aside() } else { None };
-        if let Some(member) = self.members.get_mut(id) {
-            member.to_be_told = to_be_told;
-        }
+        let member = self.members.get_mut(id)?;
+        member.to_be_told = to_be_told;
+        Some((member.generation, member.service_id))
     }
 
     /// A connection could not be established, and the topology has been told.
@@ -127,11 +149,8 @@ impl<C, E: Clone + Display> Pool<C, E> {
             effects.push(Effect::Close { id, payload, reason: ConnectionClosedReason::Stale });
             return None;
         }
-        let member = self.members.get_mut(id)?;
-        if let (Some(services), Some(service)) = (&mut self.services, service_id) {
-            member.generation = services.join(service);
-            member.service_id = Some(service);
-        }
+        self.join(id, service_id);
+        let member = self.members.get(id)?;
         let duration = now.saturating_duration_since(member.created);
         let conn =
             Conn { id, generation: member.generation, service_id: member.service_id, payload };

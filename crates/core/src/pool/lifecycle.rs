@@ -37,6 +37,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
         if self.services.is_some() {
             if let Some(service) = clear.service_id {
                 self.clear_service(service, &clear, effects);
+                self.connect_for_waiters(now, effects);
             }
             return;
         }
@@ -50,7 +51,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
             self.tell_cleared(None, clear.interrupt_in_use, effects);
         }
         self.close_idle(ConnectionClosedReason::Stale, |_| true, effects);
-        self.abort_pending(ConnectionClosedReason::Stale, effects);
+        self.abort_pending(ConnectionClosedReason::Stale, |_| true, effects);
         if clear.interrupt_in_use {
             self.interrupt(|_| true, effects);
         }
@@ -66,7 +67,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
         self.state = State::Closed;
         self.close_idle(ConnectionClosedReason::PoolClosed, |_| true, effects);
-        self.abort_pending(ConnectionClosedReason::PoolClosed, effects);
+        self.abort_pending(ConnectionClosedReason::PoolClosed, |_| true, effects);
         // Nobody may be left to report on those that are failing.
         for id in self.members.select(Phase::Failing, |_| true) {
             self.strike_off(id, ConnectionClosedReason::PoolClosed, None, effects);
@@ -106,6 +107,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
         self.tell_cleared(Some(service), clear.interrupt_in_use, effects);
         self.close_idle(ConnectionClosedReason::Stale, |id| id == Some(service), effects);
+        self.abort_pending(ConnectionClosedReason::Stale, |id| id == Some(service), effects);
         if clear.interrupt_in_use {
             self.interrupt(|member| member.service_id == Some(service), effects);
         }
@@ -142,8 +144,13 @@ impl<C, E: Clone + Display> Pool<C, E> {
     }
 
     /// Connections still being established in a past generation can serve nobody any more.
-    fn abort_pending(&mut self, reason: ConnectionClosedReason, effects: &mut Vec<Effect<C, E>>) {
-        for id in self.members.select(Phase::Pending, |_| true) {
+    fn abort_pending(
+        &mut self,
+        reason: ConnectionClosedReason,
+        of_service: impl Fn(Option<ObjectId>) -> bool,
+        effects: &mut Vec<Effect<C, E>>,
+    ) {
+        for id in self.members.select(Phase::Pending, |member| of_service(member.service_id)) {
             self.strike_off(id, reason, None, effects);
             effects.push(Effect::Abort(id));
         }

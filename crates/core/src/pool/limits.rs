@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::event::cmap::ConnectionPoolOptions;
 
-const DEFAULT_MAX_POOL_SIZE: u32 = 100;
+/// The `maxPoolSize` of a pool without one.
+pub const DEFAULT_MAX_POOL_SIZE: u32 = 100;
 const DEFAULT_MAX_CONNECTING: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]

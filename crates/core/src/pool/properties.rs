@@ -17,6 +17,7 @@ enum Step {
     CheckIn(usize),
     Discard(usize),
     Cancel(usize),
+    HandshakeCompleted(usize),
     Connected(usize),
     Failing(usize),
     Failed(usize),
@@ -34,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => one.prop_map(Step::CheckIn),
         1 => one.prop_map(Step::Discard),
         2 => one.prop_map(Step::Cancel),
+        3 => one.prop_map(Step::HandshakeCompleted),
         6 => one.prop_map(Step::Connected),
         1 => one.prop_map(Step::Failing),
         2 => one.prop_map(Step::Failed),
@@ -115,6 +117,12 @@ impl World {
                 if let Some(waiter) = pick(&mut waiters, which) {
                     assert!(self.pool.cancel(waiter, Abandonment::TimedOut, now, &mut fx));
                     self.waiting.remove(&waiter);
+                }
+            }
+            Step::HandshakeCompleted(which) => {
+                if let Some(id) = pick(&mut self.establishing.clone(), which) {
+                    let service = self.load_balanced.then(|| service(id.number()));
+                    self.pool.handshake_completed(id, service);
                 }
             }
             Step::Connected(which) => {
@@ -239,6 +247,9 @@ impl World {
         for Idle { conn, .. } in &self.pool.idle {
             assert_eq!(conn.generation, self.pool.generation(conn.service_id), "idle but stale");
         }
+        let stale = |it: &members::Member| it.generation != self.pool.generation(it.service_id);
+        let pending = self.pool.members.select(Phase::Pending, stale);
+        assert!(pending.is_empty(), "pending but stale: {pending:?}");
     }
 }
 

@@ -6,6 +6,7 @@ use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{
     address::ServerAddress,
+    description::ServerType,
     hello::HelloReply,
     sdam::{ConnectionPhase, MIN_SERVER_VERSION, MIN_WIRE_VERSION},
     server_api::ServerApi,
@@ -13,7 +14,9 @@ use steadfast_core::{
 use steadfast_wire::{Compressor, write_legacy_hello};
 use tokio::task::AbortHandle;
 
-use super::{Connection, Interrupt, Outgoing, Stream, metadata::Metadata, next_request_id};
+use super::{
+    Connection, Interrupt, MAX_REPLY, Outgoing, Stream, metadata::Metadata, next_request_id,
+};
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
     error::{Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR},
@@ -53,16 +56,19 @@ impl Establisher {
     }
 
     /// Makes a connection that operations can use. Who waits for it (`awaited`) has a limit of their
-    /// own, which may be longer than the client's.
+    /// own, which may be longer than the client's. `handshake_completed` is called once hello was
+    /// answered and before the connection authenticates.
     pub(crate) async fn establish(
         &self,
         address: &ServerAddress,
         interrupt: Arc<Interrupt>,
         awaited: bool,
+        handshake_completed: impl FnOnce(&HelloReply),
     ) -> std::result::Result<Connection, EstablishError> {
         let mut phase = ConnectionPhase::Connecting;
         let limit = self.timeout.filter(|_| !awaited);
-        let work = self.establish_in_phases(address, interrupt, limit, &mut phase);
+        let work =
+            self.establish_in_phases(address, interrupt, limit, &mut phase, handshake_completed);
         self.within_limit(work).await.map_err(|error| {
             let mut error = error.with_server(address);
             if phase == ConnectionPhase::Connecting && may_be_overload(&error) {
@@ -79,6 +85,7 @@ impl Establisher {
         interrupt: Arc<Interrupt>,
         login_limit: Option<Duration>,
         phase: &mut ConnectionPhase,
+        handshake_completed: impl FnOnce(&HelloReply),
     ) -> Result<Connection> {
         let mut connection = self.open_stream(address, interrupt).await?;
         let opening = self.authenticator.as_ref().map(Authenticator::open).transpose()?;
@@ -90,16 +97,17 @@ impl Establisher {
         self.check_hello(&connection)?;
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
+        handshake_completed(&connection.hello);
         connection.reply_limit = login_limit.map(|time| (time, "timeoutMS"));
-        let arbiter = connection.hello.arbiter_only;
-        if let (Some(authenticator), Some(opening), false) = (&self.authenticator, opening, arbiter)
-        {
+        if let (Some(authenticator), Some(opening)) = (&self.authenticator, opening) {
+            reject_arbiter(&connection.hello)?;
             let reply = bson::RawDocument::from_bytes(&reply)?;
             let mut exchange = Login { connection: &mut connection, api: self.server_api.as_ref() };
             authenticator.finish(opening, reply, &mut exchange).await?;
         }
         // Up to here connectTimeoutMS was the limit, as it is for monitors.
         connection.reply_limit = self.socket_timeout.map(|time| (time, "socketTimeoutMS"));
+        connection.max_reply = MAX_REPLY;
         connection.is_new = true;
         Ok(connection)
     }
@@ -116,7 +124,8 @@ impl Establisher {
         interrupt: Arc<Interrupt>,
     ) -> Result<Connection> {
         let stream = Stream::open(address, self.tls.as_ref()).await?;
-        Ok(Connection::new(address.clone(), stream, interrupt))
+        let offered = self.compressors.iter().copied().collect();
+        Ok(Connection::new(address.clone(), stream, offered, interrupt))
     }
 
     async fn within_limit<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
@@ -170,8 +179,9 @@ impl Establisher {
         let hello = &connection.hello;
         if self.load_balanced && hello.service_id.is_none() {
             return Err(Error::new(ErrorKind::IncompatibleServer {
-                message: "loadBalanced=true, but the server says it is not behind a load balancer \
-                          (its hello has no serviceId)"
+                // The words of the specification.
+                message: "Driver attempted to initialize in load balancing mode, but the server \
+                          does not support this mode."
                     .to_owned(),
             }));
         }
@@ -184,6 +194,18 @@ impl Establisher {
             }));
         }
         Ok(())
+    }
+}
+
+/// Rejects an arbiter where the client has credentials. An arbiter has no users, so no connection to
+/// it can authenticate; and on what is not authenticated no command of the application is sent, or any
+/// server could be sent documents by calling itself an arbiter.
+fn reject_arbiter(hello: &HelloReply) -> Result<()> {
+    match hello.server_type() {
+        ServerType::RsArbiter => Err(Error::authentication(
+            "the server is an arbiter, which has no users; connect to it without credentials",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -228,7 +250,10 @@ impl Connection {
             request_id
         };
         let reply = self.exchange(request_id, true, None).await?;
-        self.hello = Arc::new(read_hello(&reply)?);
+        let hello = read_hello(&reply)?;
+        let theirs = hello.compression.iter().filter_map(|name| name.parse().ok());
+        self.negotiated = theirs.filter(|it| self.negotiated.contains(*it)).collect();
+        self.hello = Arc::new(hello);
         Ok(reply)
     }
 }

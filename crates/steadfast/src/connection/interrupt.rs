@@ -11,6 +11,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use super::StoppedWaiting;
 use crate::event::lock;
 
 /// Trips once, and wakes whoever waits for bytes on the connection it belongs to.
@@ -63,8 +64,9 @@ impl Interrupt {
         }
         // Asked again after leaving the waker behind, so that no trip falls between the two.
         if self.tripped.load(Ordering::Acquire) {
-            let text = "interrupted: the server was found not to answer";
-            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, text));
+            let text = "interrupted: the server was found not to answer".to_owned();
+            let stopped = StoppedWaiting(text);
+            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, stopped));
         }
         Poll::Pending
     }

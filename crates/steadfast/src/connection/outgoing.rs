@@ -1,8 +1,10 @@
 //! A request as it goes out: the command, and what is added to it for each attempt.
 
-use bson::RawDocument;
+use bson::{Bson, Document, RawDocument};
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
-use steadfast_wire::{Compressor, MessageWriter, MsgFlags, WireError, compress, may_compress};
+use steadfast_wire::{
+    Compressor, Elements, MessageWriter, MsgFlags, WireError, compress, may_compress,
+};
 
 use crate::{
     command::{Beside, Documents},
@@ -128,46 +130,124 @@ impl<'a> Outgoing<'a> {
         Ok(Written { length, to_follow })
     }
 
-    /// Appends what is not the command's own.
-    fn append_extras(
-        &self,
-        body: &mut steadfast_wire::Elements<'_>,
-    ) -> std::result::Result<(), WireError> {
-        body.append_str("$db", self.database)?;
+    /// Returns the command as events show it: with what is added for the attempt, and with the
+    /// documents beside it in the field whose array they are.
+    pub(crate) fn to_document(&self) -> Document {
+        let mut document = Document::try_from(self.body).unwrap_or_default();
+        if let Some(beside) = &self.beside {
+            document.insert(beside.identifier.as_str(), array(&beside.documents));
+            if let Some(ahead) = beside.ahead {
+                let documents = Documents::Whole(&ahead.documents);
+                document.insert(ahead.identifier.as_str(), array(&documents));
+            }
+        }
+        let added = self.append_extras(&mut document);
+        debug_assert!(added.is_ok(), "{added:?}");
+        document
+    }
+
+    /// Appends the fields that are not the command's own: to the message, and to the document that
+    /// events show.
+    fn append_extras<S: FieldSink>(&self, body: &mut S) -> std::result::Result<(), S::Error> {
+        body.str("$db", self.database)?;
         if let Some(lsid) = self.lsid {
-            body.append_document("lsid", lsid)?;
+            body.document("lsid", lsid)?;
         }
         if let Some(number) = self.txn_number {
-            body.append_i64("txnNumber", number)?;
+            body.i64("txnNumber", number)?;
         }
         if let Some(millis) = self.max_time {
-            body.append_i64("maxTimeMS", millis)?;
+            body.i64("maxTimeMS", millis)?;
         }
         if self.starts_transaction {
-            body.append_bool("startTransaction", true)?;
+            body.bool("startTransaction", true)?;
         }
         if self.in_transaction {
-            body.append_bool("autocommit", false)?;
+            body.bool("autocommit", false)?;
         }
         if let Some(time) = self.cluster_time {
-            body.append_document("$clusterTime", time)?;
+            body.document("$clusterTime", time)?;
         }
         if let Some(preference) = self.read_preference {
             let document = bson::RawDocumentBuf::try_from(&preference.to_document())
                 .expect("a read preference has no NUL in its keys");
-            body.append_document("$readPreference", &document)?;
+            body.document("$readPreference", &document)?;
         }
         if let Some(api) = self.server_api {
-            body.append_str("apiVersion", api.version.as_str())?;
+            body.str("apiVersion", api.version.as_str())?;
             if let Some(strict) = api.strict {
-                body.append_bool("apiStrict", strict)?;
+                body.bool("apiStrict", strict)?;
             }
             if let Some(errors) = api.deprecation_errors {
-                body.append_bool("apiDeprecationErrors", errors)?;
+                body.bool("apiDeprecationErrors", errors)?;
             }
         }
         Ok(())
     }
+}
+
+/// The fields of a command: of the message that is sent, or of the document that events show.
+trait FieldSink {
+    type Error: std::fmt::Debug;
+
+    fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), Self::Error>;
+    fn i64(&mut self, key: &str, value: i64) -> std::result::Result<(), Self::Error>;
+    fn bool(&mut self, key: &str, value: bool) -> std::result::Result<(), Self::Error>;
+    fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error>;
+}
+
+impl FieldSink for Elements<'_> {
+    type Error = WireError;
+
+    fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), WireError> {
+        self.append_str(key, value).map(drop)
+    }
+
+    fn i64(&mut self, key: &str, value: i64) -> std::result::Result<(), WireError> {
+        self.append_i64(key, value).map(drop)
+    }
+
+    fn bool(&mut self, key: &str, value: bool) -> std::result::Result<(), WireError> {
+        self.append_bool(key, value).map(drop)
+    }
+
+    fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), WireError> {
+        self.append_document(key, value).map(drop)
+    }
+}
+
+impl FieldSink for Document {
+    type Error = bson::error::Error;
+
+    fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), Self::Error> {
+        self.insert(key, value);
+        Ok(())
+    }
+
+    fn i64(&mut self, key: &str, value: i64) -> std::result::Result<(), Self::Error> {
+        self.insert(key, value);
+        Ok(())
+    }
+
+    fn bool(&mut self, key: &str, value: bool) -> std::result::Result<(), Self::Error> {
+        self.insert(key, value);
+        Ok(())
+    }
+
+    fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error> {
+        self.insert(key, Document::try_from(value)?);
+        Ok(())
+    }
+}
+
+/// Documents of a document sequence, as the array that they are.
+fn array(documents: &Documents<'_>) -> Vec<Bson> {
+    let mut array = Vec::new();
+    let shown = documents.for_each(|document| {
+        array.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
+    });
+    debug_assert!(shown.is_ok(), "{shown:?}");
+    array
 }
 
 /// What was written of a message.
@@ -181,4 +261,63 @@ pub(crate) struct Written {
 
 fn cannot_be_sent(error: WireError) -> Error {
     Error::invalid_argument(format!("cannot be sent: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use blackpipe::message::Request;
+    use bson::rawdoc;
+    use steadfast_core::server_api::ServerApiVersion;
+
+    use super::*;
+    use crate::command::Ahead;
+
+    /// Documents are one by one in the buffer of a sequence.
+    fn encoded(documents: &[Document]) -> Vec<u8> {
+        documents.iter().flat_map(|it| it.to_vec().unwrap()).collect()
+    }
+
+    #[test]
+    fn events_show_what_is_sent_whichever_fields_are_added() {
+        let (body, lsid) = (rawdoc! { "insert": "people", "ordered": true }, rawdoc! { "id": 1 });
+        let time = rawdoc! { "clusterTime": 7 };
+        let preference = ReadPreference::nearest(None);
+        let mut api = ServerApi::from(ServerApiVersion::V1);
+        api.deprecation_errors = Some(true);
+        let documents = encoded(&[bson::doc! { "_id": 1 }, bson::doc! { "_id": 2 }]);
+        let namespaces = Ahead {
+            identifier: bson::raw::cstr!("nsInfo"),
+            documents: encoded(&[bson::doc! { "ns": "db.people" }]),
+        };
+        // Each bit adds a field.
+        for bits in 0..1_u32 << 10 {
+            let has = |bit: u32| bits & (1 << bit) != 0;
+            api.strict = has(9).then_some(false);
+            let mut outgoing = Outgoing::new("insert", "db", &body);
+            outgoing.lsid = has(0).then_some(&lsid);
+            outgoing.txn_number = has(1).then_some(7);
+            outgoing.max_time = has(2).then_some(100);
+            outgoing.in_transaction = has(3);
+            outgoing.starts_transaction = has(4);
+            outgoing.cluster_time = has(5).then_some(&time);
+            outgoing.read_preference = has(6).then_some(&preference);
+            outgoing.server_api = has(7).then_some(&api);
+            outgoing.beside = has(8).then(|| Beside {
+                identifier: bson::raw::cstr!("documents"),
+                documents: Documents::Whole(&documents),
+                ahead: has(9).then_some(&namespaces),
+            });
+            let mut bytes = Vec::new();
+            outgoing.write(&mut bytes, 1, None).unwrap();
+            let sent = Request::decode(bytes.into(), 1).unwrap();
+            assert!(!sent.repeats_a_field);
+            assert_eq!(outgoing.to_document(), sent.body, "{bits:b}");
+            // Beside the command's two and `$db`: the strictness is of the API, the names of the
+            // collections are of the documents.
+            let strict = usize::from(has(7)) * (1 + usize::from(has(9)));
+            let names = usize::from(has(8) && has(9));
+            let fields = 3 + (bits & 0x1ff).count_ones() as usize + strict + names;
+            assert_eq!(sent.body.len(), fields, "{bits:b}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    pool::PooledConnection,
+    pool::{PinnedBy, PooledConnection},
     topology::Server,
 };
 
@@ -37,7 +37,8 @@ struct Place {
 impl Pinned {
     /// The connection of a cursor. Any will do if there is none.
     pub(crate) fn new(connection: Option<PooledConnection>) -> Self {
-        Self(connection.map(|connection| {
+        Self(connection.map(|mut connection| {
+            connection.pin(PinnedBy::Cursor);
             Arc::new(Place { connection: Mutex::new(Some(connection)), of_transaction: false })
         }))
     }
@@ -55,8 +56,11 @@ impl Pinned {
     }
 
     /// Puts the connection back for the next command; if any will do, it returns to its pool.
-    pub(crate) fn put_back(&self, connection: PooledConnection) {
+    pub(crate) fn put_back(&self, mut connection: PooledConnection) {
         if let Some(place) = &self.0 {
+            if place.of_transaction {
+                connection.pin(PinnedBy::Transaction);
+            }
             *place.lock() = Some(connection);
         }
     }

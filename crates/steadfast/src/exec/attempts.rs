@@ -1,9 +1,6 @@
 //! What is remembered of the attempts of a command that failed, and what a caller gets in the end.
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use bson::{RawBsonRef, RawDocument};
 use steadfast_core::{
@@ -13,6 +10,7 @@ use steadfast_core::{
 
 use crate::{
     command::Reply,
+    connection::is_ended_by_us,
     cursor::Home,
     deadline::now,
     error::{Attempt, AttemptLog, Error, ErrorKind, History, Result},
@@ -186,11 +184,6 @@ fn base_backoff(reply: &RawDocument) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_millis(millis))
-}
-
-/// Whether it was the driver that stopped waiting, so that the server may still be at it.
-fn is_ended_by_us(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::ConnectionAborted)
 }
 
 /// Whether no connection came free in time, or no time was left to send anything, which says nothing

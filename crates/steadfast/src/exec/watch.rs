@@ -2,12 +2,11 @@
 
 use std::{io, time::Instant};
 
-use bson::{Bson, Document, RawDocument, oid::ObjectId};
+use bson::{Document, RawDocument, oid::ObjectId};
 
 use super::raw;
 use crate::{
     Client,
-    command::Documents,
     connection::{Connection, Outgoing},
     error::Error,
     event::command::{
@@ -119,55 +118,5 @@ impl Watched {
             connection: self.connection,
             service_id: self.service_id,
         }));
-    }
-}
-
-/// Documents that travel beside a command, as the array that they are.
-fn array(documents: &Documents<'_>) -> Vec<Bson> {
-    let mut array = Vec::new();
-    let shown = documents.for_each(|document| {
-        array.push(Bson::Document(Document::try_from(document).unwrap_or_default()));
-    });
-    debug_assert!(shown.is_ok(), "{shown:?}");
-    array
-}
-
-impl Outgoing<'_> {
-    /// The command as a document, as events show it: with what is added for the attempt, and with
-    /// the documents beside it in the field whose array they are.
-    fn to_document(&self) -> Document {
-        let mut document = Document::try_from(self.body).unwrap_or_default();
-        if let Some(beside) = &self.beside {
-            document.insert(beside.identifier.as_str(), array(&beside.documents));
-            if let Some(ahead) = beside.ahead {
-                let documents = Documents::Whole(&ahead.documents);
-                document.insert(ahead.identifier.as_str(), array(&documents));
-            }
-        }
-        document.insert("$db", self.database);
-        for (key, value) in [("lsid", self.lsid), ("$clusterTime", self.cluster_time)] {
-            if let Some(Ok(value)) = value.map(Document::try_from) {
-                document.insert(key, value);
-            }
-        }
-        if let Some(number) = self.txn_number {
-            document.insert("txnNumber", number);
-        }
-        if let Some(millis) = self.max_time {
-            document.insert("maxTimeMS", millis);
-        }
-        if self.starts_transaction {
-            document.insert("startTransaction", true);
-        }
-        if self.in_transaction {
-            document.insert("autocommit", false);
-        }
-        if let Some(preference) = self.read_preference {
-            document.insert("$readPreference", preference.to_document());
-        }
-        if let Some(api) = self.server_api {
-            api.append_to(&mut document);
-        }
-        document
     }
 }

@@ -3,7 +3,10 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -25,16 +28,52 @@ const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
 pub(crate) struct PooledConnection {
     conn: Option<Conn<Box<Connection>>>,
     pool: Arc<Pool>,
+    pinned_by: Option<PinnedBy>,
+}
+
+/// What keeps a connection between commands. Only behind a load balancer anything does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PinnedBy {
+    Cursor,
+    Transaction,
+}
+
+/// Numbers of pinned connections.
+#[derive(Debug, Default)]
+pub(super) struct PinnedCounts {
+    cursors: AtomicUsize,
+    transactions: AtomicUsize,
+}
+
+impl PinnedCounts {
+    fn of(&self, by: PinnedBy) -> &AtomicUsize {
+        match by {
+            PinnedBy::Cursor => &self.cursors,
+            PinnedBy::Transaction => &self.transactions,
+        }
+    }
+
+    pub(super) fn get(&self, by: PinnedBy) -> usize {
+        self.of(by).load(Ordering::Relaxed)
+    }
 }
 
 impl PooledConnection {
     pub(super) fn new(conn: Conn<Box<Connection>>, pool: Arc<Pool>) -> Self {
-        Self { conn: Some(conn), pool }
+        Self { conn: Some(conn), pool, pinned_by: None }
     }
 
     /// The generation of its pool when the connection was made.
     pub(crate) fn generation(&self) -> Generation {
         self.conn().generation()
+    }
+
+    /// Notes what keeps the connection, until it is given back.
+    pub(crate) fn pin(&mut self, by: PinnedBy) {
+        if self.pinned_by.is_none() {
+            self.pinned_by = Some(by);
+            self.pool.pinned.of(by).fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The pool it is on loan from.
@@ -88,6 +127,9 @@ async fn drain(pool: Arc<Pool>, mut conn: Conn<Box<Connection>>) {
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
+        if let Some(by) = self.pinned_by {
+            self.pool.pinned.of(by).fetch_sub(1, Ordering::Relaxed);
+        }
         let Some(conn) = self.conn.take() else { return };
         if conn.payload.is_clean() {
             check_in(&self.pool, conn);

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Instant};
 use steadfast_core::pool::{Abandonment, WaiterId};
 use tokio::{sync::oneshot, time::timeout_at};
 
-use super::{Answer, Pool, PooledConnection};
+use super::{Answer, PinnedBy, Pool, PooledConnection};
 use crate::{
     deadline,
     error::{Error, Result},
@@ -68,10 +68,24 @@ impl<'a> Wait<'a> {
 
     fn too_late(&self, limit: &str) -> Error {
         let counts = self.pool.counts();
-        let text = format!(
-            "no connection came free {limit}: of {} connections {} are in use and {} being opened",
-            counts.total, counts.in_use, counts.pending
-        );
+        let text = if self.pool.load_balanced {
+            let cursors = self.pool.pinned.get(PinnedBy::Cursor);
+            let transactions = self.pool.pinned.get(PinnedBy::Transaction);
+            // The words of the specification.
+            format!(
+                "Timeout waiting for connection from the connection pool. maxPoolSize: {}, \
+                 connections in use by cursors: {cursors}, connections in use by transactions: \
+                 {transactions}, connections in use by other operations: {} (none came free {limit})",
+                self.pool.max_size,
+                counts.in_use.saturating_sub(cursors + transactions),
+            )
+        } else {
+            format!(
+                "no connection came free {limit}: of {} connections {} are in use and {} being \
+                 opened",
+                counts.total, counts.in_use, counts.pending
+            )
+        };
         let error = io::Error::new(io::ErrorKind::TimedOut, WaitQueueTimeout(text));
         Error::from(error).with_server(&self.pool.address)
     }

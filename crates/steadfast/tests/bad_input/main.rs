@@ -8,6 +8,7 @@ mod common;
 
 mod from_applications;
 mod from_servers;
+mod impostors;
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Behind a load balancer: no monitors, and cursors bound to their connections.
 
+use steadfast::bson::oid::ObjectId;
+
 use super::*;
 
 /// A server with a cursor of three batches.
@@ -19,14 +21,6 @@ fn cursor_server() -> Server {
             _ => None,
         }
     })
-}
-
-#[tokio::test]
-async fn a_server_that_knows_of_no_load_balancer_is_refused() {
-    let server = Server::plain(Role::Mongos);
-    let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
-    let error = run(&client, "ping").await.expect_err("there is no serviceId");
-    assert_says(&error, &["loadBalanced", "serviceId", &server.address()]);
 }
 
 #[tokio::test]
@@ -93,4 +87,170 @@ async fn the_service_is_named_in_events() {
         _ => false,
     });
     assert!(named && events.seen().len() == 2);
+}
+
+fn cleared_services(events: &Recorder<CmapEvent>) -> Vec<Option<ObjectId>> {
+    let services = events.seen().into_iter().filter_map(|event| match event {
+        CmapEvent::PoolCleared(event) => Some(event.service_id),
+        _ => None,
+    });
+    services.collect()
+}
+
+/// The service that each connection is said to lead to.
+fn service(number: u8) -> ObjectId {
+    ObjectId::from_bytes([number; 12])
+}
+
+#[tokio::test]
+async fn failed_authentication_clears_the_pool_of_its_service() {
+    // A network error, a command error and a reply that makes no sense.
+    let ways = [
+        vec![Step::HangUp],
+        vec![Step::Reply(doc! { "ok": 0, "code": 18, "errmsg": "wrong password" })],
+        vec![Step::Reply(doc! { "ok": 1 })],
+    ];
+    for way in ways {
+        let server = Server::with_handler(Role::LoadBalanced, move |request| {
+            (request.name == "saslStart").then(|| way.clone())
+        });
+        let uri = server.uri("loadBalanced=true").replace("://", "://user:pencil@");
+        let (client, events) = client_with_cmap(&uri).await;
+        run(&client, "ping").await.expect_err("nobody is let in");
+        let told: Vec<_> = events.seen().iter().filter_map(kind_of_failure).collect();
+        assert_eq!(told, ["created", "cleared", "closed", "check-out failed"]);
+        assert_eq!(cleared_services(&events), [Some(service(7))]);
+    }
+}
+
+fn kind_of_failure(event: &CmapEvent) -> Option<&'static str> {
+    match event {
+        CmapEvent::ConnectionCreated(_) => Some("created"),
+        CmapEvent::PoolCleared(_) => Some("cleared"),
+        CmapEvent::ConnectionClosed(_) => Some("closed"),
+        CmapEvent::ConnectionCheckoutFailed(_) => Some("check-out failed"),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn failed_handshake_clears_no_pool() {
+    let ways = [
+        vec![Step::HangUp],
+        vec![Step::Reply(doc! { "ok": 0, "code": 11600, "errmsg": "interrupted at shutdown" })],
+        vec![Step::Hello(doc! { "serviceId": null })],
+    ];
+    for way in ways {
+        let server = Server::with_handler(Role::LoadBalanced, move |request| {
+            request.is_hello().then(|| way.clone())
+        });
+        let (client, events) = client_with_cmap(&server.uri("loadBalanced=true")).await;
+        run(&client, "ping").await.expect_err("there is no connection to be had");
+        assert_eq!(cleared_services(&events), []);
+    }
+}
+
+/// Both connections were at their authentication when the first failed: the second failure is no news.
+#[tokio::test]
+async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
+    let gate = Gate::closed();
+    let server = Server::with_handler(Role::LoadBalanced, {
+        let gate = gate.clone();
+        move |request| match request.name.as_str() {
+            "saslStart" => Some(vec![Step::Wait(gate.clone()), Step::HangUp]),
+            // The third connection, and what comes after it, leads to another service.
+            _ if request.is_hello() => {
+                let number = if request.connection <= 2 { 7 } else { 8 };
+                Some(vec![Step::Hello(doc! { "serviceId": service(number) })])
+            }
+            _ => None,
+        }
+    });
+    let uri = server.uri("loadBalanced=true&maxConnecting=3").replace("://", "://user:pencil@");
+    let (client, events) = client_with_cmap(&uri).await;
+    let pings = [start(&client, "ping"), start(&client, "ping"), start(&client, "ping")];
+    server.wait_for(|log| log.named("saslStart").len() == 3).await;
+    gate.open();
+    for ping in pings {
+        ping.await.unwrap().expect_err("nobody is let in");
+    }
+    let cleared = cleared_services(&events);
+    let times = |number| cleared.iter().filter(|it| **it == Some(service(number))).count();
+    assert_eq!(times(7), 1, "{cleared:?}");
+    // Who waited when their connection was given up gets another one, which fails, too.
+    assert!(times(8) >= 1 && times(7) + times(8) == cleared.len(), "{cleared:?}");
+}
+
+/// The specification's words.
+#[tokio::test]
+async fn server_without_load_balancing_is_rejected_in_the_words_of_the_specification() {
+    let server = Server::plain(Role::Mongos);
+    let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
+    let error = run(&client, "ping").await.expect_err("there is no serviceId");
+    let ErrorKind::IncompatibleServer { message, .. } = &*error.kind else { panic!("{error:?}") };
+    let words = "Driver attempted to initialize in load balancing mode, but the server does not \
+                 support this mode.";
+    assert_eq!(message, words);
+    assert_says(&error, &[&server.address()]);
+}
+
+#[tokio::test]
+async fn wait_queue_timeout_says_what_the_connections_are_used_for() {
+    let gate = Gate::closed();
+    let server = Server::with_handler(Role::LoadBalanced, {
+        let gate = gate.clone();
+        move |request| {
+            let cursor = doc! { "id": 7_i64, "ns": "db.people", "firstBatch": [{ "x": 1 }] };
+            match request.name.as_str() {
+                "find" => Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })]),
+                "insert" => Some(vec![Step::Reply(doc! { "ok": 1, "n": 1 })]),
+                "slow" => Some(vec![Step::Wait(gate.clone()), Step::Reply(doc! { "ok": 1 })]),
+                _ => None,
+            }
+        }
+    });
+    let clock = Clock::stopped();
+    let uri = server.uri("loadBalanced=true&maxPoolSize=4&waitQueueTimeoutMS=200");
+    let (client, events) = client_with_cmap(&uri).await;
+    let people = client.database("db").collection::<Document>("people");
+    let timed_out = async |started: usize, used: &str| {
+        let ping = start(&client, "ping");
+        events.wait_for(started, is_checkout_started).await;
+        clock.pass(Duration::from_millis(200)).await;
+        let error = ping.await.unwrap().expect_err("all connections are in use");
+        let text = "Timeout waiting for connection from the connection pool. maxPoolSize: 4, \
+                    connections in use by";
+        assert_says(&error, &[&format!("{text} {used}"), &server.address()]);
+        assert!(error.is_network_timeout(), "{error:?}");
+    };
+    let cursors = [bounded(people.find(doc! {})).await, bounded(people.find(doc! {})).await];
+    let mut session = bounded(client.start_session()).await.unwrap();
+    bounded(session.start_transaction()).await.unwrap();
+    bounded(people.insert_one(doc! {}).session(&mut session)).await.unwrap();
+    let slow = start(&client, "slow");
+    server.wait_for(|log| !log.named("slow").is_empty()).await;
+    timed_out(
+        5,
+        "cursors: 2, connections in use by transactions: 1, connections in use by other \
+                  operations: 1",
+    )
+    .await;
+    // A cursor of the transaction stays on the transaction's connection.
+    let within = bounded(people.find(doc! {}).session(&mut session)).await.unwrap();
+    let [_, closed] = cursors;
+    drop(closed);
+    server.wait_for(|log| log.named("killCursors").len() == 1).await;
+    let second = start(&client, "slow");
+    server.wait_for(|log| log.named("slow").len() == 2).await;
+    timed_out(
+        7,
+        "cursors: 1, connections in use by transactions: 1, connections in use by other \
+                  operations: 2",
+    )
+    .await;
+    gate.open();
+    for slow in [slow, second] {
+        slow.await.unwrap().unwrap();
+    }
+    drop(within);
 }

@@ -18,12 +18,13 @@ mod large_messages;
 mod limits;
 mod monitoring;
 mod reading_ahead;
+mod reported_commands;
 mod time_outs;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use common::{
-    Clock, Gate, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
+    Clock, Gate, Log, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
 };
 use steadfast::{
     Client,

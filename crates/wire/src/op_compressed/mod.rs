@@ -5,7 +5,7 @@ mod codec;
 use bytes::Bytes;
 
 use crate::{
-    compressor::Compressor,
+    compressor::{Compressor, CompressorSet},
     draft::{Draft, split_message},
     error::WireError,
     header::{HEADER_LENGTH, OpCode},
@@ -87,6 +87,7 @@ pub(crate) struct Decompressed {
 pub(crate) fn decompress(
     payload: Bytes,
     max_message_size: usize,
+    negotiated: CompressorSet,
 ) -> Result<Decompressed, WireError> {
     let mut reader = Reader::new(payload);
     let op_code = OpCode::from_code(reader.i32("the original operation code")?)?;
@@ -101,6 +102,9 @@ pub(crate) fn decompress(
         Ok(size) if size <= max => size,
         Ok(_) | Err(_) => return Err(WireError::UncompressedSize { claimed, max }),
     };
+    if !negotiated.contains(compressor) {
+        return Err(WireError::CompressorNotNegotiated { compressor });
+    }
     let left = reader.left();
     let compressed = reader.take(left, "the compressed message")?;
     let payload = codec::decompress(compressor, compressed, size)?;

@@ -144,3 +144,26 @@ fn behind_a_load_balancer_only_the_failed_service_is_cleared() {
     assert_eq!(bench.pool.generation(Some(services[0])), 1);
     assert_eq!(bench.pool.generation(Some(services[1])), 0);
 }
+
+#[test]
+fn connection_is_of_the_generation_that_its_service_had_when_the_handshake_ended() {
+    let mut bench = Bench::paused(&sizes(0, 3), true, true);
+    let _ = bench.make_ready();
+    let service = Some(ObjectId::from_bytes([1; 12]));
+    let clear = || Clear { service_id: service, ..Clear::default() };
+    let ids: Vec<_> = (0..2).map(|_| bench.wait().1.connect[0]).collect();
+    for id in &ids {
+        bench.pool.handshake_completed(*id, service);
+    }
+    assert_eq!(bench.pool.connect_failing(ids[0]), Some((0, service)));
+    // The other one is stale while it authenticates; whoever waits for it gets a new one.
+    let asked = bench.clear(clear());
+    assert_eq!((asked.abort.as_slice(), asked.connect.len()), (&ids[1..], 1));
+    assert!(asked.failed.is_empty());
+    assert_eq!(bench.pool.connect_failing(ids[1]), None);
+    // Without a handshake, nothing is known of the service, and clearing it is no concern.
+    let new = asked.connect[0];
+    assert!(bench.clear(clear()).abort.is_empty());
+    bench.pool.handshake_completed(new, service);
+    assert_eq!(bench.pool.connect_failing(new), Some((2, service)));
+}
