@@ -13,7 +13,7 @@ pub(crate) struct Nature {
     pub(crate) change_stream: bool,
 }
 
-/// Number, name, and whether a server calls a write that fails with it retryable.
+/// Number, name, and `true` for the codes of the retryable writes specification.
 const KNOWN: [(i32, &str, bool); 27] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
@@ -63,20 +63,42 @@ pub(crate) fn is_not_primary(code: i32) -> bool {
     matches!(code, 189 | 10058 | 10107 | 11602 | 13435 | 13436)
 }
 
-/// Whether a server calls a write that fails with it retryable.
-pub(crate) fn is_retryable(code: i32) -> bool {
+/// Returns `true` if a retryable write, a commit or an abort that fails with it is labelled
+/// `RetryableWriteError`: the list of the retryable writes specification. That of retryable reads also
+/// has `ReadConcernMajorityNotAvailableYet` (134), and reads bear no such label.
+pub(crate) fn is_retryable_write(code: i32) -> bool {
     KNOWN.iter().any(|(known, _, retryable)| *known == code && *retryable)
 }
 
-/// Whether a change stream that fails with it can go on elsewhere, or later.
+/// Returns `true` if a change stream that fails with it can be resumed: the list of the change streams
+/// specification.
 pub(crate) fn is_resumable(code: i32) -> bool {
-    is_retryable(code) || matches!(code, 63 | 133 | 134 | 150 | 234 | 13388)
+    is_retryable_write(code) || matches!(code, 63 | 133 | 150 | 234 | 13388)
+}
+
+/// Returns `true` if a command of a transaction that fails with it is labelled
+/// `TransientTransactionError`. `is_end` is `true` for a commit or an abort, which can be retried by
+/// itself after a retryable error. The transactions specification leaves the codes to the server.
+pub(crate) fn is_transient_in_transaction(code: i32, is_end: bool) -> bool {
+    match code {
+        24 // LockTimeout
+        | 112 // WriteConflict
+        | 150 // StaleEpoch
+        | 239 // SnapshotTooOld
+        | 246 // SnapshotUnavailable
+        | 249 // StaleDbVersion
+        | 250 // StaleChunkHistory
+        | 251 // NoSuchTransaction
+        | 267 // PreparedTransactionInProgress
+        | 13388 // StaleConfig
+        => true,
+        134 => !is_end, // ReadConcernMajorityNotAvailableYet
+        _ => !is_end && is_retryable_write(code),
+    }
 }
 
 /// The labels that a server of today would give to an error.
 pub(crate) fn labels_of(code: i32, nature: Nature) -> Vec<String> {
-    let retryable = is_retryable(code);
-    let transient = matches!(code, 24 | 112 | 246 | 251 | 267);
     if nature.change_stream {
         let label = match code {
             // What the change needs is not there, and will not be.
@@ -87,13 +109,12 @@ pub(crate) fn labels_of(code: i32, nature: Nature) -> Vec<String> {
         return vec![label.to_owned()];
     }
     let label = match nature {
-        Nature { in_transaction: true, retryable_write: false, .. } if transient || retryable => {
+        Nature { in_transaction: true, retryable_write: is_end, .. }
+            if is_transient_in_transaction(code, is_end) =>
+        {
             "TransientTransactionError"
         }
-        Nature { in_transaction: true, retryable_write: true, .. } if transient => {
-            "TransientTransactionError"
-        }
-        Nature { retryable_write: true, .. } if retryable => "RetryableWriteError",
+        Nature { retryable_write: true, .. } if is_retryable_write(code) => "RetryableWriteError",
         Nature { .. } => return Vec::new(),
     };
     vec![label.to_owned()]
@@ -122,5 +143,26 @@ mod tests {
         assert_eq!(labels_of(234, stream), ["ResumableChangeStreamError"]);
         assert_eq!(labels_of(280, stream), ["NonResumableChangeStreamError"]);
         assert!(labels_of(43, stream).is_empty());
+    }
+
+    /// The codes of the retryable writes specification.
+    const RETRYABLE_WRITES: [i32; 12] =
+        [6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
+
+    #[test]
+    fn codes_are_those_of_the_specifications() {
+        let of =
+            |is: &dyn Fn(i32) -> bool| (0..14_000).filter(|code| is(*code)).collect::<Vec<_>>();
+        let with = |more: &[i32]| {
+            let mut codes = [&RETRYABLE_WRITES, more].concat();
+            codes.sort_unstable();
+            codes
+        };
+        assert_eq!(of(&is_retryable_write), RETRYABLE_WRITES);
+        assert_eq!(of(&is_resumable), with(&[63, 133, 150, 234, 13388]));
+        let of_commits = [24, 112, 150, 239, 246, 249, 250, 251, 267, 13388];
+        assert_eq!(of(&|code| is_transient_in_transaction(code, true)), of_commits);
+        let of_others = with(&[&of_commits[..], &[134]].concat());
+        assert_eq!(of(&|code| is_transient_in_transaction(code, false)), of_others);
     }
 }

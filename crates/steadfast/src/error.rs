@@ -78,6 +78,8 @@ struct Details {
     response: Option<RawDocumentBuf>,
     source: Option<Error>,
     history: Option<History>,
+    /// Outcome of a call of several commands, of which this is the error of one.
+    outcome_of_call: Option<Outcome>,
     /// Whether the call had a time limit.
     limited: bool,
 }
@@ -267,6 +269,31 @@ impl Error {
         }
     }
 
+    /// Returns `true` if the same call may succeed later, although the application changes nothing: the
+    /// connection broke, no server was found, none replied in time, or a server starts, shuts down, steps
+    /// down, is overloaded or waits for other members.
+    ///
+    /// It does not say that the call is safe to repeat: for that, ask [`outcome`](Self::outcome).
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// fn may_call_again_later(error: &Error) -> bool {
+    ///     error.is_transient() && error.outcome().is_certainly_not_applied()
+    /// }
+    /// ```
+    pub fn is_transient(&self) -> bool {
+        if self.is_auth_error() || self.is_invalid_argument() {
+            return false;
+        }
+        let labels = [RETRYABLE_WRITE_ERROR, RETRYABLE_ERROR, SYSTEM_OVERLOADED_ERROR];
+        self.is_network_error()
+            || self.is_server_selection_error()
+            || self.is_timeout()
+            || labels.iter().any(|label| self.contains_label(label))
+            || self.code().is_some_and(is_transient_code)
+    }
+
     /// Whether no suitable server was found in time.
     pub fn is_server_selection_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::ServerSelection { .. })
@@ -303,6 +330,14 @@ impl Error {
         }
         self
     }
+}
+
+/// Codes of the retryable writes specification, and of servers that wait for others.
+fn is_transient_code(code: i32) -> bool {
+    steadfast_core::retry::is_of_passing_state(code)
+        // WriteConcernTimeout, UnsatisfiableWriteConcern, ReadConcernMajorityNotAvailableYet and
+        // LegacyNotPrimary
+        || matches!(code, 64 | 100 | 134 | 10058)
 }
 
 /// What is known, without what is not: this is what a `main` that returns an error prints.

@@ -31,6 +31,10 @@
 //! what it had stored. Deleting a file removes its document first, and its chunks with a command
 //! that can be repeated: after an error, call it again.
 //!
+//! The [outcome](Error::outcome) of an error speaks of the whole call:
+//! [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if one of its commands wrote something, also if
+//! the one that failed was never sent.
+//!
 //! With a write concern of `w: 0` nothing of this is known, and no error is raised for a file that
 //! is not there.
 //!
@@ -66,6 +70,7 @@ use crate::{
     deadline::Deadline,
     error::{Error, GridFsErrorKind, GridFsFileIdentifier, Result},
     options::{CollectionOptions, GridFsBucketOptions, GridFsUploadOptions},
+    results::DeleteResult,
 };
 
 /// How many bytes of a file go into a chunk, unless the application says otherwise.
@@ -156,6 +161,16 @@ impl GridFsBucket {
     /// Whether the servers answer its writes, so that it is known what they found.
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.write_concern().is_none_or(WriteConcern::is_acknowledged)
+    }
+
+    /// Deletes documents of files, in the time that is left.
+    pub(crate) async fn delete_files(&self, filter: Document) -> Result<DeleteResult> {
+        self.files_in_time()?.delete_many(filter).await
+    }
+
+    /// Deletes chunks, in the time that is left.
+    pub(crate) async fn delete_chunks(&self, filter: Document) -> Result<DeleteResult> {
+        self.chunks_in_time()?.delete_many(filter).await
     }
 
     /// Begins an upload. Nothing is sent.

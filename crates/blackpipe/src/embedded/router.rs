@@ -60,6 +60,7 @@ use super::{
     node::Power,
     store::Store,
 };
+use crate::codes;
 
 pub(crate) use cluster::{Cluster, ClusterConfig};
 
@@ -185,7 +186,7 @@ impl Router {
             transactions::abort_on(op, shards).await;
         }
         outcome.map_err(|fault| {
-            let transient = matches!(fault.code.number, 24 | 112 | 239 | 246 | 251 | 267 | 13388);
+            let transient = codes::is_transient_in_transaction(fault.code.number, false);
             if transient { with_label(fault, "TransientTransactionError") } else { fault }
         })
     }

@@ -122,7 +122,7 @@ impl Writer {
 
     /// Whether to try again.
     fn judge(&self, failure: &Failure, since: Instant) -> Result<(), String> {
-        if !failure.may_pass || *self.stop.borrow() {
+        if !failure.is_transient || *self.stop.borrow() {
             return Err(failure.why.clone());
         }
         let patience = duration::show(self.patience);
@@ -160,7 +160,7 @@ impl Writer {
                         }
                         Ok(_) => Some(Settled::Added),
                         Err(error @ LocalWriteError::AllDown { .. }) => {
-                            failure = Some(Failure { may_pass: true, why: error.to_string() });
+                            failure = Some(Failure { is_transient: true, why: error.to_string() });
                             None
                         }
                         Err(error) => Some(Settled::Refused(error.to_string())),
@@ -236,23 +236,24 @@ fn of_fate(fate: Fate) -> Option<Settled> {
 /// Why something is open.
 #[derive(Debug)]
 struct Failure {
-    may_pass: bool,
+    is_transient: bool,
     why: String,
 }
 
 impl Failure {
     /// No answer came in all the time that there was.
     fn silence() -> Self {
-        Self { may_pass: true, why: "no answer came".to_owned() }
+        Self { is_transient: true, why: "no answer came".to_owned() }
     }
 
     /// `is_slow` if other members do not have the write yet.
     fn of(error: &Error, is_slow: bool) -> Self {
         let cause = cause(error);
-        let may_pass = is_slow || may_pass(cause);
-        // What may pass is waited for: there is nothing to advise.
-        let why = if may_pass { cause.to_string() } else { database::explain(cause) };
-        Self { may_pass, why }
+        // An insert can be repeated here whatever became of it, so that this is all that matters.
+        let is_transient = is_slow || cause.is_transient();
+        // A transient error is waited for: there is nothing to advise.
+        let why = if is_transient { cause.to_string() } else { database::explain(cause) };
+        Self { is_transient, why }
     }
 }
 
@@ -264,22 +265,3 @@ fn cause(error: &Error) -> &Error {
     }
     cause
 }
-
-/// Whether it may be well later. A write can be repeated here whatever became of it, so that this is all
-/// that matters.
-fn may_pass(error: &Error) -> bool {
-    if error.is_auth_error() || error.is_invalid_argument() {
-        return false;
-    }
-    error.is_network_error()
-        || error.is_server_selection_error()
-        || error.is_timeout()
-        || ["RetryableWriteError", "SystemOverloadedError"]
-            .iter()
-            .any(|label| error.contains_label(label))
-        || error.code().is_some_and(|code| PASSING.contains(&code))
-}
-
-/// A server is stopping, starting, or not the primary; or others of its set are slow to have the write.
-const PASSING: [i32; 16] =
-    [6, 7, 64, 89, 91, 100, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436];

@@ -54,7 +54,9 @@ pub(super) fn is_after_session_record(code: i32) -> bool {
     matches!(code, 121 | 11000 | 11001 | 12582)
 }
 
-/// Codes that a server gives before it begins to carry a command out.
+/// Codes of a single-document write that was not begun. Of any other command they tell nothing: an
+/// aggregation expression raises `FailedToParse` for one of many documents, and an `update` command
+/// checks some of its statements only when it comes to them.
 pub(super) fn is_before_execution(code: i32) -> bool {
     matches!(
         code,

@@ -30,14 +30,19 @@ use super::{
 /// | 8  | a commit or an abort refused with `TransientTransactionError`          | refused        | the server knows the transaction to be aborted |
 /// | 9  | a commit or an abort refused otherwise                                 | unknown        | an earlier one may have been carried out |
 /// | 10 | a duplicate key or a failed validation, of a retryable write           | refused        | the server looked into its session record first |
-/// | 11 | a refusal that comes before execution (unauthorised, unparsable, …)    | wrote nothing  | nothing was begun; nothing is said of earlier attempts |
-/// | 12 | another refusal, of more than one document                             | unknown        | it may have been carried out in part |
+/// | 11 | another command error, of a command that may write several documents   | unknown        | any code can come half-way: `$merge`, `applyOps` and `update` raise `FailedToParse` after documents were written |
+/// | 12 | a command error that comes before execution (`Unauthorized`, `FailedToParse`, …) | wrote nothing | nothing was begun; nothing is said of earlier attempts |
 /// | 13 | another refusal, through a router                                      | unknown        | the router may have sent it twice itself, and met with a lost reply first |
 /// | 14 | an interruption, a shutdown, a server's own time-out, codes 217 and 225, no code | unknown | it may have come after the write; a session record that is gone says neither yes nor no |
 /// | 15 | another refusal, of one document (`NotWritablePrimary` too)            | wrote nothing  | one document is written wholly or not at all |
 ///
+/// Rows 10 and 12 to 15 speak of a retryable write of a single document: `insert_one`, `update_one`,
+/// `replace_one`, `delete_one`, `findAndModify`. Every other command that writes is of row 11:
+/// batches, `update_many` and `delete_many`, `aggregate` with `$out` or `$merge`, commands on
+/// collections and indexes, and whatever `run_command` sends.
+///
 /// A listed statement error (`writeErrors`) of a retryable write counts like a refusal of that
-/// statement alone, so row 12 does not apply to it; of several, the least certain counts. Of a
+/// statement alone, so row 11 does not apply to it; of several, the least certain counts. Of a
 /// multi-document write it tells nothing, because documents before the failing one may be changed.
 ///
 /// Of an operation in a transaction the outcome says what the transaction holds, which takes effect
@@ -209,9 +214,10 @@ fn told_of_transaction(failure: &Failure<'_>) -> Told {
 
 fn told_by_code(code: i32, one_document: bool, through_router: bool) -> Told {
     match code {
-        code if one_document && codes::is_after_session_record(code) => Told::Refused,
+        _ if !one_document => Told::Unknown,
+        code if codes::is_after_session_record(code) => Told::Refused,
         code if codes::is_before_execution(code) => Told::WroteNothing,
-        _ if !one_document || through_router => Told::Unknown,
+        _ if through_router => Told::Unknown,
         code if codes::is_ambiguous(code) => Told::Unknown,
         _ => Told::WroteNothing,
     }

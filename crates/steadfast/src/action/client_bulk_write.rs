@@ -174,7 +174,9 @@ impl Run<'_> {
             };
             session.clone_from(&reply.session);
             spent = reply.clock.map_or(spent, |clock| clock.spent);
-            if acknowledged && let Err(error) = self.count(batch, reply).await {
+            if !acknowledged {
+                self.tally.note_unacknowledged();
+            } else if let Err(error) = self.count(batch, reply).await {
                 return Ok(Some(error));
             }
             if self.settings.ordered && self.tally.has_write_errors() {

@@ -27,6 +27,9 @@ pub(crate) struct More {
     pub(crate) renewed: bool,
     /// Whether the next batch may be asked for before the one at hand is read to its end.
     pub(crate) ahead: bool,
+    /// `true` if a `getMore` may write: of a cursor of `run_cursor_command`, the first one executes a
+    /// `$merge` whose `batchSize` was 0.
+    pub(crate) may_write: bool,
 }
 
 /// How large a batch must be, in bytes, for the next to be asked for before it is read to its end.

@@ -114,8 +114,14 @@ impl Error {
     ///
     /// The rules are written on [`Outcome`]. Of a batch (`insert_many`, `bulk_write`) it tells of
     /// the whole: [`MaybeApplied`](Outcome::MaybeApplied) if a part was applied, or may have been;
-    /// the error's kind then holds what is known of each part.
+    /// the error's kind then holds what is known of each part. The same holds for every call that sends
+    /// several commands, as those of GridFS do.
     pub fn outcome(&self) -> Outcome {
+        let of_call = self.details.as_ref().and_then(|details| details.outcome_of_call);
+        of_call.unwrap_or_else(|| self.outcome_of_command())
+    }
+
+    fn outcome_of_command(&self) -> Outcome {
         match &*self.kind {
             ErrorKind::InsertMany(error) => self.of_batch(
                 !error.inserted_ids.is_empty(),
@@ -127,7 +133,7 @@ impl Error {
                 !error.write_errors.is_empty(),
                 !error.write_concern_errors.is_empty(),
             ),
-            ErrorKind::GridFs(error) => error.outcome(),
+            ErrorKind::GridFs(error) if self.history().is_none() => error.outcome(),
             _ => match self.history() {
                 Some(history) => history.outcome,
                 None => self.without_history(),
@@ -197,8 +203,21 @@ impl Error {
         self.with_source(source)
     }
 
+    /// Returns the error of a call of several commands, of which one failed with this error. `earlier` is
+    /// the outcome of the commands before it. Unless it is the last command, the call is not applied as
+    /// a whole.
+    pub(crate) fn within_call(mut self, earlier: Outcome, is_last: bool) -> Self {
+        let at_most = if is_last { Outcome::AppliedNotDurable } else { Outcome::MaybeApplied };
+        let outcome = self.outcome().min(at_most).max(earlier);
+        self.details_mut().outcome_of_call = Some(outcome);
+        self
+    }
+
     pub(crate) fn with_history(mut self, history: History) -> Self {
-        self.details_mut().history = Some(history);
+        let details = self.details_mut();
+        let of_call = &mut details.outcome_of_call;
+        *of_call = of_call.map(|outcome| outcome.max(history.outcome));
+        details.history = Some(history);
         self
     }
 }

@@ -122,8 +122,9 @@ impl GridFsUploadStream {
     }
 
     /// Sends what is left and stores the file. The same as tokio's `shutdown`, but for the type of
-    /// the error, which says what became of it: [`outcome`](Error::outcome) is that of the command
-    /// that failed.
+    /// the error. Its [`outcome`](Error::outcome) is that of the whole upload:
+    /// [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if chunks are stored, though without the
+    /// file's document nobody sees them.
     pub async fn close(&mut self) -> Result<()> {
         poll_fn(|cx| self.poll_end(cx)).await
     }
@@ -217,6 +218,7 @@ impl GridFsUploadStream {
         let Some(answer) = &mut self.in_flight else { return Poll::Ready(Ok(())) };
         let answered = ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(runtime_ended()));
         self.in_flight = None;
+        let answered = answered.map_err(|error| error.within_call(self.stored.outcome(), false));
         match &answered {
             Ok(()) => self.stored.settle(),
             Err(error) => self.state = State::Broken(Some(error.clone())),
@@ -231,16 +233,17 @@ impl GridFsUploadStream {
         };
         let date = *date;
         let answered = ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(runtime_ended()));
-        self.state = match &answered {
-            Ok(()) => State::Closed,
-            Err(error) => {
-                if !error.outcome().is_certainly_not_applied() {
-                    self.stored.unsure_of_file(date);
-                }
-                State::Broken(Some(error.clone()))
-            }
+        let Err(error) = answered else {
+            self.state = State::Closed;
+            return Poll::Ready(Ok(()));
         };
-        Poll::Ready(answered)
+        // Asked before the outcome is that of the whole upload.
+        if !error.outcome().is_certainly_not_applied() {
+            self.stored.unsure_of_file(date);
+        }
+        let error = error.within_call(self.stored.outcome(), true);
+        self.state = State::Broken(Some(error.clone()));
+        Poll::Ready(Err(error))
     }
 
     /// Sends the first bytes of the buffer as chunks; nothing else may be under way.

@@ -113,6 +113,7 @@ fn more(options: &FindOptions) -> More {
         limit: options.limit.map(i64::unsigned_abs).filter(|limit| *limit != 0),
         renewed: false,
         ahead: false,
+        may_write: false,
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn get_more(
         id,
         &Arc::from(namespace.db.as_str()),
         target,
-        Kind::GetMore,
+        if more.may_write { Kind::Generic } else { Kind::GetMore },
     );
     command.field(cstr!("collection"), namespace.coll.as_str());
     if let Some(batch_size) = batch_size(more, remaining)? {
@@ -86,6 +86,7 @@ mod tests {
             limit: Some(4),
             renewed: false,
             ahead: false,
+            may_write: true,
         };
         let full = get_more(Target::Write, &namespace, 7, &more, Some(1)).unwrap();
         assert_eq!(
@@ -95,6 +96,7 @@ mod tests {
                 "comment": "note",
             }
         );
+        assert_eq!(full.kind, Kind::Generic);
         assert_eq!(plain.max_time, MaxTime::Unsaid);
         assert_eq!(full.max_time, MaxTime::AtMost(Duration::from_millis(250)));
     }

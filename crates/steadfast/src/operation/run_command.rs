@@ -37,6 +37,7 @@ pub(crate) fn run_cursor(
         batch_size: options.batch_size,
         max_time: options.max_time,
         comment: options.comment,
+        may_write: true,
         ..More::default()
     };
     let cursor_type = options.cursor_type.unwrap_or_default();
@@ -133,6 +134,7 @@ mod tests {
         let sent = doc! { "find": "books", "batchSize": 1 };
         let (command, more) = run_cursor(&database(), raw(sent.clone()), Some(options)).unwrap();
         assert_eq!(body(&command), sent);
-        assert_eq!((more.batch_size, more.comment), (Some(5), Some(Bson::from("note"))));
+        assert_eq!((more.batch_size, &more.comment), (Some(5), &Some(Bson::from("note"))));
+        assert!(more.may_write);
     }
 }

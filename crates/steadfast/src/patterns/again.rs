@@ -10,19 +10,18 @@ use crate::{
     error::{Error, History, Outcome, Result},
 };
 
-/// Whether the failure may have passed at the next try: the network broke, or the server was about to
-/// stop, or to lose its office. What a server refuses for another reason it would refuse again; that no
-/// server was found came after a search of its own; a call whose time is over has none for another try;
-/// and to ask a server again that sheds load is for the driver, which does it with pauses and within a
-/// budget.
-pub(crate) fn may_pass(error: &Error) -> bool {
+/// Returns `true` if an idempotent call is worth an attempt at once: the network broke, or the server shuts
+/// down or steps down. Of the other [transient errors](Error::is_transient), that no server was found came
+/// after a search of its own; a call whose time is over has none for another attempt; and an overloaded
+/// server is for the driver, which waits and has a retry budget.
+pub(crate) fn can_retry_at_once(error: &Error) -> bool {
     if error.is_timeout() {
         return false;
     }
     let is_overload = error.contains_label(retry::SYSTEM_OVERLOADED_ERROR);
-    let is_passing = error.contains_label(retry::RETRYABLE_WRITE_ERROR)
+    let is_retryable = error.contains_label(retry::RETRYABLE_WRITE_ERROR)
         || error.code().is_some_and(retry::is_of_passing_state);
-    error.is_network_error() || (is_passing && !is_overload)
+    error.is_network_error() || (is_retryable && !is_overload)
 }
 
 /// The sendings of one call that is safe to repeat. All of them together have the time of one.
@@ -82,7 +81,7 @@ impl Sendings {
     /// Goes on to the next sending after this failure; or gives the error that the call ends with.
     pub(super) fn again(&mut self, error: Error) -> Result<()> {
         let is_over = self.deadline.is_some_and(Deadline::has_passed);
-        if self.made > self.retries || is_over || !may_pass(&error) {
+        if self.made > self.retries || is_over || !can_retry_at_once(&error) {
             return Err(self.conclude(error));
         }
         self.made += 1;

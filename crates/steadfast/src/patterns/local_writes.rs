@@ -203,7 +203,15 @@ async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, 
                 writer.failed(ticket, std::iter::once(error.outcome()), &error);
                 failed.push(Failed::new(name, id, error));
             }
+            Fault::Unknown => {
+                writer.rejected(ticket, std::iter::once(error.outcome()));
+                failed.push(Failed::new(name, id, error));
+            }
         }
+    }
+    if fault::is_rejected_by_all(&failed) {
+        writer.refused(1);
+        return Err(LocalWriteError::Refused { attempts: failed });
     }
     writer.all_down(1);
     let error = LocalWriteError::AllDown { attempts: failed };

@@ -35,7 +35,7 @@ use std::{fmt, str::FromStr};
 use bson::{Bson, doc};
 
 pub use self::tried::{IncrementError, Tried};
-use super::{again::may_pass, counter::Counters};
+use super::{again::can_retry_at_once, counter::Counters};
 use crate::{
     Collection,
     error::{Error, History, Result},
@@ -111,7 +111,7 @@ impl Strategy {
             // The second try takes as long as the driver looks for a server. If it found none, neither
             // would a third.
             Self::RetryNetworkErrorsOnce | Self::RetryIdempotent => {
-                attempts_made == 1 && may_pass(error)
+                attempts_made == 1 && can_retry_at_once(error)
             }
         }
     }

@@ -8,6 +8,7 @@ mod common;
 mod change_streams;
 mod dropped_futures;
 mod gridfs;
+mod outcomes;
 mod prose;
 mod reads;
 mod secured;

@@ -5,6 +5,7 @@ mod cluster;
 mod failing;
 mod real;
 mod sound;
+mod unlisted_codes;
 
 use std::time::Duration;
 

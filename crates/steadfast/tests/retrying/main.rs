@@ -26,6 +26,7 @@ mod raised;
 mod reads;
 mod routers;
 mod sessions;
+mod several_commands;
 mod time_limits;
 mod transactions;
 

@@ -41,45 +41,52 @@ const ROWS: &[Row] = &[
     row(5, "insert_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
     row(5, "update_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
     // pitfall 11
-    row(6, "insert_one", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(6, "insert_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "insert_one", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "insert_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
     row(
-        6,
+        7,
         "bulk_write",
         &[Fault::None, Fault::None, Fault::NotDurable(64, UNLABELLED)],
         AppliedNotDurable,
     ),
-    row(6, "update_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(6, "find_one_and_delete", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(6, "drop", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(9, "insert_one", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
-    row(9, "insert_many", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(7, "update_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "find_one_and_delete", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "drop", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(10, "insert_one", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "insert_many", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
     // A refusal that comes after a look into the record settles what became of the first.
-    row(9, "insert_one", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
-    row(9, "insert_many", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
-    row(9, "find_one_and_update", &[LOST, refused(11000)], NotApplied),
+    row(10, "insert_one", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "insert_many", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "find_one_and_update", &[LOST, refused(11000)], NotApplied),
     // Not that of a multi-document write.
-    row(9, "update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
-    row(9, "bulk_write with update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
-    row(10, "insert_one", &[refused(13)], NotApplied),
-    row(10, "insert_many", &[refused(13)], NotApplied),
-    row(10, "update_many", &[refused(13)], NotApplied),
-    row(10, "insert_one", &[LOST, refused(13)], MaybeApplied),
-    row(10, "insert_many", &[LOST, Fault::Failed(0, 13, UNLABELLED)], MaybeApplied),
+    row(10, "update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
+    row(10, "bulk_write with update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
+    row(12, "insert_one", &[refused(13)], NotApplied),
+    row(12, "insert_one", &[LOST, refused(13)], MaybeApplied),
+    row(12, "insert_many", &[LOST, Fault::Failed(0, 13, UNLABELLED)], MaybeApplied),
+    row(11, "insert_many", &[refused(13)], MaybeApplied),
+    row(11, "bulk_write", &[refused(13)], MaybeApplied),
+    row(11, "update_many", &[refused(13)], MaybeApplied),
+    row(11, "delete_many", &[refused(9)], MaybeApplied),
+    row(11, "aggregate with $merge", &[refused(9)], MaybeApplied),
+    row(11, "aggregate with $out", &[refused(72)], MaybeApplied),
+    row(11, "run_command", &[refused(73)], MaybeApplied),
+    row(11, "create_index", &[refused(72)], MaybeApplied),
+    row(11, "drop of a database", &[refused(13)], MaybeApplied),
     row(11, "insert_many", &[refused(2)], MaybeApplied),
     row(11, "update_many", &[refused(2)], MaybeApplied),
     row(11, "delete_many", &[refused(NOT_WRITABLE_PRIMARY)], MaybeApplied),
     // pitfall 10
-    row(13, "insert_one", &[LOST, refused(217)], MaybeApplied),
-    row(13, "insert_one", &[LOST, refused(225)], MaybeApplied),
-    row(13, "insert_one", &[refused(217)], MaybeApplied),
-    row(13, "insert_one", &[refused(11600)], MaybeApplied),
-    row(13, "insert_one", &[refused(50)], MaybeApplied),
-    row(13, "insert_one", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
-    row(13, "insert_many", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
-    row(14, "insert_one", &[refused(NOT_WRITABLE_PRIMARY)], NotApplied),
-    row(14, "insert_one", &[refused(2)], NotApplied),
-    row(14, "insert_one", &[LOST, refused(2)], MaybeApplied),
+    row(14, "insert_one", &[LOST, refused(217)], MaybeApplied),
+    row(14, "insert_one", &[LOST, refused(225)], MaybeApplied),
+    row(14, "insert_one", &[refused(217)], MaybeApplied),
+    row(14, "insert_one", &[refused(11600)], MaybeApplied),
+    row(14, "insert_one", &[refused(50)], MaybeApplied),
+    row(14, "insert_one", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
+    row(14, "insert_many", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
+    row(15, "insert_one", &[refused(NOT_WRITABLE_PRIMARY)], NotApplied),
+    row(15, "insert_one", &[refused(2)], NotApplied),
+    row(15, "insert_one", &[LOST, refused(2)], MaybeApplied),
 ];
 
 async fn check(row: &Row) {
@@ -119,7 +126,7 @@ async fn a_request_that_timed_out_may_yet_be_carried_out() {
     // So a refusal of the second does not settle what became of the first.
     let row = Row {
         options: "socketTimeoutMS=200",
-        ..row(9, "update_one", &[TIMED_OUT, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)
+        ..row(10, "update_one", &[TIMED_OUT, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)
     };
     let clock = Clock::stopped();
     let limit = std::time::Duration::from_millis(200);
@@ -132,7 +139,7 @@ async fn through_a_router_a_refusal_settles_nothing() {
         role: Role::Mongos,
         ..row(number, "insert_one", faults, outcome)
     };
-    check(&router(12, &[Fault::Refused(NOT_WRITABLE_PRIMARY, UNLABELLED)], MaybeApplied)).await;
-    check(&router(9, &[LOST, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)).await;
-    check(&router(10, &[Fault::Refused(13, UNLABELLED)], NotApplied)).await;
+    check(&router(13, &[Fault::Refused(NOT_WRITABLE_PRIMARY, UNLABELLED)], MaybeApplied)).await;
+    check(&router(10, &[LOST, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)).await;
+    check(&router(12, &[Fault::Refused(13, UNLABELLED)], NotApplied)).await;
 }

@@ -9,14 +9,8 @@ use crate::{
     embedded::{call::Call, set::State},
 };
 
-/// Errors after which the same command may succeed on another member, or later.
-const RETRYABLE: [i32; 13] = [6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
-
 /// Errors that say that a member is not what the client takes it for.
 const STATE_CHANGED: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
-
-/// Errors of a transaction that may succeed if all of it is tried again.
-const TRANSIENT: [i32; 7] = [24, 112, 239, 246, 251, 267, 13388];
 
 /// The commands whose replies tell when they wrote, and in which election's time.
 const TELL_TIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
@@ -57,7 +51,7 @@ impl Node {
         reply.insert("ok", ok);
         if let Some(fault) = &concern
             && is_retryable(call)
-            && RETRYABLE.contains(&fault.code.number)
+            && codes::is_retryable_write(fault.code.number)
         {
             reply.insert("errorLabels", ["RetryableWriteError"].as_slice());
         }
@@ -84,14 +78,12 @@ impl Node {
     fn labels(&self, call: &Call, fault: &Fault, wrote: bool) -> Vec<&'static str> {
         let code = fault.code.number;
         let mut labels = Vec::new();
-        if call.in_transaction() && !ends_transaction(call) {
-            if TRANSIENT.contains(&code) || RETRYABLE.contains(&code) {
-                labels.push("TransientTransactionError");
-            }
-            return labels;
-        }
-        if call.in_transaction() && TRANSIENT.contains(&code) {
+        let is_end = ends_transaction(call);
+        if call.in_transaction() && codes::is_transient_in_transaction(code, is_end) {
             labels.push("TransientTransactionError");
+        }
+        if call.in_transaction() && !is_end {
+            return labels;
         }
         // `ChangeStreamFatalError` and `ChangeStreamHistoryLost`.
         if matches!(code, 280 | 286) {
@@ -100,9 +92,9 @@ impl Node {
         if codes::is_resumable(code) && self.watches(&call.name, &call.body) {
             labels.push("ResumableChangeStreamError");
         }
-        if is_retryable(call) && RETRYABLE.contains(&code) {
+        if is_retryable(call) && codes::is_retryable_write(code) {
             labels.push("RetryableWriteError");
-            if !wrote && !ends_transaction(call) && self.tells_of_no_writes() {
+            if !wrote && !is_end && self.tells_of_no_writes() {
                 labels.push("NoWritesPerformed");
             }
         }

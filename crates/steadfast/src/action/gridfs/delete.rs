@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 use steadfast_core::read_preference::ReadPreference;
 
 use crate::{
-    error::{GridFsFileIdentifier, Result},
+    error::{GridFsFileIdentifier, Outcome, Result},
     gridfs::{GridFsBucket, exactly, no_file},
 };
 
@@ -52,10 +52,15 @@ impl Delete<'_> {
     async fn execute(self) -> Result<()> {
         let Self { bucket, id, timeout } = self;
         let bucket = bucket.timed(timeout);
-        let deleted = bucket.files_in_time()?.delete_one(exactly("_id", &id)).await?;
-        bucket.chunks_in_time()?.delete_many(exactly("files_id", &id)).await?;
-        if deleted.deleted_count == 0 && bucket.is_acknowledged() {
-            return Err(no_file(GridFsFileIdentifier::Id(id)));
+        let deleted = bucket.files_in_time()?.delete_one(exactly("_id", &id)).await;
+        let deleted = deleted.map_err(|error| error.within_call(Outcome::NotSent, false))?;
+        let is_missing = deleted.deleted_count == 0 && bucket.is_acknowledged();
+        let so_far = outcome_of(!is_missing);
+        let deleted = bucket.delete_chunks(exactly("files_id", &id)).await;
+        let deleted = deleted.map_err(|error| error.within_call(so_far, true))?;
+        if is_missing {
+            let so_far = outcome_of(deleted.deleted_count > 0);
+            return Err(no_file(GridFsFileIdentifier::Id(id)).within_call(so_far, true));
         }
         Ok(())
     }
@@ -82,17 +87,28 @@ impl DeleteByName<'_> {
         if ids.is_empty() {
             return Err(no_file(GridFsFileIdentifier::Filename(filename)));
         }
+        let mut so_far = Outcome::NotSent;
         for ids in ids.chunks(IDS_AT_A_TIME) {
-            bucket.files_in_time()?.delete_many(doc! { "_id": { "$in": ids } }).await?;
+            let deleted = bucket.delete_files(doc! { "_id": { "$in": ids } }).await;
+            deleted.map_err(|error| error.within_call(so_far, false))?;
+            so_far = Outcome::MaybeApplied;
         }
+        let mut left = ids.len();
         for ids in ids.chunks(IDS_AT_A_TIME) {
-            bucket.chunks_in_time()?.delete_many(doc! { "files_id": { "$in": ids } }).await?;
+            left -= ids.len();
+            let deleted = bucket.delete_chunks(doc! { "files_id": { "$in": ids } }).await;
+            deleted.map_err(|error| error.within_call(so_far, left == 0))?;
         }
         Ok(())
     }
 }
 
 awaitable!(['a] DeleteByName<'a> => ());
+
+/// Outcome of the commands of a call that succeeded so far.
+fn outcome_of(any_deleted: bool) -> Outcome {
+    if any_deleted { Outcome::MaybeApplied } else { Outcome::NotApplied }
+}
 
 /// The files of this name, by what the primary knows: what is deleted must not be decided by a
 /// member that lags behind.

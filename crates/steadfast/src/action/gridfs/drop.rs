@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{error::Result, gridfs::GridFsBucket};
+use crate::{
+    error::{Outcome, Result},
+    gridfs::GridFsBucket,
+};
 
 impl GridFsBucket {
     /// Drops the bucket with all its files. It is no error if it is not there.
@@ -25,8 +28,10 @@ impl Drop<'_> {
     async fn execute(self) -> Result<()> {
         let bucket = self.bucket.timed(self.timeout);
         bucket.forget_indexes();
-        bucket.files_in_time()?.drop().await?;
-        bucket.chunks_in_time()?.drop().await
+        let dropped = bucket.files_in_time()?.drop().await;
+        dropped.map_err(|error| error.within_call(Outcome::NotSent, false))?;
+        let dropped = async { bucket.chunks_in_time()?.drop().await }.await;
+        dropped.map_err(|error| error.within_call(Outcome::MaybeApplied, true))
     }
 }
 

@@ -6,7 +6,7 @@ use bson::Bson;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 
 use crate::{
-    error::{GridFsErrorKind, Result},
+    error::{Error, GridFsErrorKind, Outcome, Result},
     gridfs::{GridFsBucket, GridFsUploadStream},
     options::GridFsUploadOptions,
 };
@@ -100,8 +100,12 @@ impl<R: AsyncRead + Send + Unpin> UploadFromStream<'_, R> {
                 Err(error) => {
                     // The specification: what is raised is why the upload was aborted, also if
                     // that fails.
-                    let _ = upload.abort().await;
-                    return Err(GridFsErrorKind::Stream(Arc::new(error)).into());
+                    let aborted = upload.abort().await;
+                    let error = Error::from(GridFsErrorKind::Stream(Arc::new(error)));
+                    return Err(match aborted {
+                        Ok(()) => error,
+                        Err(_) => error.within_call(Outcome::MaybeApplied, true),
+                    });
                 }
             };
             let count = bytes.len();

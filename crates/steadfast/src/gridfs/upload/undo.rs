@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Bson, DateTime, Document, doc, oid::ObjectId};
 
 use crate::{
-    error::Result,
+    error::{Outcome, Result},
     gridfs::{GridFsBucket, exactly},
 };
 
@@ -44,20 +44,30 @@ impl Stored {
         self.file = Some(date);
     }
 
+    /// Outcome of the commands that stored chunks before the one under way.
+    pub(super) fn outcome(&self) -> Outcome {
+        if self.settled > 0 { Outcome::MaybeApplied } else { Outcome::NotSent }
+    }
+
     pub(super) fn is_nothing(&self) -> bool {
         self.settled == 0 && self.unsure.is_empty() && self.file.is_none()
     }
 
     /// Deletes it: the file's document first, so that no file is seen without its contents.
     pub(super) async fn delete(&self, bucket: &GridFsBucket, id: &Bson) -> Result<()> {
+        let has_chunks = self.settled > 0 || !self.unsure.is_empty();
+        let mut so_far = Outcome::NotSent;
         if let Some(date) = self.file {
             // If the application chose the id, the document with it may be of another upload.
             let mut ours = exactly("_id", id);
             ours.insert("uploadDate", date);
-            bucket.files_in_time()?.delete_one(ours).await?;
+            let deleted = bucket.files_in_time()?.delete_one(ours).await;
+            deleted.map_err(|error| error.within_call(so_far, !has_chunks))?;
+            so_far = Outcome::MaybeApplied;
         }
-        if self.settled > 0 || !self.unsure.is_empty() {
-            bucket.chunks_in_time()?.delete_many(self.chunks(id)).await?;
+        if has_chunks {
+            let deleted = bucket.delete_chunks(self.chunks(id)).await;
+            deleted.map_err(|error| error.within_call(so_far, true))?;
         }
         Ok(())
     }

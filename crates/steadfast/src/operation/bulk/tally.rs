@@ -12,8 +12,8 @@ use super::{Batch, Evidence, InsertedIds, Statements};
 use crate::{
     command::Reply,
     error::{
-        BulkWriteError, Error, ErrorKind, History, InsertManyError, PartialBulkWriteResult,
-        RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
+        BulkWriteError, Error, ErrorKind, History, InsertManyError, Outcome,
+        PartialBulkWriteResult, RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::write::{Verb, WriteReply},
     refusal::labels,
@@ -36,6 +36,8 @@ pub(crate) struct Tally {
     history: Option<History>,
     /// Whether a server said of any write that it carried it out.
     carried_out: bool,
+    /// `true` if a batch was sent without acknowledgement (`w: 0`).
+    sent_unacknowledged: bool,
 }
 
 impl Tally {
@@ -128,6 +130,7 @@ impl Tally {
 
     /// Counts in a batch that no reply is awaited of: what was sent is known, and no more.
     pub(crate) fn count_unanswered(&mut self, batch: &Batch) {
+        self.sent_unacknowledged = true;
         if batch.verb == Verb::Insert {
             self.note_stretch(batch.positions.clone());
         }
@@ -182,7 +185,12 @@ impl Tally {
     fn evidence(&mut self, broken: Option<Error>) -> Result<Option<Evidence>> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
         match broken {
-            Some(broken) if !has_errors && !self.carried_out => Err(broken),
+            Some(broken) if !has_errors && !self.carried_out => {
+                Err(match self.sent_unacknowledged {
+                    true => broken.within_call(Outcome::MaybeApplied, true),
+                    false => broken,
+                })
+            }
             None if !has_errors => Ok(None),
             broken => {
                 let (labels, told) = (std::mem::take(&mut self.labels), self.told.take());

@@ -10,8 +10,8 @@ use super::{Batch, Operations};
 use crate::{
     command::Reply,
     error::{
-        BulkWriteError, Error, ErrorKind, History, PartialBulkWriteResult, RETRYABLE_WRITE_ERROR,
-        Result, WriteConcernError, WriteError,
+        BulkWriteError, Error, ErrorKind, History, Outcome, PartialBulkWriteResult,
+        RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::{bulk::Evidence, parse, write::Verb},
     options::number,
@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     history: Option<History>,
     /// Whether a server answered any batch.
     answered: bool,
+    /// `true` if a batch was sent without acknowledgement (`w: 0`).
+    sent_unacknowledged: bool,
     /// Whether a server said of any write that it carried it out.
     carried_out: bool,
 }
@@ -100,8 +102,14 @@ impl Tally {
             told: None,
             history: None,
             answered: false,
+            sent_unacknowledged: false,
             carried_out: false,
         }
+    }
+
+    /// Notes that a batch was sent whose reply is not awaited.
+    pub(crate) fn note_unacknowledged(&mut self) {
+        self.sent_unacknowledged = true;
     }
 
     /// Counts in the reply to a batch, but for what its cursor says of single writes.
@@ -210,7 +218,12 @@ impl Tally {
     pub(crate) fn conclude(self, broken: Option<Error>) -> Result<VerboseBulkWriteResult> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
         match broken {
-            Some(broken) if !self.answered => return Err(broken),
+            Some(broken) if !self.answered => {
+                return Err(match self.sent_unacknowledged {
+                    true => broken.within_call(Outcome::MaybeApplied, true),
+                    false => broken,
+                });
+            }
             None if !has_errors => return Ok(self.result),
             _ => {}
         }

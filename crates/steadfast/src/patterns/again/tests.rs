@@ -20,35 +20,61 @@ fn refused(code: i32, labels: &[&str]) -> Error {
 }
 
 #[test]
-fn the_network_and_a_change_of_primaries_may_pass() {
-    assert!(may_pass(&broken()));
-    assert!(may_pass(&refused(10107, &[])));
-    assert!(may_pass(&refused(112, &[retry::RETRYABLE_WRITE_ERROR])));
+fn network_errors_and_step_downs_are_retried_at_once() {
+    assert!(can_retry_at_once(&broken()));
+    assert!(can_retry_at_once(&refused(10107, &[])));
+    assert!(can_retry_at_once(&refused(112, &[retry::RETRYABLE_WRITE_ERROR])));
 }
 
 #[test]
 fn what_would_be_refused_again_does_not() {
-    assert!(!may_pass(&refused(13, &[])));
-    assert!(!may_pass(&refused(11000, &[])));
+    assert!(!can_retry_at_once(&refused(13, &[])));
+    assert!(!can_retry_at_once(&refused(11000, &[])));
     let nobody = ErrorKind::ServerSelection { message: "none".to_owned() };
-    assert!(!may_pass(&Error::new(nobody)));
+    assert!(!can_retry_at_once(&Error::new(nobody)));
+}
+
+/// An error that is worth an attempt at once is transient; the reverse does not hold.
+#[test]
+fn not_every_transient_error_is_retried_at_once() {
+    let deadline = Deadline::begin(Duration::from_millis(5));
+    let late = deadline.exceeded(broken(), crate::error::TimeSpent::default());
+    let nobody = Error::new(ErrorKind::ServerSelection { message: "none".to_owned() });
+    let overloaded = refused(462, &[retry::SYSTEM_OVERLOADED_ERROR]);
+    for (error, at_once, is_transient) in [
+        (broken(), true, true),
+        (refused(10107, &[]), true, true),
+        (refused(112, &[retry::RETRYABLE_WRITE_ERROR]), true, true),
+        (late, false, true),
+        (nobody, false, true),
+        (overloaded, false, true),
+        (refused(64, &[]), false, true),
+        (refused(134, &[]), false, true),
+        (refused(13, &[]), false, false),
+        (refused(11000, &[]), false, false),
+        (Error::authentication("no"), false, false),
+        (Error::invalid_argument("no"), false, false),
+    ] {
+        assert_eq!(can_retry_at_once(&error), at_once, "{error}");
+        assert_eq!(error.is_transient(), is_transient, "{error}");
+    }
 }
 
 #[test]
 fn a_server_that_sheds_load_is_left_in_peace() {
     let labels = [retry::SYSTEM_OVERLOADED_ERROR, retry::RETRYABLE_WRITE_ERROR];
-    assert!(!may_pass(&refused(462, &labels)));
+    assert!(!can_retry_at_once(&refused(462, &labels)));
     // Nobody knows whether a connection that broke did so for load.
     let mut cut = broken();
     cut.add_label(retry::SYSTEM_OVERLOADED_ERROR);
-    assert!(may_pass(&cut));
+    assert!(can_retry_at_once(&cut));
 }
 
 #[test]
 fn a_call_whose_time_is_over_is_not_begun_anew() {
     let deadline = Deadline::begin(Duration::from_millis(5));
     let error = deadline.exceeded(broken(), crate::error::TimeSpent::default());
-    assert!(!may_pass(&error));
+    assert!(!can_retry_at_once(&error));
 }
 
 #[test]

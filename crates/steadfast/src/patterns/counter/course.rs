@@ -43,7 +43,7 @@ pub(super) enum Answer {
     Failed {
         /// Whether the request may have been executed, or may yet be.
         in_doubt: bool,
-        may_pass: bool,
+        can_retry: bool,
     },
 }
 
@@ -193,7 +193,7 @@ impl Course {
             Answer::GaveUp(false) => self.look_again(Ask::Look),
             // If nothing matched, somebody else has counted it, or an earlier sending of ours.
             Answer::StepTwo => Some(End::Settled(Settled::Counted)),
-            Answer::Failed { in_doubt, may_pass } => self.hear_failure(in_doubt, may_pass),
+            Answer::Failed { in_doubt, can_retry } => self.hear_failure(in_doubt, can_retry),
         }
     }
 
@@ -226,7 +226,7 @@ impl Course {
         None
     }
 
-    fn hear_failure(&mut self, in_doubt: bool, may_pass: bool) -> Option<End> {
+    fn hear_failure(&mut self, in_doubt: bool, can_retry: bool) -> Option<End> {
         match self.ask {
             Ask::StepOne => {
                 self.is_sent_again = true;
@@ -235,7 +235,7 @@ impl Course {
             Ask::StepTwo { .. } => self.is_step_two_in_doubt |= in_doubt,
             Ask::Create | Ask::Look | Ask::GiveUp => {}
         }
-        if may_pass && self.retries_left > 0 {
+        if can_retry && self.retries_left > 0 {
             self.retries_left -= 1;
             return None;
         }

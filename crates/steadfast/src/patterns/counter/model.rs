@@ -310,7 +310,7 @@ impl Search {
     /// The server refuses, and certainly nothing was written.
     fn refuse(&mut self, state: &State, course: usize) {
         let next = State { losses_left: state.losses_left - 1, ..state.clone() };
-        let refusal = Answer::Failed { in_doubt: false, may_pass: true };
+        let refusal = Answer::Failed { in_doubt: false, can_retry: true };
         self.heard(next, course, Some(refusal));
     }
 
@@ -323,7 +323,7 @@ impl Search {
     }
 
     fn heard(&mut self, mut state: State, index: usize, answer: Option<Answer>) {
-        let lost = Answer::Failed { in_doubt: true, may_pass: true };
+        let lost = Answer::Failed { in_doubt: true, can_retry: true };
         let end = state.courses[index].hear(answer.unwrap_or(lost));
         let stage = state.courses[index].stage;
         state.begun |= stage != Stage::Open;

@@ -33,7 +33,10 @@ impl Counters {
                 Ok(answer) => (answer, None),
                 Err(error) => {
                     let in_doubt = !error.outcome().is_certainly_not_applied();
-                    (Answer::Failed { in_doubt, may_pass: again::may_pass(&error) }, Some(error))
+                    (
+                        Answer::Failed { in_doubt, can_retry: again::can_retry_at_once(&error) },
+                        Some(error),
+                    )
                 }
             };
             let Some(end) = course.hear(answer) else { continue };

@@ -133,7 +133,7 @@ impl Broom<'_> {
             };
             // What is finished is not found again, so a sweep can begin anew as often as it gets on.
             let got_on = !self.dry_run && report.finished > finished;
-            if !again::may_pass(&error) || (retries == 0 && !got_on) {
+            if !again::can_retry_at_once(&error) || (retries == 0 && !got_on) {
                 return Err(explained(error));
             }
             if !got_on {
@@ -251,7 +251,8 @@ impl SweepReport {
 
 /// Whether a server refused to write this document, which says nothing of the next.
 fn is_of_the_document(error: &Error) -> bool {
-    matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteError(_))) && !again::may_pass(error)
+    matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteError(_)))
+        && !again::can_retry_at_once(error)
 }
 
 impl fmt::Debug for Sweep<'_> {

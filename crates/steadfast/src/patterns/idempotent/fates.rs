@@ -11,7 +11,7 @@ use super::{
 use crate::{
     collection::Namespace,
     error::{
-        Error, ErrorKind, History, IndexedWriteError, InsertManyError, Outcome, WriteConcernError,
+        Error, ErrorKind, IndexedWriteError, InsertManyError, Outcome, WriteConcernError,
         WriteError, WriteFailure,
     },
     patterns::again::is_in_doubt,
@@ -98,15 +98,16 @@ pub(super) struct Fates {
     namespace: Namespace,
     already_there_is_fine: bool,
     told: InsertedMany,
-    /// Whether a document was refused that an earlier sending may have inserted.
-    doubt_remains: bool,
+    /// Outcome of all commands so far that failed, of which the least certain counts. A doubt that was
+    /// settled stays in it, but then a document is there, and the whole is not certainly unapplied.
+    outcome: Outcome,
 }
 
 impl Fates {
     pub(super) fn new(namespace: Namespace, ids: Vec<Bson>, already_there_is_fine: bool) -> Self {
         let fates = vec![Fate::NotInserted; ids.len()];
         let told = InsertedMany { ids, fates };
-        Self { namespace, already_there_is_fine, told, doubt_remains: false }
+        Self { namespace, already_there_is_fine, told, outcome: Outcome::NotSent }
     }
 
     /// Takes down that a sending of these documents succeeded.
@@ -124,6 +125,7 @@ impl Fates {
             ErrorKind::InsertMany(partly) => (partly, error.end_of_batch()),
             _ => (&none, Some(error)),
         };
+        self.outcome = self.outcome.max(error.outcome());
         let refusals: BTreeMap<usize, &IndexedWriteError> =
             partly.write_errors.iter().flatten().map(|refusal| (refusal.index, refusal)).collect();
         let in_doubt = broken.is_some_and(is_in_doubt);
@@ -152,11 +154,7 @@ impl Fates {
             // It cannot be told then who has inserted it.
             _ if is_own && self.already_there_is_fine => Fate::There(Known::AlreadyThere),
             Fate::InDoubt if is_own => Fate::There(Known::ByItsKey),
-            Fate::InDoubt | Fate::NotDurable(_) => {
-                self.doubt_remains = true;
-                Fate::Refused(refusal.into())
-            }
-            Fate::There(_) | Fate::Refused(_) | Fate::NotInserted => Fate::Refused(refusal.into()),
+            _ => Fate::Refused(refusal.into()),
         };
     }
 
@@ -185,24 +183,23 @@ impl Fates {
         let refused = self.refusals();
         let error = match cause {
             None if refused.is_empty() => return Ok(self.told),
-            None => {
-                let error = self.in_part(refused, None);
-                if self.doubt_remains {
-                    let outcome = Outcome::MaybeApplied;
-                    error.with_history(History { outcome, ..History::default() })
-                } else {
-                    error
-                }
-            }
+            None => self.in_part(refused, None),
             Some(cause) if refused.is_empty() && self.present().is_empty() => cause,
             Some(cause) => match &*cause.kind {
                 ErrorKind::Write(WriteFailure::WriteConcernError(failure)) => {
-                    self.in_part(refused, Some(failure.clone()))
+                    let error = self.in_part(refused, Some(failure.clone()));
+                    if self.is_any_left_out() { error.because_of(cause) } else { error }
                 }
                 _ => self.in_part(refused, None).because_of(cause),
             },
         };
+        let error = error.within_call(self.outcome.min(Outcome::MaybeApplied), true);
         Err(InsertManyFailure { error, documents: self.told })
+    }
+
+    /// Returns `true` if a document is neither there nor refused.
+    fn is_any_left_out(&self) -> bool {
+        self.told.fates.iter().any(|fate| matches!(fate, Fate::InDoubt | Fate::NotInserted))
     }
 
     fn in_part(
@@ -244,7 +241,7 @@ mod tests {
     use bson::doc;
 
     use super::*;
-    use crate::error::Result;
+    use crate::error::{History, Result};
 
     fn two() -> Fates {
         Fates::new(Namespace::new("shop", "orders"), vec![1.into(), 2.into()], false)
@@ -312,5 +309,69 @@ mod tests {
         let failure = fates.conclude(cause).unwrap_err();
         assert!(matches!(*failure.error.kind, ErrorKind::Io(_)));
         assert_eq!(failure.documents.fates, [Fate::InDoubt, Fate::InDoubt]);
+    }
+
+    fn refused_both(code: i32, outcome: Outcome) -> Error {
+        let refusal: WriteError = bson::deserialize_from_document(doc! { "code": code }).unwrap();
+        let write_errors = Some(vec![refusal.clone().at(0), refusal.at(1)]);
+        let refused = InsertManyError { write_errors, ..InsertManyError::default() };
+        Error::new(ErrorKind::InsertMany(refused))
+            .with_history(History { outcome, ..History::default() })
+    }
+
+    fn not_sent() -> Error {
+        Error::from(io::Error::from(io::ErrorKind::ConnectionRefused))
+    }
+
+    fn three() -> Fates {
+        let ids = vec![1.into(), 2.into(), 3.into()];
+        Fates::new(Namespace::new("shop", "orders"), ids, false)
+    }
+
+    #[test]
+    fn a_batch_that_was_not_sent_does_not_hide_an_earlier_one() {
+        // In doubt, then refused: an earlier sending may have inserted them all the same.
+        let mut fates = three();
+        fates.note(&[0, 1], &lost());
+        fates.note(&[0, 1], &refused_both(121, Outcome::NotApplied));
+        let cause = fates.note(&[2], &not_sent());
+        assert_eq!(outcome(fates.conclude(cause)), Outcome::MaybeApplied);
+
+        let mut fates = three();
+        fates.note(&[0, 1], &refused_both(121, Outcome::NotApplied));
+        let cause = fates.note(&[2], &not_sent());
+        assert_eq!(outcome(fates.conclude(cause)), Outcome::NotApplied);
+
+        let mut fates = three();
+        fates.acknowledge(&[0, 1]);
+        let cause = fates.note(&[2], &not_sent());
+        assert_eq!(outcome(fates.conclude(cause)), Outcome::MaybeApplied);
+    }
+
+    #[test]
+    fn documents_refused_for_the_state_of_a_server_are_maybe_applied() {
+        let mut fates = two();
+        fates.note(&[0, 1], &refused_both(6, Outcome::MaybeApplied));
+        assert_eq!(outcome(fates.conclude(None)), Outcome::MaybeApplied);
+    }
+
+    #[test]
+    fn documents_that_were_not_sent_are_not_applied_not_durable() {
+        let concern = doc! { "code": 64, "codeName": "WriteConcernTimeout", "errmsg": "late" };
+        let concern: WriteConcernError = bson::deserialize_from_document(concern).unwrap();
+        let not_durable = |ids: &[i32]| {
+            let inserted_ids = ids.iter().map(|id| (*id as usize - 1, Bson::Int32(*id))).collect();
+            let write_concern_error = Some(concern.clone());
+            let error = InsertManyError { write_concern_error, inserted_ids, write_errors: None };
+            let history = History { outcome: Outcome::AppliedNotDurable, ..History::default() };
+            Error::new(ErrorKind::InsertMany(error)).with_history(history)
+        };
+        let mut fates = two();
+        let cause = fates.note(&[0, 1], &not_durable(&[1, 2]));
+        assert_eq!(outcome(fates.conclude(cause)), Outcome::AppliedNotDurable);
+
+        let mut fates = three();
+        let cause = fates.note(&[0, 1], &not_durable(&[1, 2]));
+        assert_eq!(outcome(fates.conclude(cause)), Outcome::MaybeApplied);
     }
 }

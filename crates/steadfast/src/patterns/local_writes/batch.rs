@@ -7,7 +7,7 @@ use bson::oid::ObjectId;
 
 use self::fate::Fate;
 use super::{
-    Failed, LocalWriteError, Receipt, document::Unaddressed, health::Ticket, shared::Shared,
+    Failed, LocalWriteError, Receipt, document::Unaddressed, fault, health::Ticket, shared::Shared,
     telling,
 };
 use crate::{error::Error, results::InsertManyResult};
@@ -70,6 +70,12 @@ async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option
             return;
         }
     }
+    let (rejected, mut left): (Vec<_>, Vec<_>) =
+        left.into_iter().partition(|entry| fault::is_rejected_by_all(&entry.failed));
+    writer.refused(rejected.len());
+    for Entry { place, failed, .. } in rejected {
+        answers[place] = Some(Err(LocalWriteError::Refused { attempts: failed }));
+    }
     let count = left.len();
     writer.all_down(count);
     for (nth, entry) in left.iter_mut().enumerate() {
@@ -102,9 +108,9 @@ async fn write_to(
             parts.extend([rest, part]);
             continue;
         }
-        left = sort_out(writer, ticket, part.into_iter().zip(ids).collect(), answer, answers);
-        if !left.is_empty() {
-            // The datacenter failed: the rest need not wait for it, too.
+        let sent = part.into_iter().zip(ids).collect();
+        if sort_out(writer, ticket, sent, answer, answers, &mut left) {
+            // The rest need not wait for it, too.
             left.extend(parts.into_iter().rev().flatten());
             break;
         }
@@ -133,16 +139,18 @@ async fn send(
         .await
 }
 
-/// Answers for the documents whose fate is known; gives back those that are to go on to the next datacenter.
+/// Answers for the documents whose fate is known; adds those to `left` that go on to the next datacenter.
+/// Returns `true` if the datacenter failed.
 fn sort_out(
     writer: &Arc<Shared>,
     ticket: Ticket,
     sent: Vec<(Entry, ObjectId)>,
     answer: Result<InsertManyResult, Error>,
     answers: &mut [Option<Answer>],
-) -> Vec<Entry> {
+    left: &mut Vec<Entry>,
+) -> bool {
     let name = &writer.sites[ticket.site].name;
-    let mut left = Vec::new();
+    let (mut failed, mut rejected, mut cause) = (Vec::new(), Vec::new(), None);
     let (mut written, mut switched, mut refused) = (0, Vec::new(), 0);
     let fates = fate::of_each(sent.len(), answer);
     for ((mut entry, id), fate) in sent.into_iter().zip(fates) {
@@ -158,6 +166,14 @@ fn sort_out(
                 Err(LocalWriteError::Refused { attempts: entry.failed })
             }
             Fate::Failed(error) => {
+                failed.push(error.outcome());
+                cause.get_or_insert_with(|| error.clone());
+                entry.failed.push(Failed::new(name, id, error));
+                left.push(entry);
+                continue;
+            }
+            Fate::Rejected(error) => {
+                rejected.push(error.outcome());
                 entry.failed.push(Failed::new(name, id, error));
                 left.push(entry);
                 continue;
@@ -169,12 +185,12 @@ fn sort_out(
         telling::switched(failed, name, switched.len());
     }
     writer.refused(refused);
-    let last = |entry: &Entry| entry.failed.last().map(|failed| failed.outcome);
-    match left.first().and_then(|entry| entry.failed.last()) {
-        Some(failed) => writer.failed(ticket, left.iter().filter_map(last), &failed.error),
+    writer.rejected(ticket, rejected.into_iter());
+    match &cause {
+        Some(cause) => writer.failed(ticket, failed.into_iter(), cause),
         // That documents were refused is no news of the datacenter: a router may have said so.
         None if written > 0 => writer.succeeded(ticket),
         None => {}
     }
-    left
+    cause.is_some()
 }

@@ -28,7 +28,8 @@ pub enum LocalWriteError {
         /// What became of it in each, in the order in which they were tried.
         attempts: Vec<Failed>,
     },
-    /// A datacenter refused the document itself, as any other would. It marks nothing down.
+    /// A datacenter refused the document itself, as any other would; or every datacenter rejected it, with
+    /// codes that tell nothing of a datacenter. It marks nothing down.
     #[non_exhaustive]
     Refused {
         /// What became of it in each that was tried. The last is the one that refused it, with its reason;

@@ -1,10 +1,13 @@
-//! Whose fault it is that a write failed: the document's, or the datacenter's. Pure.
+//! Cause of a failed write: the document, the datacenter, or an unknown one. Pure.
 //!
 //! A document that no datacenter would take must not be carried from one to the next: it would mark them
 //! all down. A datacenter that cannot take anything must not pass for one that refused this document: the
 //! write would be given up while another could do it. A router tells of both in the same way, as the error
-//! of a statement, so the code decides.
+//! of a statement, so the code decides. A code that is in neither list decides nothing: the next datacenter
+//! is tried, so that no write is given up, and none is marked down, so that no document can take them all
+//! down.
 
+use super::Failed;
 use crate::error::{Error, ErrorKind, WriteFailure};
 
 /// Whose fault a failure is.
@@ -14,6 +17,8 @@ pub(super) enum Fault {
     Document,
     /// Another datacenter may take it.
     Datacenter,
+    /// The code is in neither list. Another datacenter may take it, or refuse it as this one did.
+    Unknown,
 }
 
 /// Whose fault the failure of an insert is.
@@ -46,36 +51,53 @@ pub(super) fn of(error: &Error) -> Fault {
     }
 }
 
-/// Whose fault it is that a statement was refused with this code. Servers have hundreds of codes for what
-/// may be wrong with a document, indexes and validators included, and few for their own state.
+/// Fault of a statement error with this code.
 pub(super) fn of_statement(code: i32) -> Fault {
-    if steadfast_core::retry::is_of_passing_state(code) || is_of_state(code) {
+    if is_of_document(code) {
+        Fault::Document
+    } else if steadfast_core::retry::is_of_passing_state(code) || is_of_state(code) {
         Fault::Datacenter
     } else {
-        Fault::Document
+        Fault::Unknown
     }
 }
 
-/// Whose fault it is that a whole command was refused with this code: seldom the document's.
+/// Fault of a command error with this code. A command error is seldom due to a document, so an unknown
+/// code is taken to be the datacenter's.
 fn of_command(code: i32) -> Fault {
-    match code {
+    if is_of_document(code) { Fault::Document } else { Fault::Datacenter }
+}
+
+/// Returns `true` if every attempt failed for an unknown cause: every datacenter rejected the document.
+pub(super) fn is_rejected_by_all(attempts: &[Failed]) -> bool {
+    attempts.iter().all(|failed| of(&failed.error) == Fault::Unknown)
+}
+
+/// Codes of a document that does not fit the collection, its validator, its indexes or its shard key.
+fn is_of_document(code: i32) -> bool {
+    matches!(
+        code,
         2 // BadValue
         | 9 // FailedToParse
         | 14 // TypeMismatch
         | 15 // Overflow: documents within documents, more than a command can have
         | 22 // InvalidBSON
         | 52 // DollarPrefixedFieldName
+        | 53 // InvalidIdField
         | 56 // EmptyFieldName
         | 57 // DottedFieldName
         | 61 // ShardKeyNotFound
         | 72 // InvalidOptions
         | 73 // InvalidNamespace
+        | 116 // DocTooLargeForCapped
         | 121 // DocumentValidationFailure
+        | 171 // CannotIndexParallelArrays
+        | 201 // CannotBuildIndexKeys
         | 10334 // BSONObjectTooLarge
         | 11000 | 11001 | 12582 // DuplicateKey
-        => Fault::Document,
-        _ => Fault::Datacenter,
-    }
+        | 16755 // a value that a 2dsphere index cannot hold
+        | 17280 // KeyTooLong
+    )
 }
 
 /// Codes that tell of the state of a server, of a shard behind a router, or of what is between them.
@@ -122,7 +144,9 @@ fn is_of_state(code: i32) -> bool {
         | 338 // ReshardCollectionInProgress
         | 365 // TemporarilyUnavailable
         | 371 // UserWritesBlocked
+        | 449 // RateLimitExceeded
         | 462 // IngressRequestRateLimitExceeded
+        | 8000 // AtlasError: over the space quota, for instance
         | 10058 // LegacyNotPrimary
         | 11601 // Interrupted
         | 13388 // StaleConfig
@@ -138,7 +162,7 @@ fn is_of_state(code: i32) -> bool {
 pub(super) fn is_answer(error: &Error) -> bool {
     match error.code() {
         Some(13 | 20) => true, // Unauthorized, IllegalOperation
-        Some(_) | None => of(error) == Fault::Document && !error.is_invalid_argument(),
+        Some(_) | None => of(error) != Fault::Datacenter && !error.is_invalid_argument(),
     }
 }
 
@@ -155,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_a_document_is_refused_for_is_its_own_fault() {
-        for code in [2, 61, 121, 171, 10334, 11000, 16755] {
+        for code in [2, 53, 61, 121, 171, 10334, 11000, 16755] {
             assert_eq!(of(&refused_with(code)), Fault::Document, "{code}");
         }
         assert_eq!(of(&Error::invalid_argument("too large")), Fault::Document);
@@ -177,8 +201,15 @@ mod tests {
 
     #[test]
     fn a_statement_that_a_router_refuses_for_a_shards_state_is_the_datacenters_fault() {
-        for code in [6, 50, 91, 133, 189, 202, 10107, 13388, 14031] {
+        for code in [6, 50, 91, 133, 189, 202, 449, 8000, 10107, 13388, 14031] {
             assert_eq!(of(&refused_with(code)), Fault::Datacenter, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_unlisted_statement_code_blames_neither_the_document_nor_the_datacenter() {
+        for code in [3, 8001, 99_999] {
+            assert_eq!(of(&refused_with(code)), Fault::Unknown, "{code}");
         }
     }
 

@@ -122,19 +122,25 @@ impl Shared {
         outcomes: impl Iterator<Item = Outcome>,
         error: &Error,
     ) {
+        self.rejected(ticket, outcomes);
         let change = {
             let mut state = self.state();
-            for outcome in outcomes {
-                let metrics = state.of(ticket);
-                metrics.failed += 1;
-                metrics.in_doubt += u64::from(!outcome.is_certainly_not_applied());
-            }
             let change = state.health.failed(ticket, || error.to_string(), now());
             state.count(ticket, change);
             self.have_probed(&mut state);
             change
         };
         self.tell(ticket, change, || error.to_string());
+    }
+
+    /// Counts documents that a datacenter did not acknowledge, without marking it down.
+    pub(super) fn rejected(&self, ticket: Ticket, outcomes: impl Iterator<Item = Outcome>) {
+        let mut state = self.state();
+        for outcome in outcomes {
+            let metrics = state.of(ticket);
+            metrics.failed += 1;
+            metrics.in_doubt += u64::from(!outcome.is_certainly_not_applied());
+        }
     }
 
     /// When a datacenter is to be asked again; none if it is up, and then the task that would ask it ends.

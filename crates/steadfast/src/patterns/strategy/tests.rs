@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::error::{CommandError, ErrorKind, History, Outcome};
+use crate::error::{CommandError, ErrorKind, GridFsErrorKind, History, Outcome};
 
 const NOT_WRITABLE_PRIMARY: i32 = 10107;
 const UNAUTHORIZED: i32 = 13;
@@ -66,6 +66,23 @@ async fn always_is_on_any_error_and_has_an_end() {
     assert_eq!(attempts(strategy, &errors).await, (3, false));
     let strategy = Strategy::AlwaysRetry { retries: 0 };
     assert_eq!(attempts(strategy, &errors).await, (1, false));
+}
+
+#[tokio::test]
+async fn the_outcome_of_a_call_of_several_commands_speaks_of_all_attempts() {
+    let lost = History { outcome: Outcome::MaybeApplied, ..History::default() };
+    let lost = broken_connection().with_history(lost);
+    let missing = Error::from(GridFsErrorKind::UploadStreamClosed);
+    let unsent = broken_connection().within_call(Outcome::NotSent, true);
+    for second in [missing, unsent] {
+        let mut errors = [lost.clone(), second].into_iter();
+        let operation = || {
+            let ended = errors.next().map_or(Ok(()), Err);
+            async { ended }
+        };
+        let error = Strategy::RetryNetworkErrorsOnce.run(operation).await.result.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
+    }
 }
 
 #[tokio::test]

@@ -123,7 +123,7 @@ impl<'a> Apply<'a> {
                 return Ok(());
             }
             let busy = error.code().is_some_and(|code| BUSY.contains(&code));
-            if tries == TRIES || !(busy || again::may_pass(&error)) {
+            if tries == TRIES || !(busy || again::can_retry_at_once(&error)) {
                 return Err(error);
             }
             self.tell(Progress::Again { step, error: &error });

@@ -229,7 +229,9 @@ pub async fn until_compliant(
                     return Err(ZonesError::InVain { why });
                 }
             }
-            Err(ZonesError::Failed(error)) if again::may_pass(&error) && failures < PATIENCE => {
+            Err(ZonesError::Failed(error))
+                if again::can_retry_at_once(&error) && failures < PATIENCE =>
+            {
                 failures += 1;
             }
             Err(error) => return Err(error),

@@ -20,6 +20,8 @@ pub(super) enum Fate {
     Refused(Error),
     /// The datacenter failed; the error's outcome tells whether the document may be there.
     Failed(Error),
+    /// It was refused for an unknown cause: it goes on to the next datacenter, and marks none down.
+    Rejected(Error),
 }
 
 /// What became of each of `count` documents that were sent together, in any order.
@@ -46,6 +48,7 @@ fn judged(error: Error) -> Fate {
     match fault::of(&error) {
         Fault::Document => Fate::Refused(error),
         Fault::Datacenter => Fate::Failed(error),
+        Fault::Unknown => Fate::Rejected(error),
     }
 }
 

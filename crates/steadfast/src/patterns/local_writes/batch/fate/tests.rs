@@ -5,11 +5,12 @@ use bson::{Bson, doc};
 use super::*;
 use crate::error::{Attempt, RETRYABLE_WRITE_ERROR, WriteConcernError};
 
-/// `w` written, `r` refused, `n` not applied, `?` in doubt, `a` applied and not durable, `s` not sent.
+/// `w` written, `r` refused, `u` rejected for an unknown cause, `n` not applied, `?` in doubt, `a` applied and not durable, `s` not sent.
 fn letters(count: usize, answer: Result<InsertManyResult, Error>) -> String {
     let letter = |fate: Fate| match fate {
         Fate::Written => 'w',
         Fate::Refused(_) => 'r',
+        Fate::Rejected(_) => 'u',
         Fate::Failed(error) => match error.outcome() {
             Outcome::NotSent => 's',
             Outcome::NotApplied => 'n',
@@ -82,6 +83,12 @@ fn what_was_refused_for_a_state_goes_on() {
     // NotWritablePrimary came at the door; the shard behind a router may have begun.
     let error = partly(&[0], &[(1, 10107), (2, 133), (3, 189)], false);
     assert_eq!(letters(4, Err(error)), "wn??");
+}
+
+#[test]
+fn an_unlisted_code_is_told_from_refusals_and_failures() {
+    let error = partly(&[0], &[(1, 99_999), (2, 121), (3, 8000)], false);
+    assert_eq!(letters(4, Err(error)), "wur?");
 }
 
 #[test]
