@@ -182,7 +182,12 @@ fn record_lifetime_not_read(facts: &Facts, findings: &mut Findings) {
                 list(not_read.iter().map(|(server, _)| server))
             ),
             &format!("{why}. {WHY}"),
-            "Run this on each shard, with the connection string of its replica set.",
+            match facts.kind {
+                Kind::Sharded | Kind::LoadBalanced => {
+                    "Run this on each shard, with the connection string of its replica set."
+                }
+                _ => "Run this again when that is resolved.",
+            },
         );
     }
 }
@@ -245,7 +250,8 @@ fn overload(facts: &Facts, findings: &mut Findings) {
             "Take maxAdaptiveRetries out of the connection string.",
         );
     } else if oldest.is_some_and(|version| version >= SHEDDING) {
-        findings.ok(CODE, "calls that an overloaded server refuses are tried again, with pauses");
+        // Not the 449 of MongoDB 8.2.0, which lacks the label.
+        findings.ok(CODE, "calls rejected with RetryableError are tried again, with pauses");
     } else {
         findings.ok(CODE, "overload: calls would be tried again; servers before 8.2 refuse none");
     }
