@@ -14,7 +14,7 @@ pub(crate) struct Nature {
 }
 
 /// Number, name, and `true` for the codes of the retryable writes specification.
-const KNOWN: [(i32, &str, bool); 27] = [
+const KNOWN: [(i32, &str, bool); 28] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
     (7, "HostNotFound", true),
@@ -34,6 +34,7 @@ const KNOWN: [(i32, &str, bool); 27] = [
     (251, "NoSuchTransaction", false),
     (262, "ExceededTimeLimit", true),
     (267, "PreparedTransactionInProgress", false),
+    (449, "RateLimitExceeded", false),
     (462, "IngressRequestRateLimitExceeded", false),
     (9001, "SocketException", true),
     (10107, "NotWritablePrimary", true),

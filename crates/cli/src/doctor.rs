@@ -6,6 +6,7 @@ mod findings;
 mod gather;
 mod json;
 mod report;
+mod shards;
 
 use std::{io, time::Duration};
 

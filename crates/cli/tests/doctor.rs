@@ -358,6 +358,38 @@ fn real_servers_are_examined() {
 }
 
 #[test]
+fn a_record_lifetime_below_the_session_timeout_is_found_on_real_servers() {
+    let set = ReplicaSet::start(1, Options::new()).unwrap();
+    let healthy = diagnosis(&set.uri(), 0);
+    assert_eq!(finding(&healthy, "record_lifetime")["level"], "ok");
+    assert_eq!(healthy["recordLifetimes"][0]["minutes"], 30);
+    let short = Options::new().parameter("TransactionRecordMinimumLifetimeMinutes=0");
+    let set = ReplicaSet::start(1, short).unwrap();
+    let forgetful = diagnosis(&set.uri(), 0);
+    let found = finding(&forgetful, "record_lifetime");
+    assert_eq!(found["level"], "warning");
+    assert!(found["what"].as_str().unwrap().contains(&set.addresses()[0].to_string()), "{found}");
+    assert_eq!(forgetful["servers"][0]["sessionTimeoutMinutes"], 30, "hello does not show it");
+    assert_eq!(forgetful["recordLifetimes"][0]["minutes"], 0);
+}
+
+#[test]
+fn the_record_lifetimes_of_shards_are_read_past_the_mongos() {
+    let cluster = started(Deployment::sharded(&["alfa", "bravo"]));
+    let healthy = diagnosis(&cluster.uri(), 0);
+    let read = healthy["recordLifetimes"].as_array().unwrap();
+    assert_eq!(read.len(), 6, "{healthy}");
+    assert!(read.iter().all(|it| it["minutes"] == 30), "{healthy}");
+    assert_eq!(finding(&healthy, "record_lifetime")["level"], "ok");
+    cluster.shard("bravo").faults().kill(2);
+    let hurt = diagnosis(&cluster.uri(), 0);
+    let down = cluster.shard("bravo").members()[2].address().to_string();
+    let note = finding(&hurt, "record_lifetime_not_read");
+    assert!(note["what"].as_str().unwrap().contains(&down), "{note}");
+    assert!(codes(&hurt, "warning").iter().all(|code| code != "record_lifetime"), "{hurt}");
+}
+
+#[test]
 fn what_a_user_may_not_read_is_said_to_be_unknown() {
     let roles = [doc! { "role": "readWrite", "db": "shop" }];
     let user = User::new("app", "s3cret").roles(roles);
@@ -367,6 +399,7 @@ fn what_a_user_may_not_read_is_said_to_be_unknown() {
         diagnosis(&format!("mongodb://app:s3cret@{address}/?replicaSet={}", set.name()), 0);
     assert_eq!(diagnosis["login"]["roles"][0], "readWrite@shop");
     assert_eq!(finding(&diagnosis, "not_examined")["level"], "note");
+    assert_eq!(finding(&diagnosis, "record_lifetime_not_read")["level"], "note");
     assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok");
 }
 

@@ -85,10 +85,16 @@ fn a_layout_is_planned_applied_shown_and_removed() {
                      max: { datacenter: \"alfa\", userid: MaxKey() }, zone: \"alfa\" })";
         assert!(out(&plan).contains(typed), "{}", out(&plan));
         assert_eq!(out(&run(&["plan"])), out(&plan), "a plan changes nothing");
+        // The members of this cluster have no tags.
+        assert!(out(&plan).contains("// the layout has shard0000 in alfa\n"), "{}", out(&plan));
+        let unknown = "\nWarning: 0 of 3 voting members of shard0000 are known to be in alfa: ";
+        assert!(out(&plan).contains(unknown), "{}", out(&plan));
+        assert!(out(&before).contains(unknown), "{}", out(&before));
         let applied = run(&["apply"]);
         assert_eq!(applied.status.code(), Some(0), "{}", errors(&applied));
         assert!(out(&applied).contains("app.messages: 5 steps done."), "{}", out(&applied));
         let told = errors(&applied);
+        assert!(told.contains("warning: 0 of 3 voting members of shard0001 are known"), "{told}");
         assert!(
             told.contains("steadfast zones: step 1 of 5: add shard0000 to zone alfa\n"),
             "{told}"
@@ -117,6 +123,7 @@ fn programs_get_json() {
     assert_eq!(plan["steps"].as_array().unwrap().len(), 5);
     assert_eq!(plan["steps"][0]["command"]["addShardToZone"], "shard0000");
     assert_eq!(plan["steps"][2]["command"]["min"]["userid"]["$minKey"], 1);
+    assert_eq!(plan["warnings"].as_array().unwrap().len(), 2);
     let applied = run(&["apply", "--json", "--quiet", "--wait", "--timeout", "10m"]);
     assert_eq!(errors(&applied), "");
     let applied = json(&applied);
@@ -124,6 +131,7 @@ fn programs_get_json() {
     assert_eq!(applied["status"]["compliant"], true);
     let status = json(&run(&["status", "--json"]));
     assert_eq!(status["shards"][1]["zones"][0], "bravo");
+    assert_eq!(status["warnings"], plan["warnings"]);
     assert_eq!(status["left"]["steps"].as_array().unwrap().len(), 0);
     assert_eq!(status["verdict"], "compliant");
     let removed = json(&run(&["remove", "--json"]));

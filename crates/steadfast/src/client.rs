@@ -206,6 +206,11 @@ impl Client {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// The options that the client was made with.
+    pub(crate) fn options(&self) -> &ClientOptions {
+        &self.inner.options
+    }
+
     pub(crate) fn server_api(&self) -> Option<&ServerApi> {
         self.inner.options.server_api.as_ref()
     }

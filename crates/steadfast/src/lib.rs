@@ -36,7 +36,11 @@
 //! # When things go wrong
 //!
 //! Writes and reads that failed for a passing reason are tried once more, or with a time limit
-//! (`timeoutMS`) until it is over, and a write that is sent twice is applied once. All operations are
+//! (`timeoutMS`) until it is over, and a write that is sent twice is applied once, for as long as the
+//! server keeps the record of it: at least `TransactionRecordMinimumLifetimeMinutes`, a server parameter that
+//! is 30 by default and not shown to drivers. No retry is sent later than `logicalSessionTimeoutMinutes`, less
+//! one minute, after the first attempt. (`movePrimary` of an unsharded collection loses the record.) All
+//! operations are
 //! tried again when a server is overloaded, up to five times, after a wait. An [`Error`](error::Error) says what became of the write
 //! ([`outcome`](error::Error::outcome)) and what was tried
 //! ([`attempts`](error::Error::attempts)). A [change stream](change_stream::ChangeStream) goes on where

@@ -2,7 +2,9 @@
 
 mod site;
 
-use std::{io, net::SocketAddr, ops::RangeFrom, time::Duration};
+use std::{collections::BTreeMap, io, net::SocketAddr, ops::RangeFrom, time::Duration};
+
+use bson::Document;
 
 use self::site::Site;
 use super::{
@@ -82,6 +84,7 @@ pub struct Builder {
     seed: u64,
     election_timeout: Duration,
     priority_zero: Vec<usize>,
+    tags: BTreeMap<String, Vec<Document>>,
     is_manual: bool,
     is_balancing: bool,
     is_load_balanced: bool,
@@ -107,6 +110,7 @@ impl Builder {
             seed: 0,
             election_timeout: Duration::from_secs(1),
             priority_zero: Vec::new(),
+            tags: BTreeMap::new(),
             is_manual: false,
             is_balancing: true,
             is_load_balanced: false,
@@ -219,6 +223,22 @@ impl Builder {
     /// never are primary. Such is a member that stands in another datacenter than the most of its set.
     pub fn priority_zero(mut self, members: impl IntoIterator<Item = usize>) -> Self {
         self.priority_zero = members.into_iter().collect();
+        self
+    }
+
+    /// Sets the tags of the members of a replica set or shard, in their order. Members after the last have
+    /// none.
+    ///
+    /// ```
+    /// use blackpipe::embedded::Deployment;
+    /// use bson::doc;
+    ///
+    /// let tags = ["alfa", "alfa", "bravo"].map(|name| doc! { "datacenter": name });
+    /// let set = Deployment::replica_set(3).tags("rs0", tags).start();
+    /// # drop(set);
+    /// ```
+    pub fn tags(mut self, set: &str, tags: impl IntoIterator<Item = Document>) -> Self {
+        self.tags.insert(set.to_owned(), tags.into_iter().collect());
         self
     }
 

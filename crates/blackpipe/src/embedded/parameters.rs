@@ -12,7 +12,8 @@ use super::{limiter::Limiter, server::Server};
 use crate::number::{is_true, number};
 
 /// The name of each, and whether it can be set.
-const KNOWN: [(&str, bool); 14] = [
+const KNOWN: [(&str, bool); 16] = [
+    ("TransactionRecordMinimumLifetimeMinutes", false),
     ("authenticationMechanisms", false),
     ("enableTestCommands", false),
     ("externalClientBaseBackoffMS", true),
@@ -25,6 +26,7 @@ const KNOWN: [(&str, bool); 14] = [
     ("ingressRequestAdmissionMaxQueueDepth", false),
     ("ingressRequestAdmissionRatePerSec", true),
     ("ingressRequestRateLimiterEnabled", true),
+    ("localLogicalSessionTimeoutMinutes", false),
     ("requireApiVersion", true),
     ("scramSHA256IterationCount", false),
 ];
@@ -174,6 +176,10 @@ fn shown(server: &Server, name: &str) -> Option<Bson> {
         "ingressRequestAdmissionMaxQueueDepth" => 0.into(),
         "ingressRequestAdmissionRatePerSec" => int(requests.per_second),
         "ingressRequestRateLimiterEnabled" => requests.is_on.into(),
+        // Records of retryable writes expire with their sessions.
+        "localLogicalSessionTimeoutMinutes" | "TransactionRecordMinimumLifetimeMinutes" => {
+            server.host.hello().get("logicalSessionTimeoutMinutes")?.clone()
+        }
         "requireApiVersion" => server.needs_api_version.load(Ordering::Relaxed).into(),
         "scramSHA256IterationCount" => i64::from(server.users.iterations).into(),
         _ => return None,

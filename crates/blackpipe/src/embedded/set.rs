@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use bson::Document;
 use steadfast_query::Fault;
 use tokio::{
     sync::watch,
@@ -48,6 +49,8 @@ pub(crate) struct SetConfig {
     pub(crate) addresses: Vec<String>,
     /// Members that are never primary. At least one is none of them.
     pub(crate) priority_zero: Vec<usize>,
+    /// The tags of its members, in their order; members after the last have none.
+    pub(crate) tags: Vec<Document>,
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,

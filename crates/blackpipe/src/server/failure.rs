@@ -168,6 +168,7 @@ fn code_name(code: i32) -> Option<&'static str> {
         262 => "ExceededTimeLimit",
         286 => "ChangeStreamHistoryLost",
         391 => "ReauthenticationRequired",
+        449 => "RateLimitExceeded",
         462 => "IngressRequestRateLimitExceeded",
         9001 => "SocketException",
         10107 => "NotWritablePrimary",

@@ -8,7 +8,7 @@ use std::{
 };
 
 use steadfast::{
-    Client, Database,
+    Client, Database, ServerType,
     bson::{Document, doc},
     options::{SelectionCriteria, ServerAddress},
 };
@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::facts::{Clock, Facts, Failure, Kind, Login, Member, Server, Shard};
+use super::facts::{Clock, Facts, Failure, Kind, Login, Member, RecordLifetime, Server, Shard};
 
 /// So many pings give the median and the worst.
 const PINGS: usize = 9;
@@ -38,21 +38,24 @@ pub(super) async fn all(client: &Client, facts: &mut Facts, until: Instant) {
             asked.spawn(async move { (place, one(&client, server, until).await) });
         }
     }
-    while let Some(Ok((place, server))) = asked.join_next().await {
+    while let Some(Ok((place, (server, record_lifetime)))) = asked.join_next().await {
+        let named = |lifetime| (server.address.to_string(), lifetime);
+        facts.record_lifetimes.extend(record_lifetime.map(named));
         facts.servers[place] = server;
     }
+    facts.record_lifetimes.sort_by(|(one, _), (other, _)| one.cmp(other));
     deployment(client, facts, until).await;
 }
 
 /// A database of one server.
-struct Line {
+pub(super) struct Line {
     admin: Database,
     criteria: SelectionCriteria,
     until: Instant,
 }
 
 impl Line {
-    fn to(client: &Client, address: &ServerAddress, until: Instant) -> Self {
+    pub(super) fn to(client: &Client, address: &ServerAddress, until: Instant) -> Self {
         let address = address.clone();
         let only = move |server: &steadfast::ServerInfo<'_>| *server.address() == address;
         let criteria = SelectionCriteria::Predicate(Arc::new(only));
@@ -69,6 +72,20 @@ impl Line {
         timeout_at(self.until, asked).await.ok()
     }
 
+    /// The minimum lifetime of the record of a retryable write; `None` if there was no time for it.
+    pub(super) async fn record_lifetime(&self) -> Option<RecordLifetime> {
+        const PARAMETER: &str = "TransactionRecordMinimumLifetimeMinutes";
+        let answer = self.answer(doc! { "getParameter": 1, PARAMETER: 1 }).await?;
+        Some(match answer {
+            Ok(answer) => match answer.get(PARAMETER).and_then(number).map(u64::try_from) {
+                Some(Ok(minutes)) => RecordLifetime::Known(Duration::from_secs(60 * minutes)),
+                _ => RecordLifetime::NotRead(format!("it has no {PARAMETER}")),
+            },
+            Err(error) if error.code() == Some(UNAUTHORIZED) => RecordLifetime::Denied,
+            Err(error) => RecordLifetime::NotRead(error.to_string()),
+        })
+    }
+
     async fn ping(&self) -> Option<Duration> {
         let begun = Instant::now();
         self.ask(doc! { "ping": 1 }).await?;
@@ -76,7 +93,11 @@ impl Line {
     }
 }
 
-async fn one(client: &Client, mut server: Server, until: Instant) -> Server {
+async fn one(
+    client: &Client,
+    mut server: Server,
+    until: Instant,
+) -> (Server, Option<RecordLifetime>) {
     let line = Line::to(client, &server.address, until);
     let info = line.ask(doc! { "buildInfo": 1 }).await;
     // The connection is open now, so that pings measure nothing else.
@@ -102,7 +123,11 @@ async fn one(client: &Client, mut server: Server, until: Instant) -> Server {
             minutes.map(|minutes| Duration::from_secs(60 * minutes)).or(server.session_timeout);
         server.max_wire_version = server.max_wire_version.or(hello.get_i32("maxWireVersion").ok());
     }
-    server
+    // A mongos has the parameter, too, and keeps no records; a standalone keeps none.
+    let keeps_records =
+        matches!(server.server_type, ServerType::RsPrimary | ServerType::RsSecondary);
+    let record_lifetime = if keeps_records { line.record_lifetime().await } else { None };
+    (server, record_lifetime)
 }
 
 /// What one server knows for all: the primary if there is one.

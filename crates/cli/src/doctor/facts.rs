@@ -34,6 +34,8 @@ pub(super) struct Facts {
     pub(super) shards: Option<Vec<Shard>>,
     /// What the data is stored with, if it could be read.
     pub(super) storage_engine: Option<String>,
+    /// For each `mongod` that was asked, or each shard that could not be: its name and the answer.
+    pub(super) record_lifetimes: Vec<(String, RecordLifetime)>,
     /// How long servers were looked for at most.
     pub(super) patience: Duration,
 }
@@ -156,6 +158,16 @@ impl Clock {
     }
 }
 
+/// Minimum lifetime of the record of a retryable write (`TransactionRecordMinimumLifetimeMinutes`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RecordLifetime {
+    Known(Duration),
+    /// The user may not run `getParameter`.
+    Denied,
+    /// The server could not be asked, or does not have the parameter.
+    NotRead(String),
+}
+
 /// Why a deployment cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Failure {
@@ -214,6 +226,7 @@ impl Facts {
             members: None,
             shards: None,
             storage_engine: None,
+            record_lifetimes: Vec::new(),
             patience,
         }
     }

@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     ask,
     facts::{Facts, Failure, Kind, Server},
+    shards,
 };
 use crate::{duration, notes::Notes};
 
@@ -50,6 +51,7 @@ pub(super) async fn facts(
     facts.seeds.clone_from(&options.hosts);
     facts.uri.replica_set.clone_from(&options.repl_set_name);
     facts.uri.load_balanced = options.load_balanced;
+    let shard_options = shards::options(&options);
     let (seen, client) = match open(options, patience) {
         Ok(opened) => opened,
         Err(error) => {
@@ -61,6 +63,7 @@ pub(super) async fn facts(
     facts.failure = telling(finding, &facts.seeds, patience, notes).await;
     describe(&mut facts, &seen.borrow());
     ask::all(&client, &mut facts, asked_by).await;
+    shards::ask(&shard_options, &mut facts, asked_by).await;
     facts
 }
 

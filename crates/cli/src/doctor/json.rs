@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use steadfast::options::Tls;
 
 use super::{
-    facts::{Facts, Server},
+    facts::{Facts, RecordLifetime, Server},
     findings::{Finding, Level},
 };
 
@@ -29,6 +29,7 @@ pub(super) fn document(facts: &Facts, findings: &[Finding]) -> Value {
         },
         "servers": servers,
         "shards": shards,
+        "recordLifetimes": facts.record_lifetimes.iter().map(record_lifetime).collect::<Vec<_>>(),
         "tls": tls(facts),
         "login": login(facts),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
@@ -52,6 +53,15 @@ fn server(facts: &Facts, server: &Server) -> Value {
         "clockAheadMs": server.clock.map(|clock| clock.ahead_ms),
         "clockUncertaintyMs": server.clock.map(|clock| millis(clock.uncertainty)),
     })
+}
+
+fn record_lifetime((server, lifetime): &(String, RecordLifetime)) -> Value {
+    let (minutes, error) = match lifetime {
+        RecordLifetime::Known(lifetime) => (Some(lifetime.as_secs() / 60), None),
+        RecordLifetime::Denied => (None, Some("not authorized to run getParameter")),
+        RecordLifetime::NotRead(why) => (None, Some(why.as_str())),
+    };
+    json!({ "server": server, "minutes": minutes, "error": error })
 }
 
 fn millis(time: Duration) -> f64 {

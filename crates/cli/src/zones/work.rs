@@ -79,6 +79,9 @@ impl Work {
         for note in plan.notes() {
             self.notes.say(note);
         }
+        for warning in plan.warnings() {
+            self.notes.say(format_args!("warning: {warning}"));
+        }
         self.execute(&plan).await?;
         let status = self.settled(wait).await?;
         let done = match plan.steps().len() {

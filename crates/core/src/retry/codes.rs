@@ -72,6 +72,11 @@ pub(super) fn is_before_execution(code: i32) -> bool {
     )
 }
 
+/// `RateLimitExceeded`: the rate limiter of MongoDB 8.2 rejected the request before execution. Its only
+/// label is `SystemOverloadedError`. A mongos passes on the rejection of a shard, and may have sent the
+/// command to that shard before.
+pub(super) const RATE_LIMIT_EXCEEDED: i32 = 449;
+
 /// Codes of one that carries a write out itself, by which it was interrupted or cannot tell, so
 /// that the write may have been done.
 pub(super) fn is_ambiguous(code: i32) -> bool {

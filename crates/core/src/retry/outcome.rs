@@ -45,6 +45,10 @@ use super::{
 /// statement alone, so row 11 does not apply to it; of several, the least certain counts. Of a
 /// multi-document write it tells nothing, because documents before the failing one may be changed.
 ///
+/// `RateLimitExceeded` (449) of a retryable write counts like a refusal of one document, however many
+/// statements it has: the rate limiter of MongoDB 8.2 admits or rejects a command as a whole, before
+/// execution. Through a mongos, row 13 applies.
+///
 /// Of an operation in a transaction the outcome says what the transaction holds, which takes effect
 /// if the transaction is committed. A refusal of it, or a listed statement error, tells that it wrote
 /// nothing whichever row would fit: the server has aborted the transaction. What became of the
@@ -199,7 +203,13 @@ fn told_by(operation: &Operation, failure: &Failure<'_>, through_router: bool) -
         Cause::Refused { .. } if operation.kind == Kind::EndTransaction => {
             told_of_transaction(failure)
         }
-        Cause::Refused { code, .. } => told_by_code(code, operation.one_document, through_router),
+        Cause::Refused { code, .. } => {
+            // A retryable write is one insert, update, delete, findAndModify or bulkWrite command, which
+            // is admitted as a whole.
+            let rejected =
+                code == codes::RATE_LIMIT_EXCEEDED && operation.kind == Kind::RecognisableWrite;
+            told_by_code(code, operation.one_document || rejected, through_router)
+        }
         Cause::WriteErrors { codes, any_applied: false } => {
             let each_is_one_document =
                 operation.one_document || operation.kind == Kind::RecognisableWrite;

@@ -40,6 +40,7 @@ mod cluster;
 mod contradiction;
 mod error;
 mod layout;
+mod members;
 mod plan;
 mod read;
 mod shell;
@@ -52,6 +53,7 @@ pub use self::{
     contradiction::{Contradiction, Contradictions},
     error::ZonesError,
     layout::{Datacenter, Layout, LayoutError},
+    members::{ShardMember, ShardMembers},
     plan::{Plan, plan, removal},
     status::{Misplaced, RangeStatus, ShardStatus, Status, Verdict, status, until_compliant},
     step::{Step, StepKind},

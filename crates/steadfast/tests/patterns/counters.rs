@@ -3,6 +3,7 @@
 //! once each. And the same for ways of counting that are known to be wrong, to show that it would be seen.
 
 mod doubts;
+mod end_of_day;
 mod ghosts;
 mod journal;
 mod life;

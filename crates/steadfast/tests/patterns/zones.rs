@@ -333,3 +333,66 @@ async fn the_server_refuses_what_the_plan_would_not_do() {
     let shard = doc! { "shardCollection": "app.others", "key": { "userid": 1 } };
     assert_eq!(code(shard).await, Some(72), "its zones are of another key");
 }
+
+/// A cluster whose shards have members in these datacenters; the last member of each has priority 0.
+async fn tagged_cluster(first: [&str; 3], second: [&str; 3]) -> (Deployment, Client) {
+    let tags = |names: [&str; 3]| names.map(|name| doc! { "datacenter": name, "disk": "ssd" });
+    let deployment = Deployment::sharded(&["shard0000", "shard0001"])
+        .tags("shard0000", tags(first))
+        .tags("shard0001", tags(second))
+        .priority_zero([2])
+        .start();
+    let client = Client::with_uri_str(deployment.uri()).await.unwrap();
+    (deployment, client)
+}
+
+#[tokio::test]
+async fn members_of_the_shards_are_compared_with_the_layout() {
+    let (_deployment, client) =
+        tagged_cluster(["alfa", "alfa", "bravo"], ["bravo", "bravo", "alfa"]).await;
+    let plan = planned(&client).await;
+    assert_eq!(plan.steps()[0].why(), "2 of 3 voting members of shard0000 are in alfa");
+    assert_eq!(plan.steps()[1].why(), "2 of 3 voting members of shard0001 are in bravo");
+    assert_eq!(plan.warnings(), [""; 0]);
+    plan.apply(&client).await.unwrap();
+    let status = zones::until_compliant(&client, &layout(), |_| ()).await.unwrap();
+    assert_eq!(status.warnings, [""; 0]);
+
+    let (deployment, client) =
+        tagged_cluster(["alfa", "bravo", "bravo"], ["bravo", "bravo", "alfa"]).await;
+    let plan = planned(&client).await;
+    assert_eq!(plan.steps()[0].why(), "the layout has shard0000 in alfa");
+    assert_eq!(plan.steps()[1].why(), "2 of 3 voting members of shard0001 are in bravo");
+    let electable = deployment.shard("shard0000").members()[1].address();
+    let expected = [
+        "1 of 3 voting members of shard0000 is in alfa: ".to_owned(),
+        format!("{electable} in bravo can become primary of shard0000 (priority 1): "),
+    ];
+    assert_eq!(plan.warnings().len(), expected.len(), "{:?}", plan.warnings());
+    for (warning, begin) in plan.warnings().iter().zip(expected) {
+        assert!(warning.starts_with(&begin), "{warning}");
+        assert!(plan.to_string().contains(&format!("Warning: {warning}.\n")), "{plan}");
+    }
+    let status = zones::status(&client, &layout()).await.unwrap();
+    assert_eq!(status.warnings, plan.warnings());
+    assert!(
+        status.to_string().contains("\nWarning: 1 of 3 voting members of shard0000"),
+        "{status}"
+    );
+}
+
+#[tokio::test]
+async fn members_that_cannot_be_read_are_not_claimed_to_be_anywhere() {
+    let (deployment, client) =
+        tagged_cluster(["alfa", "alfa", "bravo"], ["bravo", "bravo", "alfa"]).await;
+    let cluster = Cluster::read(&client, &layout()).await.unwrap();
+    for member in 0..3 {
+        deployment.shard("shard0001").faults().kill(member);
+    }
+    let reread = Cluster::read(&client, &layout()).await.unwrap();
+    assert_eq!(reread.members["shard0000"], cluster.members["shard0000"]);
+    let plan = zones::plan(&layout(), &reread).unwrap();
+    assert_eq!(plan.steps()[1].why(), "the layout has shard0001 in bravo");
+    let [warning] = plan.warnings() else { panic!("{:?}", plan.warnings()) };
+    assert!(warning.starts_with("the members of shard0001 were not read: "), "{warning}");
+}

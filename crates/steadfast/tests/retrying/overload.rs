@@ -22,6 +22,9 @@ const RATE_LIMIT_EXCEEDED: i32 = 462;
 const OVERLOADED: &[&str] = &["SystemOverloadedError", "RetryableError"];
 const REFUSED: Fault = Fault::Refused(RATE_LIMIT_EXCEEDED, OVERLOADED);
 
+/// `RateLimitExceeded`, as MongoDB 8.2.0 rejects requests: without the label `RetryableError`.
+const REJECTED_BY_8_2: Fault = Fault::Refused(449, &["SystemOverloadedError"]);
+
 fn everything() -> Vec<Operation> {
     retryable_writes().into_iter().chain(other_writes()).chain(reads()).collect()
 }
@@ -69,6 +72,45 @@ async fn a_server_that_stays_overloaded_gets_six_attempts_and_the_error_keeps_it
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_rejection_without_retryable_error_is_raised_at_once_and_retryable_writes_are_not_applied()
+ {
+    let rejected = |operations: Vec<Operation>, outcome: Outcome| {
+        with_each(operations, move |operation| async move {
+            let (deployment, watched, result) = run_with(&operation, "", &[REJECTED_BY_8_2]).await;
+            let error = result.expect_err(operation.name);
+            assert_eq!(error.code(), Some(449), "{}: {error:?}", operation.name);
+            assert!(error.contains_label(SYSTEM_OVERLOADED_ERROR), "{}: {error:?}", operation.name);
+            assert_eq!(error.outcome(), outcome, "{}: {error:?}", operation.name);
+            assert_eq!(watched.started(operation.command).len(), 1, "{}", operation.name);
+            assert!(deployment.applied().is_empty(), "{}", operation.name);
+            let metrics = watched.client.metrics();
+            let counted = (metrics.overload_errors, metrics.retries, metrics.retry_tokens);
+            assert_eq!(counted, (1, 0, 1000.0), "{}", operation.name);
+        })
+    };
+    rejected(retryable_writes(), Outcome::NotApplied).await;
+    rejected(reads(), Outcome::NotApplied).await;
+    // Others may run long before one of their parts is rejected: aggregate with $merge, run_command.
+    rejected(other_writes(), Outcome::MaybeApplied).await;
+}
+
+#[tokio::test]
+async fn a_rejection_without_retryable_error_says_nothing_of_the_first_attempt() {
+    for (first, applied) in [(Fault::LostReply, 1), (Fault::LostRequest, 0)] {
+        let faults = [first, REJECTED_BY_8_2];
+        let (deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+        let error = result.unwrap_err();
+        assert_eq!(
+            (error.code(), error.outcome()),
+            (Some(449), Outcome::MaybeApplied),
+            "{error:?}"
+        );
+        assert_eq!(watched.started("insert").len(), 2, "it is the one ordinary retry");
+        assert_eq!(deployment.applied().values().sum::<u32>(), applied);
+    }
 }
 
 #[tokio::test]

@@ -109,6 +109,7 @@ impl<'a> Site<'a> {
             name: name.map(ToOwned::to_owned),
             addresses: seats.iter().map(|seat| seat.address.to_string()).collect(),
             priority_zero: self.plan.priority_zero.clone(),
+            tags: name.and_then(|name| self.plan.tags.get(name)).cloned().unwrap_or_default(),
             version: self.version.clone(),
             max_wire_version: self.max_wire_version,
             election_timeout: self.plan.election_timeout,

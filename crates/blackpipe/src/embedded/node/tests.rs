@@ -32,6 +32,7 @@ impl Lab {
             name: name.map(String::from),
             addresses: (0..members).map(|index| format!("localhost:{}", 27017 + index)).collect(),
             priority_zero: Vec::new(),
+            tags: Vec::new(),
             version: String::from("8.0.4"),
             max_wire_version: 25,
             election_timeout: Duration::from_millis(300),

@@ -51,6 +51,9 @@ impl State {
         if let Some(primary) = self.primary_of(index) {
             hello.insert("primary", &self.config().addresses[primary]);
         }
+        if let Some(tags) = self.config().tags.get(index).filter(|tags| !tags.is_empty()) {
+            hello.insert("tags", tags);
+        }
         hello.insert("me", &self.config().addresses[index]);
         if primary {
             hello.insert("electionId", election_id(member.term));
@@ -172,7 +175,7 @@ impl State {
                     "buildIndexes": true,
                     "hidden": false,
                     "priority": if self.is_priority_zero(index) { 0.0 } else { 1.0 },
-                    "tags": {},
+                    "tags": self.config().tags.get(index).cloned().unwrap_or_default(),
                     "secondaryDelaySecs": 0_i64,
                     "votes": 1,
                 }

@@ -41,6 +41,7 @@ impl Lab {
             name: Some(String::from("rs")),
             addresses: (0..members).map(|index| format!("localhost:{}", 27017 + index)).collect(),
             priority_zero,
+            tags: Vec::new(),
             version: String::from("8.0.4"),
             max_wire_version: 25,
             election_timeout: TIMEOUT,

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use steadfast::options::Acknowledgment;
 
-use super::Findings;
+use super::{Findings, list};
 use crate::{
-    doctor::facts::{Facts, Kind},
+    doctor::facts::{Facts, Kind, RecordLifetime},
     duration,
 };
 
 /// The wire version of MongoDB 3.6, the first with sessions and retryable writes.
 const SESSIONS: i32 = 6;
+/// A shorter lifetime of records is no protection: a retry waits up to 30 s for a new primary alone.
+const SHORT_RECORD_LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// The wire version of MongoDB 8.2, the first whose servers shed load.
 const SHEDDING: i32 = 27;
 
@@ -19,6 +21,7 @@ pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     retryable_writes(facts, findings);
     retryable_reads(facts, findings);
     sessions(facts, findings);
+    record_lifetime(facts, findings);
     transactions(facts, findings);
     change_streams(facts, findings);
     deadlines(facts, findings);
@@ -109,6 +112,86 @@ fn sessions(facts: &Facts, findings: &mut Findings) {
     }
 }
 
+/// Compares the minimum lifetime of the record of a retryable write with the session time-out.
+fn record_lifetime(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "record_lifetime";
+    let needed = session_timeout(facts).unwrap_or_default().max(SHORT_RECORD_LIFETIME);
+    let known = facts.record_lifetimes.iter().filter_map(|(server, lifetime)| match lifetime {
+        RecordLifetime::Known(lifetime) => Some((server, *lifetime)),
+        RecordLifetime::Denied | RecordLifetime::NotRead(_) => None,
+    });
+    let Some(shortest) = known.clone().map(|(_, lifetime)| lifetime).min() else {
+        return record_lifetime_not_read(facts, findings);
+    };
+    if shortest < needed {
+        let short = list(known.filter(|(_, it)| *it < needed).map(|(server, _)| server));
+        let shown = duration::show(shortest);
+        findings.warning(
+            CODE,
+            format!("the record of a retryable write may be gone after {shown} ({short})"),
+            "A retry that comes later is applied a second time. Drivers see the session time-out only, \
+             and limit their retries by it; the record is certain to be kept for \
+             TransactionRecordMinimumLifetimeMinutes alone.",
+            "Start these servers with --setParameter TransactionRecordMinimumLifetimeMinutes=30, or as \
+             many minutes as localLogicalSessionTimeoutMinutes if that is more.",
+        );
+    }
+    let all_known = facts.record_lifetimes.len() == known_count(facts);
+    if !all_known {
+        record_lifetime_not_read(facts, findings);
+    } else if shortest >= needed {
+        let shown = duration::show(shortest);
+        findings.ok(CODE, format!("the record of a retryable write is kept for {shown} or longer"));
+    }
+}
+
+fn known_count(facts: &Facts) -> usize {
+    let known = |lifetime: &RecordLifetime| matches!(lifetime, RecordLifetime::Known(_));
+    facts.record_lifetimes.iter().filter(|(_, lifetime)| known(lifetime)).count()
+}
+
+fn record_lifetime_not_read(facts: &Facts, findings: &mut Findings) {
+    const CODE: &str = "record_lifetime_not_read";
+    let mut denied = Vec::new();
+    let mut not_read = Vec::new();
+    for (server, lifetime) in &facts.record_lifetimes {
+        match lifetime {
+            RecordLifetime::Known(_) => {}
+            RecordLifetime::Denied => denied.push(server),
+            RecordLifetime::NotRead(why) => not_read.push((server, why)),
+        }
+    }
+    const WHY: &str = "If TransactionRecordMinimumLifetimeMinutes is shorter than the session time-out, a \
+                       late retry is applied a second time.";
+    if !denied.is_empty() {
+        findings.note(
+            CODE,
+            format!(
+                "the user may not read how long {} keep the record of a retryable write",
+                list(denied)
+            ),
+            WHY,
+            "Give the user the role clusterMonitor, or ask an administrator to run this.",
+        );
+    }
+    if let Some((_, why)) = not_read.first() {
+        findings.note(
+            CODE,
+            format!(
+                "it was not read how long {} keep the record of a retryable write",
+                list(not_read.iter().map(|(server, _)| server))
+            ),
+            &format!("{why}. {WHY}"),
+            match facts.kind {
+                Kind::Sharded | Kind::LoadBalanced => {
+                    "Run this on each shard, with the connection string of its replica set."
+                }
+                _ => "Run this again when that is resolved.",
+            },
+        );
+    }
+}
+
 fn transactions(facts: &Facts, findings: &mut Findings) {
     match facts.kind {
         Kind::Standalone => findings.note(
@@ -167,7 +250,8 @@ fn overload(facts: &Facts, findings: &mut Findings) {
             "Take maxAdaptiveRetries out of the connection string.",
         );
     } else if oldest.is_some_and(|version| version >= SHEDDING) {
-        findings.ok(CODE, "calls that an overloaded server refuses are tried again, with pauses");
+        // Not the 449 of MongoDB 8.2.0, which lacks the label.
+        findings.ok(CODE, "calls rejected with RetryableError are tried again, with pauses");
     } else {
         findings.ok(CODE, "overload: calls would be tried again; servers before 8.2 refuse none");
     }

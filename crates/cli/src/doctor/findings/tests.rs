@@ -9,7 +9,7 @@ use steadfast::{
 };
 
 use super::{Level, diagnose};
-use crate::doctor::facts::{Clock, Facts, Failure, Kind, Member, Server, Shard};
+use crate::doctor::facts::{Clock, Facts, Failure, Kind, Member, RecordLifetime, Server, Shard};
 
 /// What healthy applications write.
 const GOOD: &str =
@@ -49,7 +49,12 @@ fn set(uri: &str) -> Facts {
     ];
     facts.members = Some(["a", "b", "c"].map(member).to_vec());
     facts.login.users = vec!["app@admin".to_owned()];
+    facts.record_lifetimes = ["a", "b", "c"].map(|host| (host.to_owned(), minutes(30))).to_vec();
     facts
+}
+
+fn minutes(minutes: u64) -> RecordLifetime {
+    RecordLifetime::Known(Duration::from_secs(60 * minutes))
 }
 
 fn standalone(uri: &str) -> Facts {
@@ -58,6 +63,7 @@ fn standalone(uri: &str) -> Facts {
     facts.seeds.truncate(1);
     facts.servers = vec![Server { set_name: None, ..server("a", ServerType::Standalone) }];
     facts.members = None;
+    facts.record_lifetimes.clear();
     facts
 }
 
@@ -84,6 +90,45 @@ fn a_healthy_set_gives_no_cause_for_complaint() {
     for code in ["transactions", "change_streams", "deadlines", "overload", "login", "tls"] {
         assert!(ok.contains(&code), "{code}: {ok:?}");
     }
+    assert!(ok.contains(&"record_lifetime"), "{ok:?}");
+}
+
+#[test]
+fn a_record_lifetime_below_the_session_timeout_is_found() {
+    let mut facts = set(GOOD);
+    for (lifetime, session_minutes, found) in [
+        (minutes(0), 30, Some(("record_lifetime", Level::Warning))),
+        (minutes(29), 30, Some(("record_lifetime", Level::Warning))),
+        (minutes(30), 30, None),
+        (minutes(30), 60, Some(("record_lifetime", Level::Warning))),
+        // As long as the sessions, and yet no protection.
+        (minutes(1), 1, Some(("record_lifetime", Level::Warning))),
+        (minutes(5), 1, None),
+        (RecordLifetime::Denied, 30, Some(("record_lifetime_not_read", Level::Note))),
+        (
+            RecordLifetime::NotRead("it was not reached in time".to_owned()),
+            30,
+            Some(("record_lifetime_not_read", Level::Note)),
+        ),
+    ] {
+        facts.record_lifetimes[1].1 = lifetime;
+        for server in &mut facts.servers {
+            server.session_timeout = Some(Duration::from_secs(60 * session_minutes));
+        }
+        if session_minutes == 60 {
+            facts.record_lifetimes[2].1 = minutes(60);
+            facts.record_lifetimes[0].1 = minutes(60);
+        }
+        assert_found(&facts, found.as_slice());
+        let named = diagnose(&facts).into_iter().find(|it| Some(it.code) == found.map(|it| it.0));
+        let names_b = |what: &str| what.ends_with("(b)") || what.contains("how long b keep");
+        assert!(named.as_ref().is_none_or(|it| names_b(&it.what)), "{named:?}");
+    }
+    facts.record_lifetimes[0].1 = minutes(0);
+    facts.record_lifetimes[2].1 = RecordLifetime::Denied;
+    facts.record_lifetimes[1].1 = minutes(60);
+    let both = [("record_lifetime", Level::Warning), ("record_lifetime_not_read", Level::Note)];
+    assert_found(&facts, &both);
 }
 
 #[test]

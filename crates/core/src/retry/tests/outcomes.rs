@@ -233,6 +233,26 @@ fn row_13_a_router_may_have_sent_it_twice_itself() {
     }
 }
 
+/// MongoDB 8.2 labels its rejection `SystemOverloadedError` only.
+#[test]
+fn a_retryable_write_rejected_by_the_rate_limiter_of_8_2_is_not_applied() {
+    let rejected = labelled(refused(449), &["SystemOverloadedError"]);
+    for operation in [write(), batch()] {
+        assert_eq!(once(operation, &primary(), rejected), NotApplied, "{operation:?}");
+        // A mongos may have sent it to the shard before.
+        assert_eq!(once(operation, &router(), rejected), MaybeApplied, "{operation:?}");
+        assert_eq!(once(operation, &router(), write_errors(&[449], false)), MaybeApplied);
+    }
+    for operation in [many(), Operation::new(Kind::Generic)] {
+        assert_eq!(once(operation, &primary(), rejected), MaybeApplied, "{operation:?}");
+    }
+    assert_eq!(
+        outcome(&[broken(), rejected]),
+        MaybeApplied,
+        "of the first attempt it says nothing"
+    );
+}
+
 /// pitfall 10 for 217 and 225.
 #[test]
 fn row_14_an_interruption_may_have_come_after_the_write() {

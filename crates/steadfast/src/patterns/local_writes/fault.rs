@@ -144,7 +144,7 @@ fn is_of_state(code: i32) -> bool {
         | 338 // ReshardCollectionInProgress
         | 365 // TemporarilyUnavailable
         | 371 // UserWritesBlocked
-        | 449 // RateLimitExceeded
+        | 449 // RateLimitExceeded, of MongoDB 8.2: a shard rejected the statement
         | 462 // IngressRequestRateLimitExceeded
         | 8000 // AtlasError: over the space quota, for instance
         | 10058 // LegacyNotPrimary
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_statement_that_a_router_refuses_for_a_shards_state_is_the_datacenters_fault() {
-        for code in [6, 50, 91, 133, 189, 202, 449, 8000, 10107, 13388, 14031] {
+        for code in [6, 50, 91, 133, 189, 202, 449, 462, 8000, 10107, 13388, 14031] {
             assert_eq!(of(&refused_with(code)), Fault::Datacenter, "{code}");
         }
     }

@@ -137,7 +137,7 @@ impl<'a> Apply<'a> {
 /// Whether a step would not be planned any more.
 async fn is_done(whole: &Plan, client: &Client, step: &Step) -> bool {
     let layout = &whole.layout;
-    let Ok(cluster) = Cluster::read(client, layout).await else { return false };
+    let Ok(cluster) = Cluster::read_config(client, layout).await else { return false };
     let left = match whole.purpose {
         Purpose::SetUp => plan(layout, &cluster).ok(),
         Purpose::Removal => Some(removal(layout, &cluster)),

@@ -1,9 +1,11 @@
 //! A sharded cluster as its `config` database shows it, as far as a layout concerns it.
 
+use std::collections::BTreeMap;
+
 use bson::Document;
 use serde::Serialize;
 
-use super::{bounds, layout::Layout};
+use super::{bounds, layout::Layout, members::ShardMembers};
 
 /// A sharded cluster as it was when it was [read](Self::read), as far as a layout concerns it.
 ///
@@ -23,6 +25,8 @@ pub struct Cluster {
     pub sharding_enabled: bool,
     /// The balancer.
     pub balancer: Balancer,
+    /// Members of each shard's replica set, by the shard's name.
+    pub members: BTreeMap<String, ShardMembers>,
 }
 
 /// A shard.

@@ -25,6 +25,7 @@ pub struct Plan {
     pub(super) purpose: Purpose,
     steps: Vec<Step>,
     notes: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// What a plan is for.
@@ -49,6 +50,11 @@ impl Plan {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
+
+    /// Differences between the layout and the members of its shards, which no step removes.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
 }
 
 /// What has to be done so that each datacenter's documents live on its shards.
@@ -71,7 +77,8 @@ pub fn plan(layout: &Layout, cluster: &Cluster) -> Result<Plan, Contradictions> 
     for (datacenter, shard) in placements(layout) {
         let known = cluster.shard(shard);
         if !known.is_some_and(|it| it.zones.contains(&datacenter.name)) {
-            steps.push(Step::add_shard_to_zone(shard, &datacenter.name));
+            let why = cluster.reason(layout, shard, &datacenter.name);
+            steps.push(Step::add_shard_to_zone(shard, &datacenter.name, why));
         }
     }
     for datacenter in layout.datacenters() {
@@ -88,7 +95,8 @@ pub fn plan(layout: &Layout, cluster: &Cluster) -> Result<Plan, Contradictions> 
         steps.push(Step::shard_collection(layout, collated, has_documents));
     }
     let notes = notes(layout, cluster, &steps);
-    Ok(Plan { layout: layout.clone(), purpose: Purpose::SetUp, steps, notes })
+    let warnings = cluster.member_warnings(layout);
+    Ok(Plan { layout: layout.clone(), purpose: Purpose::SetUp, steps, notes, warnings })
 }
 
 fn placements(layout: &Layout) -> impl Iterator<Item = (&Datacenter, &str)> {
@@ -275,7 +283,8 @@ pub fn removal(layout: &Layout, cluster: &Cluster) -> Plan {
             layout.collection()
         ));
     }
-    Plan { layout: layout.clone(), purpose: Purpose::Removal, steps, notes }
+    let warnings = Vec::new();
+    Plan { layout: layout.clone(), purpose: Purpose::Removal, steps, notes, warnings }
 }
 
 /// A range that is assigned to a zone and is not the layout's own.
@@ -289,7 +298,7 @@ fn other_use<'a>(layout: &Layout, cluster: &'a Cluster, zone: &str) -> Option<&'
     })
 }
 
-/// What is done, why, and what to type for it; then the notes.
+/// What is done, why, and what to type for it; then the notes and the warnings.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -306,6 +315,10 @@ impl fmt::Display for Plan {
         for (place, note) in self.notes.iter().enumerate() {
             let before = if place == 0 { "\n" } else { "" };
             writeln!(f, "{before}Note: {note}.")?;
+        }
+        for (place, warning) in self.warnings.iter().enumerate() {
+            let before = if place == 0 { "\n" } else { "" };
+            writeln!(f, "{before}Warning: {warning}.")?;
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Reading a cluster from its `config` database.
 
+use std::collections::BTreeMap;
+
 use bson::{Bson, Document, Uuid, doc};
 
 use super::{
@@ -22,8 +24,20 @@ const SHARDING_ALWAYS_ENABLED: i32 = 17;
 impl Cluster {
     /// Reads what a layout concerns of the cluster that a client is connected to.
     ///
-    /// That must be through a router (`mongos`), by a user who may read the `config` database.
+    /// That must be through a router (`mongos`), by a user who may read the `config` database. The
+    /// [`members`](Self::members) of the shards are asked for at the shards themselves, by the same user;
+    /// those that cannot be reached within three seconds, or do not know the user, are not read.
     pub async fn read(client: &Client, layout: &Layout) -> std::result::Result<Self, ZonesError> {
+        let mut cluster = Self::read_config(client, layout).await?;
+        cluster.read_members(client).await;
+        Ok(cluster)
+    }
+
+    /// Reads all but the members of the shards.
+    pub(super) async fn read_config(
+        client: &Client,
+        layout: &Layout,
+    ) -> std::result::Result<Self, ZonesError> {
         let hello = hello(client).await?;
         if !hello.get_str("msg").is_ok_and(|it| it == "isdbgrid") {
             return Err(ZonesError::NotARouter { found: described(&hello) });
@@ -49,6 +63,7 @@ impl Cluster {
             chunks,
             sharding_enabled: partitioned || wire_version >= SHARDING_ALWAYS_ENABLED,
             balancer: balancer(client, &config).await?,
+            members: BTreeMap::new(),
         })
     }
 }

@@ -49,6 +49,8 @@ pub struct Status {
     pub verdict: Verdict,
     /// What would have to be done, or why it cannot be.
     pub left: Result<Plan, Contradictions>,
+    /// Differences between the layout and the members of its shards.
+    pub warnings: Vec<String>,
     hindrances: Vec<String>,
 }
 
@@ -176,6 +178,7 @@ impl Status {
             balancer: cluster.balancer.clone(),
             verdict,
             left: plan::plan(layout, cluster),
+            warnings: cluster.member_warnings(layout),
             hindrances: plan::hindrances(cluster),
         }
     }
@@ -183,7 +186,14 @@ impl Status {
 
 /// Asks where the documents of a layout's collection are, and whether that is where they belong.
 pub async fn status(client: &Client, layout: &Layout) -> Result<Status, ZonesError> {
-    let cluster = Cluster::read(client, layout).await?;
+    status_of(client, layout, Cluster::read(client, layout).await?).await
+}
+
+async fn status_of(
+    client: &Client,
+    layout: &Layout,
+    cluster: Cluster,
+) -> Result<Status, ZonesError> {
     let verdict = match &cluster.collection.shard_key {
         Some(_) => verdict(client, &layout.collection().to_string()).await?,
         None => Verdict::NotSharded,
@@ -217,8 +227,17 @@ pub async fn until_compliant(
     mut seen: impl FnMut(&Status),
 ) -> Result<Status, ZonesError> {
     let mut failures = 0;
+    let mut members = Cluster::read(client, layout).await?.members;
     loop {
-        match status(client, layout).await {
+        let read = match Cluster::read_config(client, layout).await {
+            Ok(cluster) => {
+                let cluster = Cluster { members: std::mem::take(&mut members), ..cluster };
+                members.clone_from(&cluster.members);
+                status_of(client, layout, cluster).await
+            }
+            Err(error) => Err(error),
+        };
+        match read {
             Ok(status) => {
                 failures = 0;
                 seen(&status);

@@ -90,10 +90,10 @@ impl Step {
         Self::admin(StepKind::EnableSharding { database }, command, why)
     }
 
-    pub(super) fn add_shard_to_zone(shard: &str, zone: &str) -> Self {
+    pub(super) fn add_shard_to_zone(shard: &str, zone: &str, why: String) -> Self {
         let kind = StepKind::AddShardToZone { shard: shard.to_owned(), zone: zone.to_owned() };
         let command = doc! { "addShardToZone": shard, "zone": zone };
-        Self::admin(kind, command, format!("most members of {shard} are in {zone}"))
+        Self::admin(kind, command, why)
     }
 
     pub(super) fn add_range(layout: &Layout, zone: &str) -> Self {

@@ -154,18 +154,24 @@ impl Way for AlwaysAgain {
 pub(super) struct SweptByDay(Collection<Document>);
 
 impl SweptByDay {
-    async fn both_steps(&self, day: &str, token: ObjectId) -> Result<()> {
-        let counters = &self.0;
-        let step_one = doc! { "$addToSet": { "pending": token } };
-        let one = counters.update_one(doc! { "_id": day }, step_one).upsert(true);
-        one.write_concern(WriteConcern::majority()).await?;
-        let step_two = doc! { "$pull": { "pending": token }, "$inc": { "counter": 1 } };
-        let two = counters.update_one(doc! { "_id": day, "pending": token }, step_two);
-        two.write_concern(WriteConcern::majority()).await?;
-        Ok(())
+    pub(super) async fn step_one(&self, day: &str, token: ObjectId) -> Result<()> {
+        let update = doc! { "$addToSet": { "pending": token } };
+        let one = self.0.update_one(doc! { "_id": day }, update).upsert(true);
+        one.write_concern(WriteConcern::majority()).await.map(drop)
     }
 
-    async fn clean_up(&self) -> Result<Swept> {
+    pub(super) async fn step_two(&self, day: &str, token: ObjectId) -> Result<()> {
+        let update = doc! { "$pull": { "pending": token }, "$inc": { "counter": 1 } };
+        let two = self.0.update_one(doc! { "_id": day, "pending": token }, update);
+        two.write_concern(WriteConcern::majority()).await.map(drop)
+    }
+
+    async fn both_steps(&self, day: &str, token: ObjectId) -> Result<()> {
+        self.step_one(day, token).await?;
+        self.step_two(day, token).await
+    }
+
+    pub(super) async fn clean_up(&self) -> Result<Swept> {
         let counters = &self.0;
         let pending = doc! { "pending.0": { "$exists": true } };
         let size = doc! { "$size": "$pending" };

@@ -65,7 +65,12 @@ impl Cell {
         let waited =
             self.situation.server_selection_timeout() * u32::try_from(self.waits / EVENTS).unwrap();
         assert!(self.longest >= waited, "a wait is a whole one: {self:?}");
-        let refused = if self.situation == Situation::Refusal { EVENTS } else { 0 };
+        let refused = match self.situation {
+            Situation::Refusal => EVENTS,
+            // A server that is not the primary says so before it writes.
+            Situation::StepDown => self.errors,
+            Situation::LostRequest | Situation::LostReply | Situation::Outage => 0,
+        };
         assert_eq!(self.promised, refused, "only what was refused is known: {self:?}");
     }
 
@@ -74,7 +79,7 @@ impl Cell {
     pub(super) fn verdict(&self) -> Verdict {
         let expected = if self.situation.passes() { EVENTS } else { 0 };
         let in_vain = match self.situation {
-            Situation::LostRequest | Situation::LostReply => false,
+            Situation::LostRequest | Situation::LostReply | Situation::StepDown => false,
             Situation::Outage => self.waits > EVENTS,
             Situation::Refusal => self.sent > EVENTS,
         };
@@ -105,7 +110,8 @@ pub(super) async fn measure(uri: &str, strategy: Strategy, situation: Situation)
     loop {
         let before = election(&straight).await;
         let cell = measure_once(uri, &straight, strategy, situation).await;
-        if election(&straight).await == before {
+        let held_an_election = election(&straight).await != before;
+        if held_an_election == (situation == Situation::StepDown) {
             return cell;
         }
     }
@@ -132,13 +138,20 @@ async fn measure_once(
     for event in 0..EVENTS {
         applications.push(application(&proxy, strategy, situation, event, &name).await);
     }
+    let mut rules = Vec::new();
     for event in 0..EVENTS {
-        let rules = situation.rules(&namespace, &app_name(event), step_hit(strategy, event));
-        rules.into_iter().for_each(|rule| drop(proxy.add(rule)));
+        let of_event = situation.rules(&namespace, &app_name(event), step_hit(strategy, event));
+        rules.extend(of_event.into_iter().map(|rule| proxy.add(rule)));
     }
 
     let waits = Waits::begin();
-    let ended = count_all(strategy, applications).await;
+    let meanwhile = async {
+        match situation {
+            Situation::StepDown => step_down(straight, &proxy, &rules).await,
+            _ => 0,
+        }
+    };
+    let (ended, held) = tokio::join!(count_all(strategy, applications), meanwhile);
     let waits = waits.count();
 
     let ledger = proxy.ledger();
@@ -147,7 +160,7 @@ async fn measure_once(
     Cell {
         strategy,
         situation,
-        hits: hits(&proxy),
+        hits: held + hits(&proxy),
         counted: value(&counters).await,
         sent: WRITES.iter().map(|command| ledger.count(command, &namespace).attempts).sum(),
         waits,
@@ -155,6 +168,22 @@ async fn measure_once(
         promised: promises.count() as u64,
         longest: ended.iter().map(|(_, elapsed)| *elapsed).max().expect("there are some"),
     }
+}
+
+/// When the requests of all events are held up on their way, the primary steps down. Then they arrive at a server
+/// that is none; so many.
+async fn step_down(straight: &Client, proxy: &Proxy, rules: &[String]) -> u64 {
+    while hits(proxy) < EVENTS {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let held = hits(proxy);
+    let step_down = doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5 };
+    // On a busy machine, secondaries may be far behind.
+    while straight.database("admin").run_command(step_down.clone()).await.is_err() {}
+    for rule in rules {
+        proxy.remove(rule);
+    }
+    held
 }
 
 /// How many requests a fault has hit.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackpipe::proxy::{Reaction, Rule};
+use blackpipe::proxy::{Direction, Reaction, Rule};
 
 /// The commands that count.
 pub(super) const WRITES: [&str; 2] = ["update", "findAndModify"];
@@ -16,6 +16,8 @@ pub(super) enum Situation {
     LostRequest,
     /// The connection breaks once, when the server has executed the request and before it is known.
     LostReply,
+    /// The primary steps down while the request is on its way to it; another is elected.
+    StepDown,
     /// From the first request on, no server can be reached.
     Outage,
     /// The server answers, and says no.
@@ -23,14 +25,15 @@ pub(super) enum Situation {
 }
 
 impl Situation {
-    pub(super) const ALL: [Self; 4] =
-        [Self::LostRequest, Self::LostReply, Self::Outage, Self::Refusal];
+    pub(super) const ALL: [Self; 5] =
+        [Self::LostRequest, Self::LostReply, Self::StepDown, Self::Outage, Self::Refusal];
 
     /// Above its column.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LostRequest => "lost request",
             Self::LostReply => "lost reply",
+            Self::StepDown => "step-down",
             Self::Outage => "outage",
             Self::Refusal => "refusal",
         }
@@ -38,7 +41,7 @@ impl Situation {
 
     /// Whether an event can be counted.
     pub(super) fn passes(self) -> bool {
-        matches!(self, Self::LostRequest | Self::LostReply)
+        matches!(self, Self::LostRequest | Self::LostReply | Self::StepDown)
     }
 
     /// How long clients look for a server: in an outage, so long that it can be told from other
@@ -46,7 +49,9 @@ impl Situation {
     pub(super) fn server_selection_timeout(self) -> Duration {
         match self {
             Self::Outage => Duration::from_millis(250),
-            Self::LostRequest | Self::LostReply | Self::Refusal => Duration::from_secs(30),
+            Self::LostRequest | Self::LostReply | Self::StepDown | Self::Refusal => {
+                Duration::from_secs(30)
+            }
         }
     }
 
@@ -59,6 +64,7 @@ impl Situation {
         match self {
             Self::LostRequest => vec![writes(Reaction::cut_request()).nth(step)],
             Self::LostReply => vec![writes(Reaction::lose_reply()).nth(step)],
+            Self::StepDown => vec![writes(Reaction::stall(Direction::Request)).nth(step)],
             Self::Outage => vec![
                 Rule::new(Reaction::Refuse).name("no new connection"),
                 Rule::new(Reaction::cut_request()).name("no request"),

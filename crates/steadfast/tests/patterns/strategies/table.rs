@@ -36,7 +36,7 @@ impl Table {
 
     fn rows(&self, corner: &str, show: impl Fn(&Cell) -> String) -> String {
         let titles = Situation::ALL.map(Situation::title).join(" | ");
-        let mut text = format!("| {corner} | {titles} |\n|---|---|---|---|---|\n");
+        let mut text = format!("| {corner} | {titles} |\n|---|---|---|---|---|---|\n");
         for strategy in Strategy::ALL {
             let cells = Situation::ALL.map(|situation| show(self.cell(strategy, situation)));
             text += &format!("| `{strategy}` | {} |\n", cells.join(" | "));
@@ -53,7 +53,10 @@ impl fmt::Display for Table {
             let Cell { counted, sent, waits, errors, .. } = cell;
             let waits = match cell.situation {
                 Situation::Outage => format!(", {waits} waits"),
-                Situation::LostRequest | Situation::LostReply | Situation::Refusal => String::new(),
+                Situation::LostRequest
+                | Situation::LostReply
+                | Situation::StepDown
+                | Situation::Refusal => String::new(),
             };
             format!("{counted} counted, {sent} sent{waits}, {errors} errors")
         });

@@ -28,6 +28,7 @@ pub(super) fn start(max_wire_version: i32) -> Deployment {
         name: Some(name.to_owned()),
         addresses: (1..=3).map(|member| format!("{name}{member}:27018")).collect(),
         priority_zero: Vec::new(),
+        tags: Vec::new(),
         version: String::from("8.0.4"),
         max_wire_version,
         election_timeout: Duration::from_secs(1),

@@ -37,6 +37,10 @@ impl fmt::Display for Status {
         }));
         table(f, &ranges)?;
         self.misplaced_chunks(f)?;
+        if !self.warnings.is_empty() {
+            writeln!(f)?;
+        }
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "Warning: {warning}."))?;
         writeln!(f, "\nBalancer: {}.", self.balancer_in_words())?;
         writeln!(f, "{}", self.conclusion())
     }
@@ -95,7 +99,7 @@ impl Status {
 
 impl Serialize for Status {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut status = serializer.serialize_struct("Status", 10)?;
+        let mut status = serializer.serialize_struct("Status", 11)?;
         status.serialize_field("collection", &self.collection)?;
         status.serialize_field("compliant", &self.is_compliant())?;
         status.serialize_field("shard_key", &self.shard_key)?;
@@ -108,6 +112,7 @@ impl Serialize for Status {
         let contradictions: Vec<String> =
             self.left.as_ref().err().into_iter().flatten().map(ToString::to_string).collect();
         status.serialize_field("contradictions", &contradictions)?;
+        status.serialize_field("warnings", &self.warnings)?;
         status.end()
     }
 }
