@@ -46,8 +46,6 @@ fn passes(name: &str) {
         report.write(&mut io::stderr()).expect("standard error takes lines");
     }
     assert!(report.is_ok(), "{}", report.complaints().join("\n"));
-    let rarely = report.second_tries.len() * 20 <= report.passed;
-    assert!(rarely, "only {} of {} passed at the first try", report.first_tries(), report.passed);
     // The figures are those of the servers and suites that the tests fetch.
     let other = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
     if other.iter().all(|variable| env::var_os(variable).is_none()) {
