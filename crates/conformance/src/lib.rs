@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod context;
+pub mod figures;
 mod lane;
 pub mod ledger;
 pub mod report;

@@ -56,6 +56,11 @@ impl SuiteReport {
         self.skip_reasons.values().sum()
     }
 
+    /// Cases that passed at their first try.
+    pub fn first_tries(&self) -> usize {
+        self.passed - self.second_tries.len()
+    }
+
     /// How many cases there were.
     pub fn total(&self) -> usize {
         self.passed + self.failed.len() + self.skipped()
@@ -97,7 +102,7 @@ impl SuiteReport {
             self.total()
         )?;
         if !self.second_tries.is_empty() {
-            writeln!(out, "    {} passed at the second try", self.second_tries.len())?;
+            writeln!(out, "    {} of {} passed at the first try", self.first_tries(), self.passed)?;
         }
         for (reason, count) in &self.skip_reasons {
             writeln!(out, "    {count} skipped: {reason}")?;
@@ -106,7 +111,8 @@ impl SuiteReport {
     }
 }
 
-/// Writes the closing line, `total: P passed, F failed, S skipped of N`.
+/// Writes the closing lines, `total: P passed, F failed, S skipped of N` and
+/// `at the first try: T of P passed`.
 pub fn write_total(reports: &[SuiteReport], out: &mut dyn Write) -> io::Result<()> {
     let sum = |count: fn(&SuiteReport) -> usize| reports.iter().map(count).sum::<usize>();
     writeln!(
@@ -116,10 +122,13 @@ pub fn write_total(reports: &[SuiteReport], out: &mut dyn Write) -> io::Result<(
         sum(|report| report.failed.len()),
         sum(SuiteReport::skipped),
         sum(SuiteReport::total)
-    )
+    )?;
+    let (first_tries, passed) = (sum(SuiteReport::first_tries), sum(|report| report.passed));
+    writeln!(out, "at the first try: {first_tries} of {passed} passed")
 }
 
-/// The reports as a JSON array of `{"suite", "passed", "failed", "skipped", "total"}`.
+/// The reports as a JSON array of
+/// `{"suite", "passed", "passed_at_first_try", "failed", "skipped", "total"}`.
 pub fn to_json(reports: &[SuiteReport]) -> serde_json::Value {
     reports
         .iter()
@@ -127,6 +136,7 @@ pub fn to_json(reports: &[SuiteReport]) -> serde_json::Value {
             serde_json::json!({
                 "suite": report.suite,
                 "passed": report.passed,
+                "passed_at_first_try": report.first_tries(),
                 "failed": report.failed.len(),
                 "skipped": report.skipped(),
                 "total": report.total(),

@@ -26,6 +26,7 @@ const fn folder(
 /// One line per suite; a suite's own file chooses among the subfolders.
 const FOLDERS: &[Folder] = &[
     folder("auth", "auth", "auth/tests"),
+    folder("causal_consistency", "causal_consistency", "causal-consistency/tests"),
     folder("change_streams", "change_streams", "change-streams/tests"),
     folder("client-backpressure", "client-backpressure", "client-backpressure/tests"),
     folder("collection_management", "collection_management", "collection-management/tests"),
@@ -56,6 +57,7 @@ const FOLDERS: &[Folder] = &[
     folder("gridfs", "gridfs", "gridfs/tests"),
     folder("handshake", "handshake", "mongodb-handshake/tests"),
     folder("index_management", "index_management", "index-management/tests"),
+    folder("load_balancer", "load_balancer", "load-balancers/tests"),
     folder("max_staleness", "max_staleness", "max-staleness/tests"),
     folder("read_write_concern", "read_write_concern", "read-write-concern/tests"),
     folder("retryable_reads", "retryable_reads", "retryable-reads/tests"),

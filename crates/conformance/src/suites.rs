@@ -29,6 +29,7 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
+pub mod causal_consistency;
 pub mod change_streams;
 pub mod client_backpressure;
 pub mod collection_management;
@@ -43,6 +44,7 @@ pub mod discovery_and_monitoring;
 pub mod gridfs;
 pub mod handshake;
 pub mod index_management;
+pub mod load_balancer;
 pub mod max_staleness;
 pub mod read_write_concern;
 pub mod retryable_reads;
@@ -67,6 +69,7 @@ macro_rules! for_each_suite {
     ($each:ident) => {
         $each! {
             auth,
+            causal_consistency,
             change_streams,
             client_backpressure,
             collection_management,
@@ -81,6 +84,7 @@ macro_rules! for_each_suite {
             gridfs,
             handshake,
             index_management,
+            load_balancer,
             max_staleness,
             read_write_concern,
             retryable_reads,

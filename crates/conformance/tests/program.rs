@@ -54,13 +54,21 @@ fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
         [
             format!("max_staleness: {cases} passed, 0 failed, 0 skipped of {cases}"),
             format!("total: {cases} passed, 0 failed, 0 skipped of {cases}"),
+            format!("at the first try: {cases} of {cases} passed"),
         ]
     );
     let written: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     std::fs::remove_file(json).unwrap();
     let expected = serde_json::json!([
-        { "suite": "max_staleness", "passed": cases, "failed": 0, "skipped": 0, "total": cases }
+        {
+            "suite": "max_staleness",
+            "passed": cases,
+            "passed_at_first_try": cases,
+            "failed": 0,
+            "skipped": 0,
+            "total": cases,
+        }
     ]);
     assert_eq!(written, expected);
 }

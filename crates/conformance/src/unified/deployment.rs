@@ -3,6 +3,7 @@
 //! The one that the run is aimed at comes first; others may stand by for the tests that are not meant
 //! for it. Each is started when a test first asks for it.
 
+mod balancer;
 mod embedded;
 mod mongod;
 
@@ -12,7 +13,7 @@ use std::{
 };
 
 use bson::{Document, doc};
-use steadfast::Client;
+use steadfast::{Client, options::ServerAddress};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -25,10 +26,35 @@ use crate::{Context, Target};
 #[derive(Clone, Debug)]
 pub(super) struct Deployment {
     pub(super) uri: String,
+    pub(super) balanced: Option<Balanced>,
     pub(super) client: Client,
     pub(super) facts: Facts,
     /// Held by the test that runs on it.
     pub(super) turn: Arc<Mutex<()>>,
+}
+
+/// The address of a deployment.
+#[derive(Clone, Debug)]
+struct Address {
+    uri: String,
+    balanced: Option<Balanced>,
+}
+
+/// A deployment behind a load balancer whose mongos are known to the runner.
+#[derive(Clone, Debug)]
+pub(super) struct Balanced {
+    /// The connection string of a load balancer in front of the first mongos alone.
+    pub(super) one_mongos_uri: String,
+    /// The connection string of all mongos, without a load balancer: for the runner's own client.
+    cluster_uri: String,
+    /// All mongos.
+    pub(super) mongos: Vec<ServerAddress>,
+}
+
+impl From<String> for Address {
+    fn from(uri: String) -> Self {
+        Self { uri, balanced: None }
+    }
 }
 
 /// What requirements are about.
@@ -61,8 +87,8 @@ impl Deployment {
             requirements::check(test, &deployment.facts)
         };
         let mut lacking = String::new();
-        for uri in candidates(context, [of_file, test]) {
-            let deployment = uri().and_then(|uri| Self::at(&uri)).map_err(NoDeployment::Broken)?;
+        for address in candidates(context, [of_file, test]) {
+            let deployment = address().and_then(Self::at).map_err(NoDeployment::Broken)?;
             match suits(&deployment) {
                 Ok(()) => return Ok(deployment),
                 Err(what) => lacking = what,
@@ -71,33 +97,35 @@ impl Deployment {
         Err(NoDeployment::Unmet(lacking))
     }
 
-    /// The deployment that the connection string names; asked only once what it is.
-    fn at(uri: &str) -> Result<Self, String> {
+    /// The deployment at this address. Its facts are requested once.
+    fn at(address: Address) -> Result<Self, String> {
         static KNOWN: Mutex<BTreeMap<String, Deployment>> = Mutex::new(BTreeMap::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(deployment) = known.get(uri) {
+        if let Some(deployment) = known.get(&address.uri) {
             return Ok(deployment.clone());
         }
-        let found = background().block_on(Self::ask(uri));
+        let uri = address.uri.clone();
+        let found = background().block_on(Self::ask(address));
         let found = found.map_err(|error| format!("{uri}: {error}"))?;
-        known.insert(uri.to_owned(), found.clone());
+        known.insert(uri, found.clone());
         Ok(found)
     }
 
-    async fn ask(uri: &str) -> Result<Self, steadfast::error::Error> {
-        let client = Client::with_uri_str(uri).await?;
+    async fn ask(Address { uri, balanced }: Address) -> Result<Self, steadfast::error::Error> {
+        let own_uri = balanced.as_ref().map_or(&uri, |balanced| &balanced.cluster_uri);
+        let client = Client::with_uri_str(own_uri).await?;
         let admin = client.database("admin");
         let build = admin.run_command(doc! { "buildInfo": 1 }).await?;
         let hello = admin.run_command(doc! { "hello": 1 }).await?;
         let parameters = admin.run_command(doc! { "getParameter": "*" }).await?;
         let options = admin.run_command(doc! { "getCmdLineOpts": 1 }).await?;
         let facts = Facts {
-            topology: topology(uri, &hello),
+            topology: topology(&uri, &hello),
             version: version(&build),
             auth: demands_login(&options),
             parameters,
         };
-        Ok(Self { uri: uri.to_owned(), client, facts, turn: Arc::default() })
+        Ok(Self { uri, balanced, client, facts, turn: Arc::default() })
     }
 }
 
@@ -110,8 +138,8 @@ fn background() -> &'static Runtime {
     })
 }
 
-/// How to get the connection string of a deployment, which may have to be started for it.
-type Candidate = Box<dyn Fn() -> Result<String, String>>;
+/// Returns the address of a deployment, which is started if it has to be.
+type Candidate = Box<dyn Fn() -> Result<Address, String>>;
 
 /// The deployments that may suit, those first that are most likely to. Of each list of requirements
 /// that there is, one must be met.
@@ -124,7 +152,7 @@ fn candidates(context: &Context, requirements: [Option<&[Requirement]>; 2]) -> V
         Target::Embedded => embedded::candidates(requirements),
         Target::Uri(uri) => {
             let uri = uri.clone();
-            vec![Box::new(move || Ok(uri.clone()))]
+            vec![Box::new(move || Ok(uri.clone().into()))]
         }
     }
 }

@@ -12,6 +12,7 @@ use steadfast::{
 };
 
 use super::{
+    deployment::Deployment,
     events::Journal,
     stop::{Step, Stop},
 };
@@ -57,22 +58,29 @@ impl FailPoints {
         Ok(())
     }
 
-    /// Switches all fail points off, each on its own server, through the runner's client.
-    pub(super) async fn clear(&self, client: &Client) -> Step<()> {
+    /// Switches all fail points off, each on its own server, through the runner's client. Behind a load
+    /// balancer a fail point may be on any mongos, and is switched off on all.
+    pub(super) async fn clear(&self, deployment: &Deployment) -> Step<()> {
         let set = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let balanced = deployment.balanced.as_ref().map(|balanced| &balanced.mongos);
         for (server, name) in set {
-            let that_one = exactly(&server);
-            if name == FAILS_WRITES {
-                await_quiet(client, &that_one).await?;
+            for server in balanced.unwrap_or(&vec![server]) {
+                switch_off(&deployment.client, server, &name).await?;
             }
-            let off = doc! { "configureFailPoint": &name, "mode": "off" };
-            let admin = client.database("admin");
-            let switched = admin.run_command(off).selection_criteria(that_one).await;
-            switched
-                .map_err(|error| Stop::failed(format!("{name} stays on at {server}: {error}")))?;
         }
         Ok(())
     }
+}
+
+async fn switch_off(client: &Client, server: &ServerAddress, name: &str) -> Step<()> {
+    let that_one = exactly(server);
+    if name == FAILS_WRITES {
+        await_quiet(client, &that_one).await?;
+    }
+    let off = doc! { "configureFailPoint": name, "mode": "off" };
+    let switched = client.database("admin").run_command(off).selection_criteria(that_one).await;
+    switched.map_err(|error| Stop::failed(format!("{name} stays on at {server}: {error}")))?;
+    Ok(())
 }
 
 /// This server and no other.

@@ -89,7 +89,7 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
         entity.journal.close();
     }
     run.logs.close();
-    let cleared = run.fail_points.clear(&run.deployment.client).await;
+    let cleared = run.fail_points.clear(&run.deployment).await;
     let judged = match played.and(cleared) {
         Ok(()) => judge(run, test).await,
         stopped => stopped,
@@ -120,11 +120,11 @@ async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
 /// A cursor that failed or was let go of is killed in the background. A test that expects to see it
 /// would close its eyes too early.
 async fn await_kills(run: &Run, test: &Test) {
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const KILL_TIMEOUT: Duration = Duration::from_secs(10);
     for expected in test.expect_events.as_deref().unwrap_or_default() {
         let kills = expected.events.iter().filter(|event| event.is_start_of("killCursors")).count();
         if let (1.., Ok(entity)) = (kills, run.entities.client(&expected.client)) {
-            entity.journal.wait(PATIENCE, |journal| journal.killed_cursors() >= kills).await;
+            entity.journal.wait(KILL_TIMEOUT, |journal| journal.killed_cursors() >= kills).await;
         }
     }
 }

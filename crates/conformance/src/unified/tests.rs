@@ -1,6 +1,8 @@
 //! The runner can fail: tests that must not pass do not, each for its own reason. What it must not
 //! fail, the suites show.
 
+use std::time::{Duration, Instant};
+
 use bson::{Bson, Document, doc};
 
 use super::{TestFile, run_one};
@@ -8,6 +10,10 @@ use crate::{CaseResult, Context, SpecDir, Target};
 
 /// Runs a test with a client, a database and a collection that holds `{ _id: 1, x: 1 }`.
 fn run(test: Document) -> CaseResult {
+    run_on(Target::Mongod, test)
+}
+
+fn run_on(target: Target, test: Document) -> CaseResult {
     let mut test = test;
     test.insert("description", "a test");
     let file = doc! {
@@ -30,7 +36,7 @@ fn run(test: Document) -> CaseResult {
     };
     let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
     let file = TestFile::parse(file).unwrap();
-    run_one(&Context::new(spec, Target::Mongod), &file, 0)
+    run_one(&Context::new(spec, target), &file, 0)
 }
 
 /// A test that finds everything, with this beside its operations.
@@ -171,4 +177,65 @@ fn an_operation_that_fails_on_a_thread_fails_the_test() {
     };
     assert_eq!(on_thread(insert(2)), CaseResult::Pass);
     assert_fails(on_thread(insert(1)), "E11000");
+}
+
+#[test]
+fn an_error_without_a_partial_result_has_none() {
+    let fail_point = doc! {
+        "name": "failPoint",
+        "object": "testRunner",
+        "arguments": { "client": "client", "failPoint": {
+            "configureFailPoint": "failCommand",
+            "mode": { "times": 1 },
+            "data": { "failCommands": ["insert"], "errorCode": 8 },
+        } },
+    };
+    let failing = |result: Document| {
+        let insert = doc! { "insertOne": { "document": { "_id": 2 } } };
+        let write = doc! {
+            "name": "bulkWrite",
+            "object": "coll",
+            "arguments": { "requests": [insert] },
+            "expectError": { "errorCode": 8, "expectResult": result },
+        };
+        run_on(Target::Embedded, doc! { "operations": [&fail_point, write] })
+    };
+    assert_fails(failing(doc! { "insertedCount": 0 }), "the partial result None");
+    let optional = doc! { "$$unsetOrMatches": { "insertedCount": 0 } };
+    assert_eq!(failing(optional), CaseResult::Pass);
+}
+
+#[test]
+fn errors_of_single_writes_are_no_top_level_errors_of_a_client_bulk_write() {
+    let failing = |error: Document| {
+        let insert = doc! { "namespace": "runner.c", "document": { "_id": 1 } };
+        let write = doc! {
+            "name": "clientBulkWrite",
+            "object": "client",
+            "arguments": { "models": [{ "insertOne": insert }] },
+            "expectError": error,
+        };
+        run_on(Target::Embedded, doc! { "operations": [write] })
+    };
+    assert_eq!(failing(doc! { "writeErrors": { "0": { "code": 11000 } } }), CaseResult::Pass);
+    assert_fails(failing(doc! { "errorCode": 11000 }), "its code is");
+    assert_fails(failing(doc! { "errorCodeName": "DuplicateKey" }), "its code is");
+    assert_fails(failing(doc! { "errorContains": "E11000" }), "it does not say");
+}
+
+#[test]
+fn an_event_is_waited_for_ten_seconds() {
+    let never = doc! {
+        "name": "waitForEvent",
+        "object": "testRunner",
+        "arguments": {
+            "client": "client",
+            "event": { "commandFailedEvent": {} },
+            "count": 1,
+        },
+    };
+    let started = Instant::now();
+    let result = run_on(Target::Embedded, doc! { "operations": [never] });
+    assert_fails(result, "0 of 1 events within 10s");
+    assert!(started.elapsed() >= Duration::from_secs(10));
 }

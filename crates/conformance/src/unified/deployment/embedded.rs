@@ -8,7 +8,9 @@ use std::{
 
 use blackpipe::embedded::Deployment;
 
-use super::Candidate;
+use steadfast::options::ServerAddress;
+
+use super::{Address, Balanced, Candidate, balancer};
 use crate::{
     lane::Lane,
     unified::{
@@ -69,7 +71,7 @@ pub(super) fn candidates(requirements: [Option<&[Requirement]>; 2]) -> Vec<Candi
     }
     // Whatever else is lacking, one of another version or kind will hardly have.
     measures.truncate(8);
-    measures.into_iter().map(|measure| Box::new(move || Ok(uri(measure))) as Candidate).collect()
+    measures.into_iter().map(|measure| Box::new(move || address(measure)) as Candidate).collect()
 }
 
 fn suits(Requirement(wanted): &Requirement, version: Version, topology: TopologyName) -> bool {
@@ -81,12 +83,23 @@ fn suits(Requirement(wanted): &Requirement, version: Version, topology: Topology
             .is_none_or(|names| names.iter().any(|&name| is_met(name, topology)))
 }
 
-/// The connection string of the deployment of this measure, which is started once for each lane:
-/// cases that are run at the same time do not wait for each other.
-fn uri(measure: Measure) -> String {
-    static STARTED: Mutex<BTreeMap<(usize, Measure), Deployment>> = Mutex::new(BTreeMap::new());
+/// The address of the deployment of this measure, which is started once for each lane: cases that are run
+/// at the same time do not wait for each other.
+fn address(measure: Measure) -> Result<Address, String> {
+    static STARTED: Mutex<BTreeMap<(usize, Measure), (Deployment, Address)>> =
+        Mutex::new(BTreeMap::new());
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    started.entry((Lane::here(), measure)).or_insert_with(|| start(measure)).uri()
+    let place = (Lane::here(), measure);
+    if let Some((_, address)) = started.get(&place) {
+        return Ok(address.clone());
+    }
+    let deployment = start(measure);
+    let address = match measure.kind {
+        Kind::LoadBalanced => balanced(&deployment)?,
+        Kind::ReplicaSet | Kind::Sharded | Kind::Standalone => deployment.uri().into(),
+    };
+    started.insert(place, (deployment, address.clone()));
+    Ok(address)
 }
 
 fn start(Measure { version, kind, login }: Measure) -> Deployment {
@@ -94,8 +107,23 @@ fn start(Measure { version, kind, login }: Measure) -> Deployment {
         Kind::ReplicaSet => Deployment::replica_set(3),
         Kind::Sharded => Deployment::sharded(&["alfa", "bravo"]).routers(2),
         Kind::Standalone => Deployment::standalone(),
-        Kind::LoadBalanced => Deployment::sharded(&["alfa", "bravo"]).load_balanced(),
+        // One shard: the embedded deployment has no change streams over several.
+        Kind::LoadBalanced => Deployment::sharded(&["alfa"]).routers(2).load_balanced(),
     };
     let builder = builder.version(version);
     if login { builder.auth("runner", "secret").start() } else { builder.start() }
+}
+
+/// Puts a load balancer in front of all mongos. The deployment's own connection string names the first.
+fn balanced(deployment: &Deployment) -> Result<Address, String> {
+    let mongos: Vec<_> = deployment.members().iter().map(|member| member.address()).collect();
+    let balancer = balancer::start(mongos.clone()).map_err(|error| error.to_string())?;
+    let one_mongos_uri = deployment.uri();
+    let hosts: Vec<_> = mongos.iter().map(ToString::to_string).collect();
+    let cluster_uri = one_mongos_uri.replacen(&hosts[0], &hosts.join(","), 1);
+    let cluster_uri = cluster_uri.replacen("?loadBalanced=true", "", 1);
+    let addresses = hosts.iter().map(ServerAddress::parse);
+    let mongos = addresses.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let uri = one_mongos_uri.replacen(&hosts[0], &balancer.to_string(), 1);
+    Ok(Address { uri, balanced: Some(Balanced { one_mongos_uri, cluster_uri, mongos }) })
 }

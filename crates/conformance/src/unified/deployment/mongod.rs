@@ -14,8 +14,9 @@ use crate::{
 /// The replica set comes first, then those that the requirements are likely to ask for.
 pub(super) fn candidates(context: &Context, requirements: &[&Requirement]) -> Vec<Candidate> {
     let context = context.clone();
-    let mut candidates: Vec<Candidate> = vec![Box::new(move || context.servers_uri())];
-    candidates.extend(others(requirements).iter().map(|&uri| Box::new(uri) as Candidate));
+    let mut candidates: Vec<Candidate> = vec![Box::new(move || Ok(context.servers_uri()?.into()))];
+    let others = others(requirements).iter();
+    candidates.extend(others.map(|&uri| Box::new(move || Ok(uri()?.into())) as Candidate));
     candidates
 }
 

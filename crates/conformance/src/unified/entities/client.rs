@@ -48,6 +48,10 @@ impl ClientEntity {
             TopologyName::Sharded if spec.use_multiple_routers != Some(true) => {
                 uri::with_one_seed(&deployment.uri)
             }
+            TopologyName::LoadBalanced if spec.use_multiple_routers == Some(false) => {
+                let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
+                one.unwrap_or(&deployment.uri).clone()
+            }
             _ => deployment.uri.clone(),
         };
         let uri = uri::with_options(&uri, defaults)?;

@@ -1,7 +1,7 @@
 //! What clients do.
 
 use bson::Document;
-use steadfast::options::{DriverInfo, ListDatabasesOptions};
+use steadfast::options::{DriverInfo, DropDatabaseOptions, ListDatabasesOptions};
 
 use super::{
     Arguments, Done, Outcome, awaited, bulk_write, change_streams, results::documents, unknown,
@@ -33,6 +33,12 @@ pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Argum
             let names = awaited!(session, client.list_database_names().with_options(options))?;
             names.iter().map(|name| client.database(name)).for_each(drop);
             Ok(Outcome::Nothing)
+        }
+        "dropDatabase" => {
+            let name: String = arguments.required("database")?;
+            let options: DropDatabaseOptions = arguments.options()?;
+            let database = client.database(&name);
+            Ok(awaited!(session, database.drop().with_options(options))?.into())
         }
         "appendMetadata" => {
             let given: Document = arguments.required("driverInfoOptions")?;

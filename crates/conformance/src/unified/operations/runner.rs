@@ -15,8 +15,8 @@ use crate::unified::{
     stop::{Step, Stop},
 };
 
-/// How long an event is waited for: longer than the format says, since only a hang is to exceed it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time-out of waiting for events and for another primary, as the format demands.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) async fn call(run: &Arc<Run>, name: &str, mut given: Arguments) -> Step<Outcome> {
     match name {
@@ -80,11 +80,11 @@ async fn wait_for_event(run: &Run, given: &mut Arguments) -> Step<()> {
     let count: usize = given.required("count")?;
     let matcher = Matcher::new(&run.entities);
     let seen = || events_like(&matcher, &wanted, &journal);
-    if journal.wait(PATIENCE, |_| seen() >= count).await {
+    if journal.wait(EVENT_TIMEOUT, |_| seen() >= count).await {
         return Ok(());
     }
     let seen = seen();
-    Err(Stop::failed(format!("{seen} of {count} events within a minute: {wanted:?}")))
+    Err(Stop::failed(format!("{seen} of {count} events within {EVENT_TIMEOUT:?}: {wanted:?}")))
 }
 
 fn assert_event_count(run: &Run, given: &mut Arguments) -> Step<()> {
@@ -127,7 +127,7 @@ fn assert_topology_type(run: &Run, given: &mut Arguments) -> Step<()> {
 async fn wait_for_primary_change(run: &Run, given: &mut Arguments) -> Step<()> {
     let journal = run.entities.client(&given.required::<String>("client")?)?.journal;
     let prior = run.entities.topology(&given.required::<String>("priorTopologyDescription")?)?;
-    let limit = given.optional("timeoutMS")?.map_or(PATIENCE, Duration::from_millis);
+    let limit = given.optional("timeoutMS")?.map_or(EVENT_TIMEOUT, Duration::from_millis);
     let prior = prior.primary().map(|server| server.address.clone());
     let changed = |journal: &events::Journal| {
         let now = journal.description();
@@ -143,10 +143,11 @@ async fn wait_for_primary_change(run: &Run, given: &mut Arguments) -> Step<()> {
 async fn assert_checked_out(run: &Run, given: &mut Arguments) -> Step<()> {
     let journal = run.entities.client(&given.required::<String>("client")?)?.journal;
     let wanted: i64 = given.required("connections")?;
-    let found = journal.checked_out();
-    if found == wanted {
+    // A cursor that failed is killed in the background, on the connection that it is pinned to.
+    if journal.wait(EVENT_TIMEOUT, |journal| journal.checked_out() == wanted).await {
         return Ok(());
     }
+    let found = journal.checked_out();
     Err(Stop::failed(format!("{found} connections are checked out, not {wanted}")))
 }
 
