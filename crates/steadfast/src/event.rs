@@ -207,7 +207,10 @@ mod tests {
                     waiting.events.push_back(());
                     Step::Begin
                 }
-                Step::Begin if waiting.begin() => Step::Next,
+                Step::Begin if waiting.begin() => {
+                    assert!(!threads.contains(&Step::Next), "one delivers at a time");
+                    Step::Next
+                }
                 Step::Next if waiting.next().is_some() => {
                     delivered += 1;
                     Step::Next

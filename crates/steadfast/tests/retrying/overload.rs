@@ -243,7 +243,8 @@ async fn attempts_at_first_member(
 ) -> Vec<usize> {
     let finds = AtomicUsize::new(0);
     let handler = move |request: &Request| {
-        let is_first = request.name == "find" && finds.fetch_add(1, Ordering::SeqCst) % 2 == 0;
+        let is_first =
+            request.name == "find" && finds.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         let rejected = doc! {
             "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels.to_vec(), "baseBackoffMS": 1,
         };
