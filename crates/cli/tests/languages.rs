@@ -2,10 +2,12 @@
 //! run as they stand there.
 //!
 //! They need Python with pip, or Node with npm, and a registry to fetch the driver from, once. What
-//! is missing is said, and the test then shows nothing.
+//! is missing is said, and the test then shows nothing; in CI it fails.
 #![allow(missing_docs)]
 
 mod program;
+#[path = "program/skip.rs"]
+mod skip;
 
 use std::{
     error::Error,
@@ -15,6 +17,7 @@ use std::{
 };
 
 use program::Program;
+use skip::skip;
 use testbed::{Options, ReplicaSet};
 
 const PYMONGO: &str = "pymongo>=4.10,<5";
@@ -32,11 +35,6 @@ fn run(command: &mut Command) -> Result<String, String> {
         true => Ok(text(&output.stdout)),
         false => Err(format!("{command:?}: {}\n{}", output.status, text(&output.stderr))),
     }
-}
-
-#[allow(clippy::print_stderr)]
-fn skip(what: &str, why: &str) {
-    eprintln!("SKIPPED: {what} is not there, so that this test shows nothing: {why}");
 }
 
 /// Where PyMongo is, to be put into PYTHONPATH. The first test that asks fetches it, and the others wait,
@@ -96,7 +94,7 @@ fn run_in_node(folder: &Path, program: &str, uri: &str) -> String {
 fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
     let path = match pymongo() {
         Ok(path) => path,
-        Err(why) => return skip("PyMongo", &why),
+        Err(why) => return skip(&format!("PyMongo is not there ({why})")),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
@@ -114,7 +112,7 @@ fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
 fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
     let folder = match node_driver() {
         Ok(folder) => folder,
-        Err(why) => return skip("the Node driver", &why),
+        Err(why) => return skip(&format!("the Node driver is not there ({why})")),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
@@ -130,7 +128,7 @@ fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
 fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
     let path = match pymongo() {
         Ok(path) => path,
-        Err(why) => return skip("PyMongo", &why),
+        Err(why) => return skip(&format!("PyMongo is not there ({why})")),
     };
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);
@@ -145,7 +143,7 @@ fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
 fn the_node_driver_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
     let folder = match node_driver() {
         Ok(folder) => folder,
-        Err(why) => return skip("the Node driver", &why),
+        Err(why) => return skip(&format!("the Node driver is not there ({why})")),
     };
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);

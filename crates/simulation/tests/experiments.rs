@@ -57,7 +57,7 @@ fn tokens_are_accounted_for() {
     }
 }
 
-/// The fifth promise: an overloaded server is not made worse by retries.
+/// The fifth promise: an overloaded server keeps nine tenths of its goodput.
 #[test]
 fn the_drivers_retries_leave_at_least_nine_tenths_of_the_goodput_without_any() {
     let cells = grid::cells(small(), &grid::LOADS, &[Strategy::Never, Strategy::Steadfast]);

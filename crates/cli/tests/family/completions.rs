@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{run, skip};
+use crate::{run, skip::skip};
 
 /// What bash completes of a line, after its script was sourced. `None` if there is no bash.
 fn completed(words: &[&str]) -> Option<Vec<String>> {
@@ -34,7 +34,7 @@ fn bash_completes_commands_options_and_values() {
         (&["steadfast", "completions", "z"], &["zsh"]),
     ] {
         let Some(mut found) = completed(words) else {
-            return skip("bash");
+            return skip("bash is not installed");
         };
         let mut expected = expected.to_vec();
         found.sort();

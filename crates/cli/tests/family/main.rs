@@ -5,6 +5,8 @@ mod completions;
 #[path = "../program/mod.rs"]
 mod program;
 mod simulate;
+#[path = "../program/skip.rs"]
+mod skip;
 
 use std::{
     fs,
@@ -16,6 +18,7 @@ use std::{
 use blackpipe::embedded::Deployment;
 use program::{Program, steadfast};
 use serde_json::Value;
+use skip::skip;
 
 /// Nobody listens there.
 const NOWHERE: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100";
@@ -27,11 +30,6 @@ pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
 
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     said(&steadfast(arguments).output().expect("the program is built"))
-}
-
-#[allow(clippy::print_stderr)]
-pub(crate) fn skip(what: &str) {
-    eprintln!("SKIPPED: {what} is not there, so that this test shows nothing");
 }
 
 fn commands() -> Vec<String> {
@@ -151,7 +149,7 @@ fn on_a_terminal_there_are_colours_unless_somebody_does_not_want_them() {
     let program = env!("CARGO_BIN_EXE_steadfast");
     let line = format!("{program} sweep --uri '{NOWHERE}' --collection shop.days");
     let Some(painted) = on_a_terminal(&line, &[]) else {
-        return skip("script(1)");
+        return skip("script(1) is not installed");
     };
     assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no server"), "{painted:?}");
     let help = on_a_terminal(&format!("{program} --help"), &[]).unwrap();

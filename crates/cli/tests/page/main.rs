@@ -1,10 +1,12 @@
 //! The report of `steadfast chaos`, of a real run, in a real browser: a headless Chromium.
 //!
-//! Without Chromium and chromedriver, that is said, and the test then shows nothing.
+//! Without Chromium and chromedriver, that is said, and the test then shows nothing; in CI it fails.
 #![allow(missing_docs)]
 
 mod browser;
 mod looks;
+#[path = "../program/skip.rs"]
+mod skip;
 
 use std::{
     fs,
@@ -13,11 +15,7 @@ use std::{
 };
 
 use browser::Browser;
-
-#[allow(clippy::print_stderr)]
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}, so that this test shows nothing");
-}
+use skip::skip;
 
 /// A page of this run of the tests alone. If something is wrong with it, it stays there to be seen.
 fn page(name: &str) -> PathBuf {

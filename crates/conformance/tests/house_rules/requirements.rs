@@ -1,7 +1,7 @@
 //! The demands of the specifications, as `docs/requirements.md` lists them, and the known ways to get
-//! a driver wrong of `docs/pitfalls.md`: every test that is named there exists.
+//! a driver wrong of `docs/pitfalls.md`: every test that is named there exists and runs.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::{Source, assert_none, root, sources};
 
@@ -19,20 +19,38 @@ fn is_test_name(name: &str) -> bool {
         && (name.matches('_').count() > 1 || name.ends_with("_fault"))
 }
 
+/// The tests of a file that run: functions with a test attribute that are not ignored.
+fn tests_in(text: &str) -> BTreeSet<&str> {
+    let (mut tests, mut attributes, mut is_open) = (BTreeSet::new(), String::new(), false);
+    for line in text.lines().map(str::trim) {
+        if is_open || line.starts_with("#[") {
+            attributes += line;
+            is_open = !line.ends_with(']');
+        } else if !line.starts_with("//") {
+            let is_test = attributes.contains("#[test]") || attributes.contains("#[tokio::test");
+            let function = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('('));
+            if let (true, false, Some((name, _))) =
+                (is_test, attributes.contains("ignore"), function)
+            {
+                tests.insert(name);
+            }
+            attributes.clear();
+        }
+    }
+    tests
+}
+
 fn missing(path: &str, document: &str, sources: &[Source]) -> Vec<String> {
-    let exists = |name: &str| {
-        let definition = format!("fn {name}(");
-        sources.iter().any(|source| source.text.contains(&definition))
-    };
+    let tests: BTreeSet<_> = sources.iter().flat_map(|source| tests_in(&source.text)).collect();
     let named = named_tests(document).into_iter();
     named
-        .filter(|name| !exists(name))
-        .map(|name| format!("{path} names `{name}`, and there is no such test"))
+        .filter(|name| !tests.contains(name))
+        .map(|name| format!("{path} names `{name}`, and no such test runs"))
         .collect()
 }
 
 #[test]
-fn every_test_that_is_said_to_show_a_demand_exists() {
+fn every_test_that_is_said_to_show_a_demand_runs() {
     let sources = sources("crates");
     for (path, fewest) in [("docs/requirements.md", 40), ("docs/pitfalls.md", 12)] {
         let document = fs::read_to_string(root().join(path)).expect("it is there");
@@ -42,11 +60,70 @@ fn every_test_that_is_said_to_show_a_demand_exists() {
 }
 
 #[test]
-fn a_test_that_does_not_exist_is_noticed() {
-    let document = "| MUST | `not_this_one_here` | suite `uri_options`; `a_b_c`, `gone_for_good` |";
-    let source = Source { path: "a.rs".to_owned(), text: "fn a_b_c() {}".to_owned() };
-    assert_eq!(named_tests(document), BTreeSet::from(["a_b_c", "gone_for_good"]));
+fn a_test_that_does_not_run_is_noticed() {
+    let document = "| MUST | `not_this_one_here` | suite `uri_options`; `a_b_c`, `a_b_d`, `a_b_e`, `a_b_f`, \
+                    `gone_for_good` |";
+    let text = "#[test]\nfn a_b_c() {}\n\n/// Words.\n#[tokio::test(\n    start_paused = true\n)]\n// More.\n\
+                async fn a_b_d() {}\nfn a_b_e() {}\n#[test]\n#[ignore = \"slow\"]\nfn a_b_f() {}";
+    let source = Source { path: "a.rs".to_owned(), text: text.to_owned() };
+    let all = ["a_b_c", "a_b_d", "a_b_e", "a_b_f", "gone_for_good"];
+    assert_eq!(named_tests(document), BTreeSet::from(all));
     let missing = missing("a document", document, &[source]);
-    assert_eq!(missing.len(), 1);
-    assert!(missing[0].contains("gone_for_good"));
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    for (complaint, name) in missing.iter().zip(["a_b_e", "a_b_f", "gone_for_good"]) {
+        assert!(complaint.contains(name), "{complaint}");
+    }
+}
+
+/// True for a file that is the root of a target.
+fn is_root(path: &str) -> bool {
+    let within: Vec<_> = path.split('/').skip(2).collect();
+    match within[..] {
+        ["build.rs"] | ["src", "lib.rs" | "main.rs"] | ["src", "bin", _] => true,
+        ["tests" | "benches" | "examples", file] => file.ends_with(".rs"),
+        ["tests" | "benches" | "examples", _, "main.rs"] => true,
+        _ => false,
+    }
+}
+
+/// The files that a file declares as its modules: each in one of two places, unless it names one.
+fn modules_of(source: &Source) -> BTreeSet<String> {
+    let path = Path::new(&source.path);
+    let folder = path.parent().expect("a file is in a folder");
+    let own = match path.ends_with("mod.rs") || is_root(&source.path) {
+        true => folder.to_owned(),
+        false => path.with_extension(""),
+    };
+    let (mut modules, mut named) = (BTreeSet::new(), None);
+    for line in source.text.lines().map(str::trim) {
+        if let Some(file) = line.strip_prefix("#[path = \"") {
+            named = Some(folder.join(file.trim_end_matches("\"]")));
+        } else if let Some(name) = line.split_once("mod ").and_then(|it| it.1.strip_suffix(';')) {
+            let usual = [own.join(name).with_extension("rs"), own.join(name).join("mod.rs")];
+            let files = named.take().map_or(usual.to_vec(), |file| vec![file]);
+            let exists = files.into_iter().filter_map(|file| root().join(file).canonicalize().ok());
+            modules.extend(exists.map(|file| crate::read(&root(), &file).path));
+        }
+    }
+    modules
+}
+
+/// A test in a file that no other file declares would not run.
+#[test]
+fn every_file_with_tests_is_part_of_a_target() {
+    let sources = sources("crates");
+    let mut compiled = BTreeSet::new();
+    let mut found: Vec<_> = sources.iter().filter(|it| is_root(&it.path)).collect();
+    while let Some(source) = found.pop() {
+        if compiled.insert(&source.path) {
+            let modules = modules_of(source);
+            found.extend(sources.iter().filter(|it| modules.contains(&it.path)));
+        }
+    }
+    assert!(compiled.len() > sources.len() / 2, "the declarations of modules are not read");
+    let complaint = |source: &Source| format!("{} is part of no target", source.path);
+    let left_out = sources.iter().filter(|source| !compiled.contains(&source.path));
+    assert_none(
+        &left_out.filter(|it| !tests_in(&it.text).is_empty()).map(complaint).collect::<Vec<_>>(),
+    );
 }

@@ -1,6 +1,6 @@
 //! A clock that a test stops, so that no limit passes because the machine is busy.
 
-use std::{sync::mpsc, time::Duration};
+use std::{pin::pin, sync::mpsc, time::Duration};
 
 /// The clock of the test's runtime, which the driver and the servers that play in it go by. It stands still
 /// until the test moves it.
@@ -8,6 +8,7 @@ pub struct Clock {
     _held: mpsc::Sender<()>,
 }
 
+#[allow(dead_code)]
 impl Clock {
     /// Stops it.
     pub fn stopped() -> Self {
@@ -27,6 +28,19 @@ impl Clock {
         // Timers go by whole milliseconds.
         tokio::time::advance(time + Duration::from_millis(1)).await;
         settle().await;
+    }
+
+    /// Lets time pass, a step after the other, until the future is ready: for what needs a time that the test
+    /// does not know, as an election and whatever follows from it.
+    pub async fn pass_until<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut future => return ended,
+                () = self.pass(step) => {}
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod dead_servers;
 mod deadlines;
 mod endings;
 mod events;
+mod handshakes;
 mod kinds_of_deployments;
 mod large_messages;
 mod limits;
@@ -28,7 +29,7 @@ use common::{
 };
 use steadfast::{
     Client,
-    bson::{Document, doc},
+    bson::{Bson, Document, doc},
     error::{Error, ErrorKind, Result},
     event::{
         cmap::{CmapEvent, ConnectionClosedReason},

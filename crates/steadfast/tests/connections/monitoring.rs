@@ -1,6 +1,6 @@
 //! What monitors find out, and how soon: servers that report by themselves, that step down, that die.
 
-use steadfast::bson::{Bson, oid::ObjectId};
+use steadfast::bson::oid::ObjectId;
 
 use super::*;
 

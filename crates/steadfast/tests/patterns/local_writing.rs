@@ -7,7 +7,7 @@ mod real;
 mod sound;
 mod unlisted_codes;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackpipe::embedded::Deployment;
 use steadfast::{
@@ -16,14 +16,19 @@ use steadfast::{
     patterns::local_writes::{LocalWriter, LocalWriterBuilder},
 };
 
+use crate::clock::Clock;
+
 /// Long enough for anything that is to happen, on a busy machine, too.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// How long a datacenter has in these tests: what is sound answers within it on a busy machine, too.
+/// The time a datacenter has in these tests. It passes when the test says so.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// The same where the clock is the real one.
 const REAL_LIMIT: Duration = Duration::from_secs(5);
+
+/// The wait before a probe.
+const PROBE_EVERY: Duration = Duration::from_millis(20);
 
 /// Two datacenters, each a replica set of its own, and a writer that is near the first.
 struct Pair {
@@ -35,11 +40,18 @@ struct Pair {
 }
 
 impl Pair {
-    async fn start() -> Self {
+    /// Starts it, and stops the clock.
+    async fn start() -> (Self, Clock) {
         Self::with(|builder| builder).await
     }
 
-    async fn with(options: impl FnOnce(LocalWriterBuilder) -> LocalWriterBuilder) -> Self {
+    /// The same with a writer that is built otherwise.
+    async fn with(options: impl FnOnce(LocalWriterBuilder) -> LocalWriterBuilder) -> (Self, Clock) {
+        (Self::running(options).await, Clock::stopped())
+    }
+
+    /// The same with a clock that runs.
+    async fn running(options: impl FnOnce(LocalWriterBuilder) -> LocalWriterBuilder) -> Self {
         let start =
             || Deployment::replica_set(3).election_timeout(Duration::from_millis(50)).start();
         let (alfa, bravo) = (start(), start());
@@ -48,9 +60,9 @@ impl Pair {
             .datacenter("alfa", &at_alfa)
             .datacenter("bravo", &at_bravo)
             .acknowledged_within(LIMIT)
-            .probe_every(Duration::from_millis(20));
+            .probe_every(PROBE_EVERY);
         let writer = options(builder).build().unwrap();
-        // The first connections are there before a test counts milliseconds.
+        // The first connections are there before the clock stops.
         for collection in [&at_alfa, &at_bravo] {
             collection.count_documents(doc! {}).await.unwrap();
         }
@@ -118,14 +130,66 @@ fn fail(deployment: &Deployment, mode: impl Into<Bson>, data: &Document) {
     }
 }
 
-/// Waits until something is so that stays so.
+/// Waits until something is so that stays so, without letting time pass.
 async fn until(mut is_so: impl FnMut() -> bool) {
-    within(async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    until_found(async || is_so()).await;
+}
+
+/// The same for what has to be asked for.
+async fn until_found(mut is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < BOUND, "it happens in time");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until so many documents are in a collection, though no majority may have them.
+async fn until_written(collection: &Collection<Document>, documents: u64) {
+    until_found(async || collection.count_documents(doc! {}).await.unwrap() == documents).await;
+}
+
+/// Waits for a write during which the time of one datacenter passes, once `begun` is over.
+async fn late<T>(
+    clock: &Clock,
+    write: impl Future<Output = T>,
+    begun: impl Future<Output = ()>,
+) -> T {
+    let pass = async {
+        begun.await;
+        clock.pass(LIMIT).await;
+    };
+    tokio::join!(write, pass).0
+}
+
+/// Waits for a write that finds both datacenters late, the second once the first is marked down.
+async fn twice_late<T>(
+    clock: &Clock,
+    writer: &LocalWriter,
+    write: impl Future<Output = T>,
+    begun: impl Future<Output = ()>,
+) -> T {
+    let first = async {
+        begun.await;
+        clock.pass(LIMIT).await;
+        until(|| !up(writer)[0]).await;
+    };
+    late(clock, write, first).await
+}
+
+/// Has the `nth` probe of a datacenter fail for want of an answer.
+async fn failed_probe(clock: &Clock, writer: &LocalWriter, datacenter: &str, nth: u64) {
+    let probes = || writer.metrics().datacenter(datacenter).unwrap().clone();
+    assert_eq!((probes().probes, probes().probes_failed), (nth - 1, nth - 1));
+    clock.pass(PROBE_EVERY).await;
+    until(|| probes().probes == nth).await;
+    clock.pass(LIMIT).await;
+    until(|| probes().probes_failed == nth).await;
+}
+
+/// Lets time pass until probes have brought all datacenters back.
+async fn home(clock: &Clock, writer: &LocalWriter) {
+    clock.pass_until(PROBE_EVERY, within(writer.until_all_up())).await;
 }
 
 /// Waits for what is to happen.

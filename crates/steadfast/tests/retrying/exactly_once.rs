@@ -28,6 +28,7 @@ async fn suffers(write: &Operation, faults: &[Fault], ends: Ends) {
     check_end(&at, write, faults, ends, &result);
     check_applied(&at, write, &deployment, ends);
     check_attempts(&at, write, &watched, faults, ends);
+    check_transaction_ids(&at, &deployment, &watched);
 }
 
 fn check_end(at: &str, write: &Operation, faults: &[Fault], ends: Ends, result: &Result<()>) {
@@ -91,6 +92,32 @@ fn check_attempts(at: &str, write: &Operation, watched: &Watched, faults: &[Faul
             assert!(times.1 > times.0, "{at}: the old $clusterTime: {times:?}");
         }
     }
+}
+
+/// Every command that was started has a session and a positive 64-bit transaction number at its top level, and so
+/// has each request that reached the server.
+fn check_transaction_ids(at: &str, deployment: &Deployment, watched: &Watched) {
+    let events = watched.all_started();
+    let received = deployment.server().log();
+    let mut compared = 0;
+    for event in &events {
+        let (id, number) = (event.command.get("lsid"), event.command.get("txnNumber"));
+        assert!(matches!(id, Some(Bson::Document(_))), "{at}: no session: {event:?}");
+        assert!(matches!(number, Some(Bson::Int64(1..))), "{at}: no positive int64: {event:?}");
+        // One that was cut short did not arrive.
+        let mut same = received.requests.iter().filter(|request| request.id == event.request_id);
+        if let Some(request) = same.next() {
+            assert!(!request.repeats_a_field, "{at}: {request:?}");
+            assert_eq!(
+                (request.body.get("lsid"), request.body.get("txnNumber")),
+                (id, number),
+                "{at}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(!events.is_empty(), "{at}");
+    assert_eq!(compared + received.cut, events.len(), "{at}: {received:?}");
 }
 
 #[tokio::test]

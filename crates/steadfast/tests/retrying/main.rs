@@ -28,6 +28,7 @@ mod routers;
 mod sessions;
 mod several_commands;
 mod time_limits;
+mod topology;
 mod transactions;
 
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ use deployment::{Deployment, Fault};
 use operations::{Books, Operation, other_writes, reads, retryable_writes, write};
 use steadfast::{
     Client,
-    bson::{Document, Timestamp, doc},
+    bson::{Bson, Document, Timestamp, doc},
     error::{Error, ErrorKind, Outcome, RETRYABLE_WRITE_ERROR, Result},
     event::{
         cmap::CmapEvent,
@@ -87,6 +88,14 @@ impl Watched {
     /// The commands of this name that were started. All that were started have ended, each once.
     #[track_caller]
     fn started(&self, name: &str) -> Vec<CommandStartedEvent> {
+        let mut started = self.all_started();
+        started.retain(|event| event.command_name == name);
+        started
+    }
+
+    /// The same for commands of any name.
+    #[track_caller]
+    fn all_started(&self) -> Vec<CommandStartedEvent> {
         let (mut started, mut open) = (Vec::new(), BTreeSet::new());
         for event in self.commands.seen() {
             match event {
@@ -104,7 +113,6 @@ impl Watched {
             }
         }
         assert!(open.is_empty(), "started, and neither succeeded nor failed: {open:?}");
-        started.retain(|event| event.command_name == name);
         started
     }
 

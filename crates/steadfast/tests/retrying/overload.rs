@@ -1,14 +1,14 @@
-//! A server that sheds load is given time, and is not made worse.
+//! Commands that an overloaded server rejects: retries, waits, tokens.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use common::{Server, Step};
+use common::{Request, Server, Step};
 use steadfast::{
     ClientMetrics,
     error::{RETRYABLE_ERROR, SYSTEM_OVERLOADED_ERROR},
@@ -276,14 +276,91 @@ async fn retries_and_refusals_are_told() {
     assert_eq!((first.operation_id, &*first.command_name), (last.operation_id, "insert"));
 }
 
+/// Reads on a replica set whose two members both suit them, and which rejects the first attempt of each. Returns
+/// how many of the two attempts of each read went to the first member.
+async fn attempts_at_first_member(
+    code: i32,
+    labels: &'static [&'static str],
+    options: &str,
+) -> Vec<usize> {
+    let finds = AtomicUsize::new(0);
+    let handler = move |request: &Request| {
+        let is_first =
+            request.name == "find" && finds.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        let rejected = doc! {
+            "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels.to_vec(), "baseBackoffMS": 1,
+        };
+        is_first.then(|| vec![Step::Reply(rejected)])
+    };
+    let set = Server::builder().handler(handler).replica_set(2);
+    let options = format!("readPreference=nearest&localThresholdMS=60000&{options}");
+    let client = Client::with_uri_str(set.uri(&options)).await.unwrap();
+    let books: Books = client.database("db").collection("books");
+    let received = |member: usize| set.member(member).log().named("find").len();
+    // Until the client knows both.
+    bounded(async {
+        while received(0) == 0 || received(1) == 0 {
+            books.find_one(doc! {}).await.unwrap();
+        }
+    })
+    .await;
+    let mut attempts = Vec::new();
+    for _ in 0..40 {
+        let before = (received(0), received(1));
+        bounded(books.find_one(doc! {})).await.unwrap();
+        let (first, second) = (received(0) - before.0, received(1) - before.1);
+        assert_eq!(first + second, 2, "one retry");
+        attempts.push(first);
+    }
+    attempts
+}
+
 #[tokio::test]
 async fn an_overloaded_server_is_avoided() {
-    let address = |event: &CommandStartedEvent| event.connection.address.clone();
-    for _ in 0..5 {
-        let (deployment, watched) = two_routers("").await;
-        deployment.suffer(&[REFUSED]);
-        watched.run(&write("insert_one")).await.unwrap();
-        let started = watched.started("insert");
-        assert_ne!(address(&started[0]), address(&started[1]));
+    let attempts = attempts_at_first_member(RATE_LIMIT_EXCEEDED, OVERLOADED, "").await;
+    assert_eq!(attempts, [1; 40], "each retry goes to the other member");
+    // Nothing else makes it so: by chance, one of 40 retries goes to the same member.
+    let attempts = attempts_at_first_member(HOST_UNREACHABLE, UNLABELLED, "").await;
+    assert_ne!(attempts, [1; 40], "a server that is not overloaded is not avoided");
+    let off = "enableOverloadRetargeting=false";
+    let attempts = attempts_at_first_member(RATE_LIMIT_EXCEEDED, OVERLOADED, off).await;
+    assert_ne!(attempts, [1; 40], "{off}");
+}
+
+/// Uniform between 0 and 1: spread over all of it, and as often above one half as below.
+#[tokio::test]
+async fn the_jitter_of_each_wait_is_random() {
+    let server = shedding_server(&Arc::new(AtomicBool::new(true)));
+    let client = Client::with_uri_str(server.uri("")).await.unwrap();
+    let books: Books = client.database("db").collection("books");
+    let inserts: Vec<_> = (0..60)
+        .map(|_| {
+            tokio::spawn({
+                let books = books.clone();
+                async move { bounded(books.insert_one(doc! {})).await.unwrap_err() }
+            })
+        })
+        .collect();
+    let mut jitters = Vec::new();
+    for insert in inserts {
+        let error = insert.await.unwrap();
+        let waits = error.attempts()[1..].iter().map(|attempt| attempt.backoff);
+        // The server names 1 ms as the longest first wait.
+        let limits = [1, 2, 4, 8, 16].map(Duration::from_millis);
+        jitters.extend(waits.zip(limits).map(|(wait, limit)| wait.div_duration_f64(limit)));
     }
+    assert_eq!(jitters.len(), 300);
+    assert!(jitters.iter().all(|jitter| (0.0..=1.0).contains(jitter)), "{jitters:?}");
+    for tenth in 0..10 {
+        let range = f64::from(tenth) / 10.0..f64::from(tenth + 1) / 10.0;
+        let within = jitters.iter().filter(|jitter| range.contains(jitter)).count();
+        // 30 are expected, with a standard deviation of 5.2.
+        assert!((1..=75).contains(&within), "{within} in {range:?}");
+    }
+    let mean = jitters.iter().sum::<f64>() / 300.0;
+    // A standard deviation is 0.017.
+    assert!((0.35..0.65).contains(&mean), "{mean}");
+    jitters.sort_by(f64::total_cmp);
+    jitters.dedup();
+    assert!(jitters.len() > 290, "{} of 300 differ", jitters.len());
 }

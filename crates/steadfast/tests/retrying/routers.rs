@@ -55,6 +55,31 @@ async fn the_attempts_name_both_routers() {
     assert_eq!(error.server_address(), latest, "{error:?}");
 }
 
+/// The error raised is not always the last one.
+#[tokio::test]
+async fn an_error_names_the_server_of_the_attempt_that_it_came_from() {
+    let first = Fault::Refused(HOST_UNREACHABLE, RETRYABLE);
+    let second = Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING);
+    for (faults, raised) in [
+        ([first, second], 0),
+        ([Fault::LostReply, second], 0),
+        ([first, Fault::LostReply], 1),
+        ([second, first], 1),
+    ] {
+        let (deployment, watched) = two_routers("").await;
+        deployment.suffer(&faults);
+        let error = watched.run(&write("insert_one")).await.unwrap_err();
+        let started = watched.started("insert");
+        assert_eq!(started.len(), 2, "{faults:?}: {error:?}");
+        assert_ne!(started[0].connection.address, started[1].connection.address);
+        let origin = &started[raised].connection.address;
+        assert_eq!(error.server_address(), Some(origin), "{faults:?}: {error:?}");
+        let named = error.to_string();
+        assert!(named.contains(&origin.to_string()), "{faults:?}: {named}");
+        assert!(!named.contains(&started[1 - raised].connection.address.to_string()), "{named}");
+    }
+}
+
 #[tokio::test]
 async fn behind_a_load_balancer_writes_are_tried_again_too() {
     for fault in [Fault::LostReply, Fault::Refused(SHUTDOWN_IN_PROGRESS, RETRYABLE)] {

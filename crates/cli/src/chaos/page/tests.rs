@@ -4,12 +4,14 @@
 mod browser;
 #[path = "../../../tests/page/looks.rs"]
 mod looks;
+#[path = "../../../tests/program/skip.rs"]
+mod skip;
 
 use std::{env, fs, process};
 
 use steadfast::patterns::strategy::Strategy;
 
-use self::browser::Browser;
+use self::{browser::Browser, skip::skip};
 use super::*;
 use crate::chaos::{judge::judge, sample::Sample};
 
@@ -133,9 +135,4 @@ fn every_page_is_readable_everywhere_and_needs_nothing_else() {
     }
     // If something is wrong, the page stays there to be seen.
     fs::remove_dir_all(&folder).expect("it is there");
-}
-
-#[allow(clippy::print_stderr)]
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}, so that this test shows nothing");
 }

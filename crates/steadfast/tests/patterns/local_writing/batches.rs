@@ -44,9 +44,9 @@ async fn make_unique(collection: &Collection<Document>) {
     collection.create_index(index).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn many_documents_go_to_the_nearest_datacenter_and_are_answered_in_order() {
-    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    let (pair, _clock) = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
     let documents = many(0..2500);
     let receipts = receipts(pair.writer.insert_many(&documents).await);
     assert_eq!(receipts.len(), 2500);
@@ -58,18 +58,18 @@ async fn many_documents_go_to_the_nearest_datacenter_and_are_answered_in_order()
     assert_eq!(pair.at_bravo.count_documents(doc! {}).await.unwrap(), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn no_documents_are_no_work() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     kill_all(&pair.alfa);
     assert!(pair.writer.insert_many(Vec::<Document>::new()).await.is_empty());
     assert!(pair.writer.insert_many([doc! { "_id": 1 }]).await.remove(0).is_err());
     assert_eq!(up(&pair.writer), [true, true]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn what_is_refused_keeps_nothing_else_back_and_marks_nothing_down() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     make_unique(&pair.at_alfa).await;
     pair.writer.insert(&message(3)).await.unwrap();
     let mut documents = many(0..6);
@@ -97,11 +97,12 @@ async fn what_is_refused_keeps_nothing_else_back_and_marks_nothing_down() {
     assert_eq!(pair.at_bravo.count_documents(doc! {}).await.unwrap(), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_dead_datacenters_documents_go_to_the_next() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     kill_all(&pair.alfa);
-    let answers = receipts(within(pair.writer.insert_many(many(0..1500))).await);
+    let answers = late(&clock, pair.writer.insert_many(many(0..1500)), async {}).await;
+    let answers = receipts(answers);
     assert!(answers.iter().all(|receipt| receipt.datacenter() == "bravo"));
     assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&answers));
     // The second batch knows what the first has learned.
@@ -111,7 +112,7 @@ async fn a_dead_datacenters_documents_go_to_the_next() {
     assert_eq!((metrics.switched, metrics.datacenter("alfa").unwrap().failed), (1000, 1000));
 
     restart_all(&pair.alfa);
-    within(pair.writer.until_all_up()).await;
+    home(&clock, &pair.writer).await;
     let answers = receipts(pair.writer.insert_many(many(2000..2010)).await);
     assert!(answers.iter().all(|receipt| receipt.datacenter() == "alfa"));
     // What is in alfa now are these, and what receipts told of.
@@ -119,19 +120,20 @@ async fn a_dead_datacenters_documents_go_to_the_next() {
     assert!(ids_of(&answers).is_subset(&there));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn each_receipt_tells_of_the_copy_that_a_late_acknowledgement_left() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     hold_majority(&pair.alfa);
-    let answers = receipts(within(pair.writer.insert_many(many(0..50))).await);
+    let there = until_written(&pair.at_alfa, 50);
+    let answers = receipts(late(&clock, pair.writer.insert_many(many(0..50)), there).await);
     assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&answers));
     assert_eq!(ids_in(&pair.at_alfa).await, doubtful_in(&answers, "alfa"));
     assert_eq!(pair.writer.metrics().datacenter("alfa").unwrap().in_doubt, 50);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn what_is_not_durable_goes_on_and_what_was_refused_does_not() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     make_unique(&pair.at_alfa).await;
     pair.writer.insert(&message(1)).await.unwrap();
     let concern = doc! {
@@ -152,13 +154,14 @@ async fn what_is_not_durable_goes_on_and_what_was_refused_does_not() {
     assert!(copies(&pair.at_bravo, 1).await.is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_that_the_second_datacenter_refuses_may_be_in_the_first() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     make_unique(&pair.at_bravo).await;
     pair.at_bravo.insert_one(message(1)).await.unwrap();
     hold_majority(&pair.alfa);
-    let answers = within(pair.writer.insert_many(many(0..2))).await;
+    let there = until_written(&pair.at_alfa, 2);
+    let answers = late(&clock, pair.writer.insert_many(many(0..2)), there).await;
     assert_eq!(answers[0].as_ref().unwrap().datacenter(), "bravo");
     let error = answers[1].as_ref().unwrap_err();
     let LocalWriteError::Refused { attempts, .. } = error else { panic!("{error}") };
@@ -169,12 +172,13 @@ async fn a_document_that_the_second_datacenter_refuses_may_be_in_the_first() {
     assert_eq!(up(&pair.writer), [false, true]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn each_document_has_an_error_when_all_are_down() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     kill_all(&pair.alfa);
     kill_all(&pair.bravo);
-    let answers = within(pair.writer.insert_many(many(0..5))).await;
+    let write = pair.writer.insert_many(many(0..5));
+    let answers = twice_late(&clock, &pair.writer, write, async {}).await;
     assert_eq!(answers.len(), 5);
     for answer in answers {
         let error = answer.unwrap_err();
@@ -185,9 +189,9 @@ async fn each_document_has_an_error_when_all_are_down() {
     assert_eq!(pair.writer.metrics().all_down, 5);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn large_documents_travel_a_few_at_a_time() {
-    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    let (pair, _clock) = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
     let large = |id: i64, bytes: usize| doc! { "message_id": id, "text": "x".repeat(bytes) };
     // The third is refused, and by itself.
     let documents = [large(0, 3 << 20), large(1, 3 << 20), large(2, 17 << 20), large(3, 10)];

@@ -12,7 +12,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start(limit: Duration) -> Self {
+    /// Starts it, and stops the clock.
+    async fn start(limit: Duration) -> (Self, Clock) {
         let deployment = Deployment::sharded(&["alfa", "bravo"])
             .election_timeout(Duration::from_millis(50))
             .start();
@@ -39,10 +40,10 @@ impl Cluster {
         let writer = LocalWriter::builder()
             .cluster(&messages, ["alfa", "bravo"])
             .acknowledged_within(limit)
-            .probe_every(Duration::from_millis(20))
+            .probe_every(PROBE_EVERY)
             .build()
             .unwrap();
-        Self { deployment, messages, writer }
+        (Self { deployment, messages, writer }, Clock::stopped())
     }
 
     /// Kills all but one member of a shard.
@@ -74,9 +75,9 @@ impl Cluster {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_datacenter_field_routes() {
-    let cluster = Cluster::start(BOUND).await;
+    let (cluster, _clock) = Cluster::start(BOUND).await;
     let receipt = cluster.writer.insert(&message(1)).await.unwrap();
     assert_eq!(receipt.datacenter(), "alfa");
     let far = LocalWriter::builder().cluster(&cluster.messages, ["bravo", "alfa"]).build().unwrap();
@@ -88,12 +89,12 @@ async fn the_datacenter_field_routes() {
     assert_eq!(only_copy(&cluster.messages, 1).await, written(receipt.id(), 1, "alfa"));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_shard_without_a_majority_is_left_and_come_home_to() {
-    let cluster = Cluster::start(LIMIT).await;
+    let (cluster, clock) = Cluster::start(LIMIT).await;
     cluster.writer.insert(&message(0)).await.unwrap();
     cluster.kill_most_of("alfa");
-    let receipt = within(cluster.writer.insert(&message(1))).await.unwrap();
+    let receipt = late(&clock, cluster.writer.insert(&message(1)), async {}).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 1));
     assert_eq!(up(&cluster.writer), [false, true]);
     for answer in within(cluster.writer.insert_many([message(2), message(3)])).await {
@@ -101,22 +102,24 @@ async fn a_shard_without_a_majority_is_left_and_come_home_to() {
     }
     assert_eq!(cluster.in_shard("bravo").await, 3);
     // The probes go to the shard, too: as long as it is dead, it is not come home to.
-    let failed = || cluster.writer.metrics().datacenter("alfa").unwrap().probes_failed;
-    until(|| failed() >= 2).await;
+    for nth in 1..=2 {
+        failed_probe(&clock, &cluster.writer, "alfa", nth).await;
+    }
     assert_eq!(up(&cluster.writer), [false, true]);
 
     cluster.restart("alfa");
-    within(cluster.writer.until_all_up()).await;
+    home(&clock, &cluster.writer).await;
     assert_eq!(cluster.writer.insert(&message(4)).await.unwrap().datacenter(), "alfa");
     // What was in doubt may have come to be.
     assert!((2..=3).contains(&cluster.in_shard("alfa").await));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_batch_is_switched_as_a_document_is() {
-    let cluster = Cluster::start(LIMIT).await;
+    let (cluster, clock) = Cluster::start(LIMIT).await;
     cluster.kill_most_of("alfa");
-    let answers = within(cluster.writer.insert_many((0..20).map(message))).await;
+    let write = cluster.writer.insert_many((0..20).map(message));
+    let answers = late(&clock, write, async {}).await;
     for answer in answers {
         let receipt = answer.unwrap();
         assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 1));
@@ -124,24 +127,26 @@ async fn a_batch_is_switched_as_a_document_is() {
     assert_eq!(cluster.in_shard("bravo").await, 20);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn both_shards_without_a_majority_are_all_down() {
-    let cluster = Cluster::start(LIMIT).await;
+    let (cluster, clock) = Cluster::start(LIMIT).await;
     cluster.kill_most_of("alfa");
     cluster.kill_most_of("bravo");
-    let error = within(cluster.writer.insert(&message(1))).await.unwrap_err();
+    let one = cluster.writer.insert(&message(1));
+    let error = twice_late(&clock, &cluster.writer, one, async {}).await.unwrap_err();
     assert!(matches!(error, LocalWriteError::AllDown { .. }), "{error}");
-    for answer in within(cluster.writer.insert_many([message(2)])).await {
+    let many = cluster.writer.insert_many([message(2)]);
+    for answer in clock.pass_until(LIMIT, many).await {
         let error = answer.unwrap_err();
         assert!(matches!(error, LocalWriteError::AllDown { .. }), "{error}");
     }
     assert_eq!(up(&cluster.writer), [false, false]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_without_the_rest_of_the_shard_key_is_written_and_one_with_an_array_is_refused()
 {
-    let cluster = Cluster::start(BOUND).await;
+    let (cluster, _clock) = Cluster::start(BOUND).await;
     cluster.writer.insert(&doc! { "message_id": 1_i64 }).await.unwrap();
     let error = cluster.writer.insert(&doc! { "userid": [1, 2] }).await.unwrap_err();
     assert!(matches!(error, LocalWriteError::Refused { .. }), "{error}");

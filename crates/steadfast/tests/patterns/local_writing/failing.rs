@@ -14,11 +14,11 @@ use steadfast::{
 
 use super::*;
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_dead_datacenter_is_left_and_come_home_to() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     kill_all(&pair.alfa);
-    let receipt = pair.writer.insert(&message(1)).await.unwrap();
+    let receipt = late(&clock, pair.writer.insert(&message(1)), async {}).await.unwrap();
     assert_eq!(receipt.datacenter(), "bravo");
     assert_eq!(receipt.failed().len(), 1);
     assert_eq!(receipt.failed()[0].datacenter, "alfa");
@@ -34,23 +34,24 @@ async fn a_dead_datacenter_is_left_and_come_home_to() {
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 0));
 
     restart_all(&pair.alfa);
-    within(pair.writer.until_all_up()).await;
+    home(&clock, &pair.writer).await;
     let receipt = pair.writer.insert(&message(3)).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
     assert!(pair.writer.datacenters()[0].why.is_none());
     let metrics = pair.writer.metrics();
     let alfa = metrics.datacenter("alfa").unwrap();
     assert_eq!((alfa.written, alfa.failed, alfa.marked_down, alfa.came_home), (1, 1, 1, 1));
-    assert!(alfa.probes > alfa.probes_failed);
+    assert_eq!(alfa.probes, alfa.probes_failed + 1, "the last one succeeded");
     assert_eq!(metrics.datacenter("bravo").unwrap().written, 2);
     assert_eq!((metrics.switched, metrics.all_down), (1, 0));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_late_acknowledgement_is_a_copy_that_the_receipt_tells_of() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     hold_majority(&pair.alfa);
-    let receipt = pair.writer.insert(&message(1)).await.unwrap();
+    let there = until_written(&pair.at_alfa, 1);
+    let receipt = late(&clock, pair.writer.insert(&message(1)), there).await.unwrap();
     assert_eq!(receipt.datacenter(), "bravo");
     let [copy] = &receipt.may_also_be_in().collect::<Vec<_>>()[..] else { panic!("{receipt:?}") };
     assert_eq!(copy.datacenter, "alfa");
@@ -60,25 +61,26 @@ async fn a_late_acknowledgement_is_a_copy_that_the_receipt_tells_of() {
     assert_eq!(pair.writer.metrics().datacenter("alfa").unwrap().in_doubt, 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_datacenter_that_reaches_no_majority_is_not_come_home_to() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     hold_majority(&pair.alfa);
-    pair.writer.insert(&message(1)).await.unwrap();
     // Its primary is there and answers reads; that is not enough.
-    assert_eq!(copies(&pair.at_alfa, 1).await.len(), 1);
-    let failed = || pair.writer.metrics().datacenter("alfa").unwrap().probes_failed;
-    until(|| failed() >= 2).await;
+    let there = until_written(&pair.at_alfa, 1);
+    late(&clock, pair.writer.insert(&message(1)), there).await.unwrap();
+    for nth in 1..=2 {
+        failed_probe(&clock, &pair.writer, "alfa", nth).await;
+    }
     assert_eq!(up(&pair.writer), [false, true]);
 
     release(&pair.alfa);
-    within(pair.writer.until_all_up()).await;
+    home(&clock, &pair.writer).await;
     assert_eq!(pair.writer.insert(&message(2)).await.unwrap().datacenter(), "alfa");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_write_that_is_provably_not_applied_leaves_no_doubt() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let refusal = doc! { "failCommands": ["insert"], "errorCode": 13 };
     fail(&pair.alfa, "alwaysOn", &refusal);
     let receipt = pair.writer.insert(&message(1)).await.unwrap();
@@ -88,12 +90,13 @@ async fn a_write_that_is_provably_not_applied_leaves_no_doubt() {
     assert!(copies(&pair.at_alfa, 1).await.is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_error_tells_that_all_are_down_and_what_became_of_each_attempt() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     hold_majority(&pair.alfa);
     kill_all(&pair.bravo);
-    let error = within(pair.writer.insert(&message(1))).await.unwrap_err();
+    let (write, there) = (pair.writer.insert(&message(1)), until_written(&pair.at_alfa, 1));
+    let error = twice_late(&clock, &pair.writer, write, there).await.unwrap_err();
     let LocalWriteError::AllDown { attempts, .. } = &error else { panic!("{error}") };
     let tried: Vec<_> = attempts.iter().map(|attempt| &*attempt.datacenter).collect();
     assert_eq!(tried, ["alfa", "bravo"]);
@@ -109,27 +112,28 @@ async fn one_error_tells_that_all_are_down_and_what_became_of_each_attempt() {
 
     restart_all(&pair.bravo);
     release(&pair.alfa);
-    within(pair.writer.until_all_up()).await;
+    home(&clock, &pair.writer).await;
     assert_eq!(pair.writer.insert(&message(2)).await.unwrap().datacenter(), "alfa");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_that_is_marked_down_is_tried_as_a_last_resort() {
-    let pair = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
+    let (pair, clock) = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
     kill_all(&pair.alfa);
     kill_all(&pair.bravo);
-    within(pair.writer.insert(&message(1))).await.unwrap_err();
+    let write = pair.writer.insert(&message(1));
+    twice_late(&clock, &pair.writer, write, async {}).await.unwrap_err();
     assert_eq!(up(&pair.writer), [false, false]);
     restart_all(&pair.bravo);
     // Nothing was asked yet, and alfa is still dead.
-    let receipt = within(async {
+    let write = within(async {
         loop {
             if let Ok(receipt) = pair.writer.insert(&message(2)).await {
                 break receipt;
             }
         }
-    })
-    .await;
+    });
+    let receipt = clock.pass_until(PROBE_EVERY, write).await;
     assert_eq!(receipt.datacenter(), "bravo");
     assert_eq!(up(&pair.writer), [false, true]);
     let metrics = pair.writer.metrics();
@@ -137,26 +141,28 @@ async fn one_that_is_marked_down_is_tried_as_a_last_resort() {
     assert_eq!(metrics.datacenter("bravo").unwrap().probes, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn writes_that_fail_together_mark_a_datacenter_down_once() {
-    let pair = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
+    let (pair, clock) = Pair::with(|builder| builder.probe_every(Duration::from_secs(3600))).await;
     hold_majority(&pair.alfa);
     let writes = (0..20).map(|id| {
         let writer = pair.writer.clone();
         tokio::spawn(async move { writer.insert(&message(id)).await.unwrap() })
     });
     let writes: Vec<_> = writes.collect();
+    until_written(&pair.at_alfa, 20).await;
+    clock.pass(LIMIT).await;
     for write in writes {
-        assert_eq!(within(write).await.unwrap().datacenter(), "bravo");
+        assert_eq!(write.await.unwrap().datacenter(), "bravo");
     }
     let alfa = pair.writer.metrics().datacenter("alfa").unwrap().clone();
     assert_eq!((alfa.marked_down, alfa.came_home), (1, 0));
     assert_eq!((alfa.failed, alfa.written), (20, 0));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_write_that_fails_after_its_datacenter_came_home_does_not_mark_it_down() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     let blocked = doc! { "failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 5000 };
     fail(&pair.alfa, doc! { "times": 2 }, &blocked);
     let late = |id| {
@@ -164,35 +170,52 @@ async fn a_write_that_fails_after_its_datacenter_came_home_does_not_mark_it_down
         tokio::spawn(async move { writer.insert(&message(id)).await.unwrap() })
     };
     let first = late(1);
-    tokio::time::sleep(LIMIT / 2).await;
+    clock.pass(LIMIT / 2).await;
     let second = late(2);
-    assert_eq!(within(first).await.unwrap().datacenter(), "bravo");
-    within(pair.writer.until_all_up()).await;
+    clock.pass(LIMIT / 2).await;
+    assert_eq!(first.await.unwrap().datacenter(), "bravo");
+    assert_eq!(up(&pair.writer), [false, true]);
+    clock.pass(PROBE_EVERY).await;
+    pair.writer.until_all_up().await;
     assert!(!second.is_finished());
-    assert_eq!(within(second).await.unwrap().datacenter(), "bravo");
+    clock.pass(LIMIT / 2).await;
+    assert_eq!(second.await.unwrap().datacenter(), "bravo");
     assert_eq!(up(&pair.writer), [true, true]);
     let alfa = pair.writer.metrics().datacenter("alfa").unwrap().clone();
     assert_eq!((alfa.failed, alfa.marked_down, alfa.came_home), (2, 1, 1));
+    assert_eq!((alfa.probes, alfa.probes_failed), (1, 0));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_failover_within_the_time_is_the_drivers_affair() {
-    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    let (pair, clock) = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
     pair.alfa.faults().kill(pair.alfa.primary().unwrap());
-    let receipt = within(pair.writer.insert(&message(1))).await.unwrap();
+    let write = pair.writer.insert(&message(1));
+    let receipt = clock.pass_until(PROBE_EVERY, write).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
     assert_eq!(copies(&pair.at_alfa, 1).await.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+/// Drops a future that does not end after it has had so many turns.
+async fn dropped_after<T>(turns: i64, future: impl Future<Output = T>) {
+    let mut future = std::pin::pin!(future);
+    for _ in 0..turns {
+        tokio::select! {
+            biased;
+            _ = &mut future => panic!("it ended"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_write_marks_nothing_down_and_leaves_the_writer_usable() {
-    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    let (pair, _clock) = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
     hold_majority(&pair.alfa);
+    // Each is dropped at another point of its way.
     for id in 0..20 {
-        let limit = Duration::from_millis(5);
-        tokio::time::timeout(limit, pair.writer.insert(&message(id))).await.unwrap_err();
-        let many = pair.writer.insert_many([message(id), message(id)]);
-        tokio::time::timeout(limit, many).await.unwrap_err();
+        dropped_after(id, pair.writer.insert(&message(id))).await;
+        dropped_after(id, pair.writer.insert_many([message(id), message(id)])).await;
     }
     drop(pair.writer.insert(&message(0)));
     assert_eq!(up(&pair.writer), [true, true]);
@@ -207,16 +230,19 @@ async fn a_dropped_write_marks_nothing_down_and_leaves_the_writer_usable() {
     assert_eq!(metrics.datacenter("alfa").unwrap().failed, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_that_may_not_be_probed_is_come_home_to_on_trial() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     let refusal = doc! { "failCommands": ["delete"], "errorCode": 13 };
     fail(&pair.alfa, "alwaysOn", &refusal);
     hold_majority(&pair.alfa);
-    assert_eq!(pair.writer.insert(&message(1)).await.unwrap().datacenter(), "bravo");
-    within(pair.writer.until_all_up()).await;
+    let there = until_written(&pair.at_alfa, 1);
+    let receipt = late(&clock, pair.writer.insert(&message(1)), there).await.unwrap();
+    assert_eq!(receipt.datacenter(), "bravo");
+    clock.pass(PROBE_EVERY).await;
+    pair.writer.until_all_up().await;
     release(&pair.alfa);
-    assert_eq!(within(pair.writer.insert(&message(2))).await.unwrap().datacenter(), "alfa");
+    assert_eq!(pair.writer.insert(&message(2)).await.unwrap().datacenter(), "alfa");
 }
 
 /// A client that counts the `delete`s it begins.
@@ -233,50 +259,71 @@ async fn counting_deletes(deployment: &Deployment) -> (Collection<Document>, Arc
     (client.database("app").collection("messages"), begun)
 }
 
-#[tokio::test(start_paused = true)]
-async fn probes_end_with_the_writer() {
+/// A writer to a single datacenter whose majority is held, and which it has marked down: with the default limit of
+/// two seconds, and a second between probes.
+async fn marked_down() -> (Deployment, Collection<Document>, Arc<AtomicUsize>, LocalWriter, Clock) {
     let alfa = Deployment::replica_set(3).start();
     let (collection, deletes) = counting_deletes(&alfa).await;
     let writer = LocalWriter::builder().datacenter("alfa", &collection).build().unwrap();
-    let clone = writer.clone();
+    collection.count_documents(doc! {}).await.unwrap();
+    let clock = Clock::stopped();
     hold_majority(&alfa);
-    writer.insert(&message(1)).await.unwrap_err();
+    let pass = async {
+        until_written(&collection, 1).await;
+        clock.pass(2 * SECOND).await;
+    };
+    tokio::join!(writer.insert(&message(1)), pass).0.unwrap_err();
+    (alfa, collection, deletes, writer, clock)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Lets an hour pass, and what is due within it happen when it is due.
+async fn pass_an_hour(clock: &Clock) {
+    for _ in 0..3600 {
+        clock.pass(SECOND).await;
+    }
+}
+
+#[tokio::test]
+async fn probes_end_with_the_writer() {
+    let (alfa, collection, deletes, writer, clock) = marked_down().await;
+    let clone = writer.clone();
     drop(writer);
-    let minute = Duration::from_secs(60);
-    tokio::time::sleep(minute).await;
-    let before = deletes.load(Ordering::SeqCst);
     // A second after each that was in vain, which takes two.
-    assert!((15..=25).contains(&before), "{before}");
+    for probe in 1..=20 {
+        assert_eq!(deletes.load(Ordering::SeqCst), probe - 1);
+        clock.pass(SECOND).await;
+        until(|| deletes.load(Ordering::SeqCst) == probe).await;
+        clock.pass(2 * SECOND).await;
+        until(|| clone.metrics().datacenters[0].probes_failed == probe as u64).await;
+    }
     drop(clone);
-    tokio::time::sleep(60 * minute).await;
-    assert_eq!(deletes.load(Ordering::SeqCst), before);
+    pass_an_hour(&clock).await;
+    assert_eq!(deletes.load(Ordering::SeqCst), 20);
     // The client is still good.
     release(&alfa);
     collection.insert_one(message(2)).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn nothing_is_probed_while_all_are_up() {
-    let alfa = Deployment::replica_set(3).start();
-    let (collection, deletes) = counting_deletes(&alfa).await;
-    let writer = LocalWriter::builder().datacenter("alfa", &collection).build().unwrap();
-    hold_majority(&alfa);
-    writer.insert(&message(1)).await.unwrap_err();
+    let (alfa, _collection, deletes, writer, clock) = marked_down().await;
     release(&alfa);
+    clock.pass(SECOND).await;
     writer.until_all_up().await;
-    let probes = deletes.load(Ordering::SeqCst);
-    assert!(probes > 0);
+    assert_eq!(deletes.load(Ordering::SeqCst), 1);
     writer.insert(&message(2)).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(deletes.load(Ordering::SeqCst), probes);
-    assert_eq!(writer.metrics().datacenters[0].probes, probes as u64);
+    pass_an_hour(&clock).await;
+    assert_eq!(deletes.load(Ordering::SeqCst), 1);
+    assert_eq!(writer.metrics().datacenters[0].probes, 1);
 }
 
 #[test]
 fn a_runtime_that_ends_takes_the_probes_with_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let pair = runtime.block_on(async {
-        let pair = Pair::with(|builder| builder.acknowledged_within(REAL_LIMIT)).await;
+        let pair = Pair::running(|builder| builder.acknowledged_within(REAL_LIMIT)).await;
         kill_all(&pair.alfa);
         pair.writer.insert(&message(1)).await.unwrap();
         pair

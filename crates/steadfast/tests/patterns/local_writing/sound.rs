@@ -12,9 +12,9 @@ use steadfast::{
 
 use super::*;
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_goes_to_the_nearest_datacenter() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let receipt = pair.writer.insert(&message(1)).await.unwrap();
     assert_eq!(receipt.datacenter(), "alfa");
     assert!(receipt.failed().is_empty());
@@ -24,7 +24,7 @@ async fn a_document_goes_to_the_nearest_datacenter() {
     assert_eq!(up(&pair.writer), [true, true]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn any_type_that_becomes_a_document_is_written() {
     #[derive(Serialize)]
     struct Message<'a> {
@@ -32,7 +32,7 @@ async fn any_type_that_becomes_a_document_is_written() {
         text: &'a str,
         datacenter: Option<&'a str>,
     }
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let text = "hello".to_owned();
     let sent = Message { message_id: 1, text: &text, datacenter: None };
     let receipt = pair.writer.insert(&sent).await.unwrap();
@@ -41,18 +41,18 @@ async fn any_type_that_becomes_a_document_is_written() {
     assert_eq!(only_copy(&pair.at_alfa, 1).await, expected);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_field_can_be_called_otherwise() {
-    let pair = Pair::with(|builder| builder.datacenter_field("site")).await;
+    let (pair, _clock) = Pair::with(|builder| builder.datacenter_field("site")).await;
     pair.writer.insert(&doc! { "message_id": 1_i64, "site": "x", "datacenter": 5 }).await.unwrap();
     let found = only_copy(&pair.at_alfa, 1).await;
     assert_eq!(found.get_str("site").unwrap(), "alfa");
     assert_eq!(found.get_i32("datacenter").unwrap(), 5);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_with_an_id_is_refused_before_anything_is_sent() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let error = pair.writer.insert(&doc! { "_id": 1 }).await.unwrap_err();
     let LocalWriteError::Invalid(inner) = &error else { panic!("{error}") };
     assert!(inner.is_invalid_argument());
@@ -61,9 +61,9 @@ async fn a_document_with_an_id_is_refused_before_anything_is_sent() {
     assert_eq!(pair.at_alfa.count_documents(doc! {}).await.unwrap(), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_that_is_refused_marks_nothing_down_and_goes_nowhere_else() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let unique = steadfast::IndexModel::builder()
         .keys(doc! { "message_id": 1 })
         .options(steadfast::options::IndexOptions::builder().unique(true).build())
@@ -86,20 +86,22 @@ async fn a_document_that_is_refused_marks_nothing_down_and_goes_nowhere_else() {
     assert_eq!(metrics.datacenter("alfa").unwrap().failed, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_document_that_is_too_large_is_refused_by_the_first_datacenter() {
-    let pair = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
+    let (pair, _clock) = Pair::with(|builder| builder.acknowledged_within(BOUND)).await;
     let large = doc! { "message_id": 1_i64, "text": "x".repeat(17 << 20) };
     let error = pair.writer.insert(&large).await.unwrap_err();
     assert!(matches!(error, LocalWriteError::Refused { .. }), "{error}");
     assert_eq!(up(&pair.writer), [true, true]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn each_write_waits_for_a_majority_unless_told_otherwise() {
-    let pair = Pair::start().await;
+    let (pair, clock) = Pair::start().await;
     hold_majority(&pair.alfa);
-    assert_eq!(pair.writer.insert(&message(1)).await.unwrap().datacenter(), "bravo");
+    let there = until_written(&pair.at_alfa, 1);
+    let receipt = late(&clock, pair.writer.insert(&message(1)), there).await.unwrap();
+    assert_eq!(receipt.datacenter(), "bravo");
     let careless = LocalWriter::builder()
         .datacenter("alfa", &pair.at_alfa)
         .write_concern(WriteConcern::from(Acknowledgment::Nodes(1)))
@@ -108,13 +110,13 @@ async fn each_write_waits_for_a_majority_unless_told_otherwise() {
     assert_eq!(careless.insert(&message(2)).await.unwrap().datacenter(), "alfa");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn writers_share_what_they_know_and_travel_between_tasks() {
     fn is_shareable<T: Clone + Send + Sync + 'static>(_: &T) {}
     fn is_send<T: Send>(future: T) -> T {
         future
     }
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     is_shareable(&pair.writer);
     let clone = pair.writer.clone();
     let receipt = tokio::spawn(async move { is_send(clone.insert(&message(1))).await.unwrap() })
@@ -125,9 +127,9 @@ async fn writers_share_what_they_know_and_travel_between_tasks() {
     is_send(pair.writer.insert_many([message(2)])).await.remove(0).unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn what_makes_no_sense_is_refused_when_the_writer_is_built() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let one = || LocalWriter::builder().datacenter("alfa", &pair.at_alfa);
     let refused = |builder: LocalWriterBuilder, word: &str| {
         let error = builder.build().unwrap_err();
@@ -149,9 +151,9 @@ async fn what_makes_no_sense_is_refused_when_the_writer_is_built() {
     one().build().unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn ids_tell_copies_apart_and_when_they_were_made() {
-    let pair = Pair::start().await;
+    let (pair, _clock) = Pair::start().await;
     let first = pair.writer.insert(&message(1)).await.unwrap().id();
     let second = pair.writer.insert(&message(1)).await.unwrap().id();
     assert_ne!(first, second);
