@@ -105,7 +105,7 @@ async fn a_get_more_handed_over_before_the_session_is_dropped_is_not_sent_outsid
     let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
     let log = bounded(server.wait_for(aborted)).await;
     for request in log.named("getMore") {
-        assert!(is_in_transaction(&request), "{}", request.body);
+        assert!(is_in_transaction(request), "{}", request.body);
     }
 }
 
