@@ -360,7 +360,8 @@ mod tests {
         let concern = doc! { "code": 64, "codeName": "WriteConcernTimeout", "errmsg": "late" };
         let concern: WriteConcernError = bson::deserialize_from_document(concern).unwrap();
         let not_durable = |ids: &[i32]| {
-            let inserted_ids = ids.iter().map(|id| (*id as usize - 1, Bson::Int32(*id))).collect();
+            let inserted_ids =
+                ids.iter().map(|&id| (usize::try_from(id).unwrap() - 1, Bson::Int32(id))).collect();
             let write_concern_error = Some(concern.clone());
             let error = InsertManyError { write_concern_error, inserted_ids, write_errors: None };
             let history = History { outcome: Outcome::AppliedNotDurable, ..History::default() };
