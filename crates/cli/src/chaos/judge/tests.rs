@@ -98,6 +98,43 @@ fn what_is_in_doubt_may_be_there_or_not_but_never_twice() {
 }
 
 #[test]
+fn a_dropped_call_may_be_there_or_not_but_never_twice() {
+    let base = Verdict { in_doubt: 1, dropped: 1, ..Verdict::default() };
+    assert_eq!(verdict(Answer::Dropped, 0), base);
+    let there = Verdict { in_doubt_applied: 1, ..base };
+    assert_eq!(verdict(Answer::Dropped, 1), there);
+    assert_eq!(verdict(Answer::Dropped, 2), Verdict { duplicated: SIX.to_vec(), ..there });
+}
+
+#[test]
+fn a_transaction_is_there_as_a_whole_or_not_at_all() {
+    let answers = [
+        Answer::Acknowledged,
+        Answer::Failed(Outcome::NotApplied),
+        Answer::Failed(Outcome::MaybeApplied),
+        Answer::Dropped,
+    ];
+    for answer in answers {
+        let torn = |kind, census: &[(u64, u64)]| {
+            judge(&account(vec![(2, kind, answer.clone())], census)).torn
+        };
+        let [none, whole] = [[(6, 0), (7, 0), (8, 0)], [(6, 1), (7, 1), (8, 1)]];
+        assert_eq!(torn(Kind::Transaction, &none), [0; 0], "{answer:?}");
+        assert_eq!(torn(Kind::Transaction, &whole), [0; 0], "{answer:?}");
+        for part in [vec![(6, 1)], vec![(7, 1)], vec![(6, 1), (8, 1)], vec![(7, 2)]] {
+            assert_eq!(torn(Kind::Transaction, &part), SIX, "{answer:?} {part:?}");
+            assert_eq!(
+                torn(Kind::BulkWrite, &part),
+                [0; 0],
+                "nobody promises that of a bulk write"
+            );
+        }
+    }
+    let verdict = judge(&account(vec![(2, Kind::Transaction, Answer::Dropped)], &[(7, 1)]));
+    assert!(!verdict.is_clean());
+}
+
+#[test]
 fn what_never_began_is_not_there() {
     let records = vec![(2, Kind::InsertOne, Answer::Acknowledged)];
     // Of another operation; of the same, which has only one mark; and one that was never applied.
