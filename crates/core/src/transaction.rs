@@ -37,7 +37,7 @@ pub use self::{
 };
 use crate::{
     concern::{ReadConcern, WriteConcern},
-    retry::{Labels, Ledger},
+    retry::{Labels, Ledger, Outcome},
     selection::SelectionCriteria,
 };
 
@@ -266,6 +266,10 @@ impl Transaction {
     /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
     pub fn abandon(&mut self) -> End {
         let end = match self.state {
+            // The future of the commit was dropped before the commit was sent.
+            State::Committed { empty: false } if self.commits.outcome() == Outcome::NotSent => {
+                End::Send
+            }
             State::None | State::Committed { .. } | State::Aborted => return End::Nothing,
             State::Starting => End::Nothing,
             State::InProgress => End::Send,
