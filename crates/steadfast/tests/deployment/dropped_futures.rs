@@ -210,7 +210,10 @@ impl Storm {
             }
             let kind = Kind::random(&mut rng);
             self.straight.prepare(kind, operation).await;
-            let target = if rng.one_in(4) { &self.hurried } else { &self.patient };
+            // An abort has no more time than the client gives it. If it fails, the transaction holds its locks for
+            // a minute, and others would wait for them.
+            let is_hurried = rng.one_in(4) && !kind.is_transaction();
+            let target = if is_hurried { &self.hurried } else { &self.patient };
             let run = target.run(kind, operation, &mut rng);
             records.push(self.record(operation, kind, run).await);
         }
