@@ -187,10 +187,17 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
         mislabelled: marks(&|mark| {
             is_wrong(mark) || (said(mark).is_some_and(is_denied) && times(mark) >= 1)
         }),
+        torn: marks(&|mark| {
+            let first = account.records.iter().find(|record| record.operation * 3 == mark);
+            let there: Vec<bool> = (mark..mark + 3).map(|mark| times(mark) >= 1).collect();
+            let is_part = there.contains(&true) && there.contains(&false);
+            is_part && first.is_some_and(|record| record.kind == Kind::Transaction)
+        }),
         unheard_of: marks(&|mark| said(mark).is_none() && times(mark) >= 1),
         acknowledged: operations(&is_done),
         not_applied: operations(&is_denied),
         in_doubt: operations(&is_doubted),
+        dropped: operations(&|answer| *answer == Answer::Dropped),
         in_doubt_applied: marks(&|mark| said(mark).is_some_and(is_doubted) && times(mark) >= 1)
             .len() as u64,
     }
@@ -198,7 +205,8 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
 
 #[test]
 fn it_comes_to_what_a_simpler_judge_comes_to() {
-    const KINDS: [Kind; 3] = [Kind::InsertOne, Kind::InsertMany, Kind::BulkWrite];
+    const KINDS: [Kind; 4] =
+        [Kind::InsertOne, Kind::InsertMany, Kind::BulkWrite, Kind::Transaction];
     let answers = [
         Answer::Acknowledged,
         Answer::Acknowledged,
@@ -207,6 +215,7 @@ fn it_comes_to_what_a_simpler_judge_comes_to() {
         Answer::Failed(Outcome::NotApplied),
         Answer::Failed(Outcome::MaybeApplied),
         Answer::Failed(Outcome::AppliedNotDurable),
+        Answer::Dropped,
     ];
     let mut state = 1_u64;
     let mut below = |bound: usize| {
@@ -219,7 +228,7 @@ fn it_comes_to_what_a_simpler_judge_comes_to() {
         for operation in 0..8 {
             if below(4) > 0 {
                 let at = below(records.len() + 1);
-                records.insert(at, (operation, KINDS[below(3)], answers[below(7)].clone()));
+                records.insert(at, (operation, KINDS[below(4)], answers[below(8)].clone()));
             }
         }
         let numbers = 9 * Kind::MARKS;
