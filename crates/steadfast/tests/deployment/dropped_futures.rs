@@ -40,7 +40,7 @@ const TASKS: u64 = 24;
 const OPERATIONS: i64 = 6_000;
 /// Operations of each task with `and_run2`.
 const AND_RUN2: u64 = 100;
-const FEWEST_DROPPED: u64 = 4_000;
+const FEWEST_DROPPED: u64 = 3_000;
 /// Rounds of every action, each in a task of its own.
 const ROUNDS: u64 = 12;
 const MAX_POOL_SIZE: u32 = 16;
