@@ -37,13 +37,14 @@ use self::{
 };
 use crate::{database::Uri, duration, ending::Ending, notes::WrongArguments, output::Output, save};
 
-/// Prove that no write is lost or made twice: load, faults, and a count
+/// Prove that no write is lost or made twice, and no transaction torn: load, faults, and a count
 ///
-/// Several tasks write, while connections break, members freeze or are killed, the primary steps down and
-/// servers turn requests away. Every operation is recorded with what the driver said of it. In the end that is
-/// held against what the database holds, and three numbers come out: how many writes were applied twice, how
-/// many were acknowledged and are lost, and how many were said not to be applied, or to have had a result, that
-/// is not so. All of them must be zero, whatever happened on the way.
+/// Several tasks write, while connections break, members freeze or are killed, the primary steps down, servers turn
+/// requests away and callers drop the futures of their calls. Every operation is recorded with what the driver said
+/// of it. In the end that is held against what the database holds, and four numbers come out: how many writes were
+/// applied twice, how many were acknowledged and are lost, how many were said not to be applied, or to have had a
+/// result, that is not so, and how many transactions were applied in part. All of them must be zero, whatever
+/// happened on the way.
 ///
 /// Without --mongod and --uri it needs nothing: three servers run inside of this program, and are gone with it.
 #[derive(Args, Debug)]
@@ -69,7 +70,7 @@ pub(crate) struct Chaos {
     #[arg(long, value_name = "WRITES", value_delimiter = ',', default_values_t = Load::ALL, value_enum)]
     workload: Vec<Load>,
 
-    /// Which faults: any of them, with commas between; by default all, or with --uri cuts,slow,overload
+    /// Which faults: any of them, with commas between; by default all, or with --uri cuts,slow,overload,drops
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_enum)]
     faults: Option<Vec<Choice>>,
 
@@ -139,13 +140,13 @@ Examples:
 
 How it is counted: every write leaves a mark of its own, a number that no other write has, and that
 is seen in the database once for each time that the write was applied. Acknowledged: there must be
-one. Failed and said not to be applied: none. Failed and said to be in doubt: none or one, which is
-why it is said. docs/chaos.md tells more.
+one. Failed and said not to be applied: none. Failed and said to be in doubt, or dropped by the
+caller: none or one. Of a transaction: all of its marks, or none. docs/chaos.md tells more.
 
 Ctrl-C (or SIGTERM) ends the load and the faults; what was done until then is counted. A second one
 ends all at once.
 
-Exit status: 0 if all three numbers are zero. 1 if one of them is not, if it could not be done, or
+Exit status: 0 if all four numbers are zero. 1 if one of them is not, if it could not be done, or
 if it was interrupted. 2 if the arguments are wrong.";
 
 /// Does it.
@@ -280,7 +281,7 @@ enum Choice {
 impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
         const {
-            let [a, b, c, d, e, f] = Fault::ALL;
+            let [a, b, c, d, e, f, g] = Fault::ALL;
             &[
                 Self::One(a),
                 Self::One(b),
@@ -288,6 +289,7 @@ impl ValueEnum for Choice {
                 Self::One(d),
                 Self::One(e),
                 Self::One(f),
+                Self::One(g),
                 Self::All,
                 Self::None,
             ]

@@ -37,7 +37,7 @@ pub use self::{
 };
 use crate::{
     concern::{ReadConcern, WriteConcern},
-    retry::{Labels, Ledger},
+    retry::{Labels, Ledger, Outcome},
     selection::SelectionCriteria,
 };
 
@@ -139,6 +139,8 @@ pub struct Transaction {
     recovery_token: Option<RawDocumentBuf>,
     /// Aborted by the driver, because what was to end it was dropped.
     abandoned: bool,
+    /// An abort is needed that has not been sent yet.
+    abort_unsent: bool,
     /// Whether a commit was tried that a server may have carried out.
     commit_tried: bool,
     /// The same, the attempt under way left out.
@@ -226,7 +228,8 @@ impl Transaction {
             Part::First => self.state = State::InProgress,
             // If its future is dropped, this is what is known of the commit.
             Part::Commit => self.commits.send_off(),
-            Part::Outside | Part::Later | Part::Abort => {}
+            Part::Abort => self.abort_unsent = false,
+            Part::Outside | Part::Later => {}
         }
         Ok(())
     }
@@ -258,6 +261,7 @@ impl Transaction {
             State::Starting => End::Nothing,
             State::InProgress => End::Send,
         };
+        self.abort_unsent = end == End::Send;
         self.state = State::Aborted;
         Ok(end)
     }
@@ -266,6 +270,12 @@ impl Transaction {
     /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
     pub fn abandon(&mut self) -> End {
         let end = match self.state {
+            // The future of the commit was dropped before the commit was sent.
+            State::Committed { empty: false } if self.commits.outcome() == Outcome::NotSent => {
+                End::Send
+            }
+            // So was the future of the abort.
+            State::Aborted if std::mem::take(&mut self.abort_unsent) => return End::Send,
             State::None | State::Committed { .. } | State::Aborted => return End::Nothing,
             State::Starting => End::Nothing,
             State::InProgress => End::Send,

@@ -43,6 +43,8 @@ pub(super) enum Kind {
     FindOneAndReplace,
     FindOneAndDelete,
     BulkWrite,
+    /// An update, an insert and a delete, which are applied together or not at all.
+    Transaction,
 }
 
 impl Kind {
@@ -61,13 +63,14 @@ impl Kind {
             Self::FindOneAndReplace => "find_one_and_replace",
             Self::FindOneAndDelete => "find_one_and_delete",
             Self::BulkWrite => "bulk_write",
+            Self::Transaction => "transaction",
         }
     }
 
     /// The marks of an operation of this kind.
     pub(super) fn marks(self, operation: u64) -> impl Iterator<Item = u64> {
         let count = match self {
-            Self::InsertMany | Self::BulkWrite => Self::MARKS,
+            Self::InsertMany | Self::BulkWrite | Self::Transaction => Self::MARKS,
             Self::Increment
             | Self::InsertOne
             | Self::UpdateOne
@@ -78,6 +81,11 @@ impl Kind {
             | Self::FindOneAndDelete => 1,
         };
         (0..count).map(move |nth| operation * Self::MARKS + nth)
+    }
+
+    /// True if its marks are applied together or not at all.
+    pub(super) fn is_atomic(self) -> bool {
+        self == Self::Transaction
     }
 }
 
@@ -106,6 +114,8 @@ pub(super) enum Answer {
     /// It was, with a result that cannot be: none matched, a document that was changed already.
     Wrong(String),
     Failed(Outcome),
+    /// Nothing: the caller dropped the future of the call before its end.
+    Dropped,
 }
 
 /// The three things that an application can be told of a write.
@@ -114,7 +124,7 @@ pub(super) enum Told {
     Acknowledged,
     /// It failed, and has certainly written nothing.
     NotApplied,
-    /// It failed, and may have written.
+    /// It failed or was dropped, and may have written.
     InDoubt,
 }
 
@@ -123,7 +133,7 @@ impl Answer {
         match self {
             Self::Acknowledged | Self::Wrong(_) => Told::Acknowledged,
             Self::Failed(outcome) if outcome.is_certainly_not_applied() => Told::NotApplied,
-            Self::Failed(_) => Told::InDoubt,
+            Self::Failed(_) | Self::Dropped => Told::InDoubt,
         }
     }
 }
@@ -148,7 +158,7 @@ pub(super) struct Incident {
     pub(super) ended: Duration,
     /// Whether the set then needs another primary.
     pub(super) is_failover: bool,
-    /// How many requests it has met, where that is known: cuts, refusals.
+    /// How many requests it has met, where that is known: cuts, refusals; or calls that were dropped.
     pub(super) hits: u64,
     /// How many of them the server had executed when the reply was lost: what an application that sends it again
     /// would do twice.

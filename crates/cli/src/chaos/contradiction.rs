@@ -7,16 +7,19 @@ use super::{
     judge::Verdict,
 };
 
+/// The name of a transaction that was applied in part.
+pub(super) const TORN: &str = "torn";
+
 /// One of them.
 #[derive(Debug)]
 pub(super) struct Contradiction<'a> {
-    /// As it is counted: `duplicated`, `lost`, `wrongly labelled`, `unheard of`.
+    /// As it is counted: `duplicated`, `lost`, `wrongly labelled`, `torn`, `unheard of`.
     pub(super) what: &'static str,
     pub(super) mark: u64,
     pub(super) operation: u64,
     /// None, if there was no such operation.
     pub(super) record: Option<&'a Record>,
-    /// How often the mark is in the database.
+    /// How often the mark is in the database. Of a torn transaction: how many of its marks are.
     pub(super) found: u64,
 }
 
@@ -27,6 +30,7 @@ impl<'a> Contradiction<'a> {
             ("duplicated", &verdict.duplicated),
             ("lost", &verdict.lost),
             ("wrongly labelled", &verdict.mislabelled),
+            (TORN, &verdict.torn),
             ("unheard of", &verdict.unheard_of),
         ];
         let mut marks: Vec<(&'static str, u64)> = Vec::new();
@@ -40,13 +44,15 @@ impl<'a> Contradiction<'a> {
             .collect();
         let of = |(what, mark): (&'static str, u64)| {
             let operation = mark / Kind::MARKS;
-            Self {
-                what,
-                mark,
-                operation,
-                record: records.get(&operation).copied(),
-                found: account.census.get(&mark).copied().unwrap_or_default(),
-            }
+            let record = records.get(&operation).copied();
+            let times = |mark| account.census.get(&mark).copied().unwrap_or_default();
+            let found = match record {
+                Some(record) if what == TORN => {
+                    record.kind.marks(operation).filter(|mark| times(*mark) > 0).count() as u64
+                }
+                _ => times(mark),
+            };
+            Self { what, mark, operation, record, found }
         };
         marks.into_iter().map(of).collect()
     }
@@ -58,6 +64,17 @@ impl<'a> Contradiction<'a> {
             Some(Answer::Acknowledged) => "acknowledged".to_owned(),
             Some(Answer::Wrong(how)) => format!("acknowledged, but {how}"),
             Some(Answer::Failed(outcome)) => format!("failed, {outcome}"),
+            Some(Answer::Dropped) => "dropped by the caller".to_owned(),
+        }
+    }
+
+    /// What is in the database.
+    pub(super) fn there(&self) -> String {
+        match self.found {
+            found if self.what == TORN => format!("{found} of its {} writes found", Kind::MARKS),
+            0 => "not found".to_owned(),
+            1 => "found".to_owned(),
+            times => format!("found {times} times"),
         }
     }
 

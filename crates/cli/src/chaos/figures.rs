@@ -163,7 +163,10 @@ fn operations<'a>(records: impl Iterator<Item = &'a Record>) -> Operations {
         all.answers.add(&record.answer);
         *all.by_attempts.entry(record.attempts).or_default() += 1;
         all.failed_attempts += record.failures.len() as u64;
-        took.push(record.took);
+        // How long the caller waited for one that it dropped says nothing of the driver.
+        if record.answer != Answer::Dropped {
+            took.push(record.took);
+        }
     }
     all.latency = Latency::of(took);
     all

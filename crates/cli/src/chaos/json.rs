@@ -45,6 +45,7 @@ fn verdict_of(verdict: &Verdict) -> Value {
         "duplicated": verdict.duplicated.len(),
         "lost": verdict.lost.len(),
         "wronglyLabelled": verdict.mislabelled.len(),
+        "torn": verdict.torn.len(),
         "unheardOf": verdict.unheard_of.len(),
     })
 }
@@ -94,6 +95,7 @@ fn operations(plan: &Plan, verdict: &Verdict, figures: &Figures) -> Value {
         "notApplied": verdict.not_applied,
         "inDoubt": verdict.in_doubt,
         "inDoubtApplied": verdict.in_doubt_applied,
+        "dropped": verdict.dropped,
     })
 }
 

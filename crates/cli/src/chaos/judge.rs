@@ -11,14 +11,18 @@ pub(super) struct Verdict {
     pub(super) lost: Vec<u64>,
     /// Said not to be applied, and there; or acknowledged with a result that cannot be.
     pub(super) mislabelled: Vec<u64>,
+    /// Transactions of which a part is there, by the first of their marks.
+    pub(super) torn: Vec<u64>,
     /// There, and never asked for.
     pub(super) unheard_of: Vec<u64>,
     /// Operations that were acknowledged.
     pub(super) acknowledged: u64,
     /// Operations that failed, and certainly wrote nothing.
     pub(super) not_applied: u64,
-    /// Operations that failed, and the application was told that they may be applied.
+    /// Operations that failed, and the application was told that they may be applied; or that it dropped.
     pub(super) in_doubt: u64,
+    /// Operations in doubt because the application dropped their futures.
+    pub(super) dropped: u64,
     /// Marks of those in doubt that are there, which is no contradiction.
     pub(super) in_doubt_applied: u64,
 }
@@ -29,6 +33,7 @@ impl Verdict {
         self.duplicated.is_empty()
             && self.lost.is_empty()
             && self.mislabelled.is_empty()
+            && self.torn.is_empty()
             && self.unheard_of.is_empty()
     }
 }
@@ -41,10 +46,12 @@ impl Verdict {
 /// | it is done, with a result that cannot be | lost, mislabelled | mislabelled | duplicated, mislabelled |
 /// | it was not sent, or not applied | | mislabelled | duplicated, mislabelled |
 /// | it may be applied; or it is, and may be undone | | in doubt, and applied | the same, and duplicated |
+/// | nothing: it dropped the call | | in doubt, and applied | the same, and duplicated |
 /// | nothing: it never began | | unheard of | unheard of |
 ///
 /// An error of an operation with several marks speaks of the whole: that it was not applied holds for each of
-/// them. A result that cannot be is reported under the first of its marks.
+/// them. A result that cannot be is reported under the first of its marks. A transaction is torn if some of its
+/// marks are found and some are not, whatever the application was told.
 pub(super) fn judge(account: &Account) -> Verdict {
     let mut verdict = Verdict::default();
     let mut begun: Vec<(u64, Kind)> = Vec::with_capacity(account.records.len());
@@ -54,9 +61,14 @@ pub(super) fn judge(account: &Account) -> Verdict {
         if let Answer::Wrong(_) = record.answer {
             verdict.mislabelled.extend(record.kind.marks(record.operation).next());
         }
-        for mark in record.kind.marks(record.operation) {
-            let times = account.census.get(&mark).copied().unwrap_or_default();
-            verdict.weigh(mark, &record.answer, times);
+        let times = |mark: &u64| account.census.get(mark).copied().unwrap_or_default();
+        let marks = || record.kind.marks(record.operation);
+        for mark in marks() {
+            verdict.weigh(mark, &record.answer, times(&mark));
+        }
+        let there = marks().filter(|mark| times(mark) > 0).count();
+        if record.kind.is_atomic() && there > 0 && there < marks().count() {
+            verdict.torn.extend(marks().next());
         }
     }
     begun.sort_unstable();
@@ -67,7 +79,8 @@ pub(super) fn judge(account: &Account) -> Verdict {
     };
     let found = account.census.iter().filter(|(_, times)| **times > 0).map(|(mark, _)| *mark);
     verdict.unheard_of = found.filter(|mark| !was_begun(*mark)).collect();
-    for list in [&mut verdict.duplicated, &mut verdict.lost, &mut verdict.mislabelled] {
+    let Verdict { duplicated, lost, mislabelled, torn, .. } = &mut verdict;
+    for list in [duplicated, lost, mislabelled, torn] {
         list.sort_unstable();
     }
     verdict
@@ -81,6 +94,7 @@ impl Verdict {
             Told::NotApplied => self.not_applied += 1,
             Told::InDoubt => self.in_doubt += 1,
         }
+        self.dropped += u64::from(*answer == Answer::Dropped);
     }
 
     /// Holds what was said of a mark against how often it is found.

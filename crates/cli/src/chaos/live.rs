@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -18,10 +18,14 @@ pub(super) struct Live {
     pub(super) in_doubt: AtomicU64,
     /// Attempts that failed, most of which were made good by another.
     pub(super) failed_attempts: AtomicU64,
-    /// Requests that faults have met.
+    /// Requests and calls that faults have met.
     pub(super) hits: AtomicU64,
     /// Incidents that are over.
     pub(super) incidents: AtomicU64,
+    /// So many of a thousand calls are dropped now.
+    drop_per_mille: AtomicU32,
+    /// Calls that were dropped since calls began to be.
+    dropped: AtomicU64,
     /// The slowest since it was last looked at, in microseconds.
     slowest: AtomicU64,
     now: Mutex<Vec<String>>,
@@ -39,6 +43,29 @@ impl Live {
         self.failed_attempts.fetch_add(record.failures.len() as u64, Relaxed);
         let micros = u64::try_from(record.took.as_micros()).unwrap_or(u64::MAX);
         self.slowest.fetch_max(micros, Relaxed);
+    }
+
+    /// From now on, so many of a thousand calls are dropped.
+    pub(super) fn start_dropping(&self, per_mille: u32) {
+        self.dropped.store(0, Relaxed);
+        self.drop_per_mille.store(per_mille, Relaxed);
+    }
+
+    /// Calls are not dropped any more. Returns how many were.
+    pub(super) fn stop_dropping(&self) -> u64 {
+        self.drop_per_mille.store(0, Relaxed);
+        self.dropped.load(Relaxed)
+    }
+
+    /// Number of calls in a thousand that are dropped now.
+    pub(super) fn drop_per_mille(&self) -> u32 {
+        self.drop_per_mille.load(Relaxed)
+    }
+
+    /// A call was dropped.
+    pub(super) fn dropped(&self) {
+        self.dropped.fetch_add(1, Relaxed);
+        self.hits.fetch_add(1, Relaxed);
     }
 
     /// A fault began.

@@ -83,7 +83,7 @@ impl Servers {
     pub(super) fn default_faults(&self) -> Vec<Fault> {
         match self {
             Self::Embedded | Self::Mongod => Fault::ALL.to_vec(),
-            Self::Foreign(_) => vec![Fault::Cuts, Fault::Slow, Fault::Overload],
+            Self::Foreign(_) => vec![Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Drops],
         }
     }
 
@@ -95,7 +95,12 @@ impl Servers {
             ),
             (
                 Self::Foreign(_),
-                Fault::Cuts | Fault::Slow | Fault::Freeze | Fault::StepDown | Fault::Overload,
+                Fault::Cuts
+                | Fault::Slow
+                | Fault::Freeze
+                | Fault::StepDown
+                | Fault::Overload
+                | Fault::Drops,
             )
             | (Self::Embedded | Self::Mongod, _) => None,
         }
@@ -117,16 +122,19 @@ pub(super) enum Load {
     FindAndModify,
     /// bulk_write
     Bulk,
+    /// start_transaction().and_run() with update_one, insert_one and delete_one
+    Transactions,
 }
 
 impl Load {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Increments,
         Self::Inserts,
         Self::Updates,
         Self::Deletes,
         Self::FindAndModify,
         Self::Bulk,
+        Self::Transactions,
     ];
 }
 
@@ -145,11 +153,20 @@ pub(super) enum Fault {
     Kill,
     /// Servers turn writes away
     Overload,
+    /// The caller drops the futures of calls, at any moment
+    Drops,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Cuts, Self::Slow, Self::Freeze, Self::StepDown, Self::Kill, Self::Overload];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Cuts,
+        Self::Slow,
+        Self::Freeze,
+        Self::StepDown,
+        Self::Kill,
+        Self::Overload,
+        Self::Drops,
+    ];
 
     /// Its name on the command line, and in reports.
     pub(super) fn name(self) -> &'static str {
@@ -160,6 +177,7 @@ impl Fault {
             Self::StepDown => "step-down",
             Self::Kill => "kill",
             Self::Overload => "overload",
+            Self::Drops => "drops",
         }
     }
 }

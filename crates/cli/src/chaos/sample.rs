@@ -21,7 +21,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Five minutes on real servers with every fault, and three zeros.
+    /// Five minutes on real servers with every fault, and four zeros.
     pub(super) fn clean() -> Self {
         let plan = Plan {
             servers: Servers::Mongod,
@@ -158,6 +158,7 @@ fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
         Fault::StepDown => (format!("the primary, {host}, steps down"), 0, 420, 0),
         Fault::Kill => (format!("the primary, {host}, is killed"), 6_000, 1_400, 0),
         Fault::Overload => (format!("{host} turns writes away"), 2_000, 0, 30 + chance.below(90)),
+        Fault::Drops => ("callers drop futures".to_owned(), 3_000, 0, 5 + chance.below(40)),
     };
     let stretch = 0.7 + 0.6 * chance.unit();
     let after = |millis| began + Duration::from_millis(millis).mul_f64(stretch);
@@ -176,7 +177,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    const KINDS: [Kind; 10] = [
+    const KINDS: [Kind; 11] = [
         Kind::Increment,
         Kind::InsertOne,
         Kind::InsertMany,
@@ -187,6 +188,7 @@ impl Making<'_> {
         Kind::FindOneAndReplace,
         Kind::FindOneAndDelete,
         Kind::BulkWrite,
+        Kind::Transaction,
     ];
 
     fn record(&mut self, operation: u64) -> Record {
@@ -254,6 +256,11 @@ impl Making<'_> {
                 if self.chance.is(0.03) {
                     made.ends("connection closed before the reply", Outcome::MaybeApplied);
                 }
+            }
+            Fault::Drops if self.chance.is(0.05) => {
+                made.fails("dropped by the caller");
+                made.applied = u64::from(self.chance.is(0.5));
+                made.answer = Answer::Dropped;
             }
             Fault::Slow if self.chance.is(0.33) => made.now += Duration::from_millis(120),
             Fault::Overload => {

@@ -18,13 +18,15 @@ const MEMBER_SLOT: Duration = Duration::from_secs(10);
 const LEAST_MEMBER_SLOT: Duration = Duration::from_millis(1500);
 const WEATHER_SLOT: Duration = Duration::from_secs(8);
 const LEAST_WEATHER_SLOT: Duration = Duration::from_millis(500);
-const CUTS_SLOT: Duration = Duration::from_secs(10);
+const WINDOW: Duration = Duration::from_secs(10);
 /// So many connections break in a second, if the load has the rate that it is to have. A driver that sees one
 /// break looks at its server anew, and not more often than twice a second: with more of them, the load would
 /// do little but wait. Every few windows there are more of them all the same.
 const CUTS_PER_SECOND: u32 = 1;
 const MANY_CUTS: u32 = 3;
 const PER_MILLE_OF_CUTS: std::ops::RangeInclusive<u32> = 1..=20;
+/// So many of a thousand calls are dropped.
+const DROPS_PER_MILLE: u32 = 50;
 /// So much of a slot a fault may take, and so much it may be late.
 const MOST_OF_SLOT_PERCENT: u32 = 50;
 const LATE_PERCENT: u32 = 25;
@@ -36,6 +38,8 @@ pub(super) struct Schedule {
     pub(super) members: Vec<Planned>,
     /// When connections break.
     pub(super) cuts: Vec<Planned>,
+    /// When calls are dropped.
+    pub(super) drops: Vec<Planned>,
     /// When answers are late, or requests turned away.
     pub(super) weather: Vec<Planned>,
     /// From here on, there are none.
@@ -63,6 +67,10 @@ pub(super) enum Trouble {
         per_mille: u32,
         seed: u64,
     },
+    /// So many of a thousand calls are dropped.
+    Drops {
+        per_mille: u32,
+    },
     /// The primary's answers are late.
     Slow {
         delay: Duration,
@@ -81,6 +89,7 @@ impl Trouble {
             Self::Kill(_) => Fault::Kill,
             Self::Freeze(_) => Fault::Freeze,
             Self::Cuts { .. } => Fault::Cuts,
+            Self::Drops { .. } => Fault::Drops,
             Self::Slow { .. } => Fault::Slow,
             Self::Overload { .. } => Fault::Overload,
         }
@@ -114,6 +123,12 @@ impl Schedule {
             weather: lane(&weather, calm_from, WEATHER_SLOT, LEAST_WEATHER_SLOT, dice(2)),
             cuts: match plan.has(Fault::Cuts) {
                 true => cut_windows(calm_from, plan.rate, dice(3)),
+                false => Vec::new(),
+            },
+            drops: match plan.has(Fault::Drops) {
+                true => {
+                    windows(calm_from, dice(4), |_| Trouble::Drops { per_mille: DROPS_PER_MILLE })
+                }
                 false => Vec::new(),
             },
             calm_from,
@@ -182,16 +197,26 @@ fn trouble(kind: Kind, targets: &mut Targets, dice: &mut Dice) -> (Trouble, Dura
     }
 }
 
-/// Connections break nearly all the time; between, there is a pause.
-fn cut_windows(time: Duration, rate: u32, mut dice: Dice) -> Vec<Planned> {
+fn cut_windows(time: Duration, rate: u32, dice: Dice) -> Vec<Planned> {
     let usual = CUTS_PER_SECOND * 1000 / rate.max(1);
-    let count = u32::try_from(time.as_millis() / CUTS_SLOT.as_millis()).unwrap_or(u32::MAX).max(1);
+    windows(time, dice, |dice| {
+        let more = if dice.below(4) == 0 { MANY_CUTS } else { 1 };
+        let per_mille = (usual * more).clamp(*PER_MILLE_OF_CUTS.start(), *PER_MILLE_OF_CUTS.end());
+        Trouble::Cuts { per_mille, seed: dice.roll() }
+    })
+}
+
+/// A fault that lasts nearly all the time; between, there is a pause.
+fn windows(
+    time: Duration,
+    mut dice: Dice,
+    mut trouble: impl FnMut(&mut Dice) -> Trouble,
+) -> Vec<Planned> {
+    let count = u32::try_from(time.as_millis() / WINDOW.as_millis()).unwrap_or(u32::MAX).max(1);
     let slot = time / count;
     let planned = (0..count).map(|nth| {
         let pause = slot / 20 + dice.between(Duration::ZERO, slot / 10);
-        let more = if dice.below(4) == 0 { MANY_CUTS } else { 1 };
-        let per_mille = (usual * more).clamp(*PER_MILLE_OF_CUTS.start(), *PER_MILLE_OF_CUTS.end());
-        let trouble = Trouble::Cuts { per_mille, seed: dice.roll() };
+        let trouble = trouble(&mut dice);
         Planned { begins: slot * nth + pause, lasts: slot - pause, trouble }
     });
     planned.collect()

@@ -86,9 +86,13 @@ impl Stage {
         let log = Log::new(began, live);
         let clock = Clock::new(began, ending);
         let lane = |planned| self.lane(planned, schedule.calm_from, &log, clock.clone());
-        let (members, cuts, weather) =
-            tokio::join!(lane(&schedule.members), lane(&schedule.cuts), lane(&schedule.weather));
-        let went_well = members.and(cuts).and(weather);
+        let (members, cuts, drops, weather) = tokio::join!(
+            lane(&schedule.members),
+            lane(&schedule.cuts),
+            lane(&schedule.drops),
+            lane(&schedule.weather)
+        );
+        let went_well = members.and(cuts).and(drops).and(weather);
         if went_well.is_ok() {
             clock.clone().ends().await;
         }
@@ -164,6 +168,10 @@ impl Stage {
                 let rules = self.network.cut(per_mille, seed)?;
                 ("connections break".to_owned(), false, Undo::Lift(rules))
             }
+            Trouble::Drops { per_mille } => {
+                log.live().start_dropping(per_mille);
+                ("callers drop futures".to_owned(), false, Undo::StopDropping)
+            }
             Trouble::Slow { delay } => {
                 let member = self.set.busiest().await?;
                 let what = format!("{} answers {} ms late", member.in_words(), delay.as_millis());
@@ -180,6 +188,10 @@ impl Stage {
     async fn end(&self, open: Open, undo: Undo, log: &Log) -> Result<()> {
         match undo {
             Undo::Lift(rules) => log.ends(open, self.network.lift(&rules)),
+            Undo::StopDropping => {
+                let requests = log.live().stop_dropping();
+                log.ends(open, Met { requests, lost_replies: 0 });
+            }
             Undo::Recover => {
                 log.was(open);
                 self.set.recover().await?;
@@ -211,6 +223,8 @@ enum Undo {
     Recover,
     Restart(Member),
     Thaw(Member),
+    /// Callers drop no more futures.
+    StopDropping,
     /// Rules of the proxy are removed.
     Lift(network::Rules),
 }

@@ -61,6 +61,7 @@ fn verdict_lines(paint: Paint, account: &Account, verdict: &Verdict) -> Vec<Stri
         (verdict.duplicated.len(), "duplicated"),
         (verdict.lost.len(), "lost"),
         (verdict.mislabelled.len(), "wrongly labelled"),
+        (verdict.torn.len(), "torn"),
     ];
     if !verdict.unheard_of.is_empty() {
         numbers.push((verdict.unheard_of.len(), "unheard of"));
@@ -91,29 +92,25 @@ pub(super) const NOTHING_ACKNOWLEDGED: &str =
     "no operation was acknowledged, so that this proves nothing";
 
 fn contradicted(one: &Contradiction<'_>) -> String {
-    let Contradiction { what, operation, found, record, .. } = one;
+    let Contradiction { what, operation, record, .. } = one;
     let of = record.map_or_else(String::new, |record| {
         format!(" ({}, {})", record.kind.name(), clock(record.began))
     });
-    let found = match found {
-        0 => "not found".to_owned(),
-        1 => "found".to_owned(),
-        times => format!("found {times} times"),
-    };
     let why = match one.failures() {
         none if none.is_empty() => String::new(),
         failures => format!("; it met with {}", failures.join(", ")),
     };
-    format!("  {what}: operation {operation}{of}: {}, and {found}{why}", one.said())
+    format!("  {what}: operation {operation}{of}: {}, and {}{why}", one.said(), one.there())
 }
 
 /// The verdict in a sentence, if it is a bad one.
 pub(super) fn contradiction(verdict: &Verdict) -> String {
-    let Verdict { duplicated, lost, mislabelled, unheard_of, .. } = verdict;
+    let Verdict { duplicated, lost, mislabelled, torn, unheard_of, .. } = verdict;
     let counted = [
         (duplicated.len(), "duplicated"),
         (lost.len(), "lost"),
         (mislabelled.len(), "wrongly labelled"),
+        (torn.len(), "torn"),
         (unheard_of.len(), "unheard of"),
     ];
     let counted = counted.iter().filter(|(count, _)| *count > 0);
@@ -160,11 +157,15 @@ fn load(plan: &Plan) -> String {
 }
 
 fn operations(plan: &Plan, verdict: &Verdict) -> Vec<String> {
-    let Verdict { acknowledged, not_applied, in_doubt, in_doubt_applied, .. } = verdict;
+    let Verdict { acknowledged, not_applied, in_doubt, dropped, in_doubt_applied, .. } = verdict;
     let (made, planned) = (acknowledged + not_applied + in_doubt, plan.operations());
     let all = match made < planned {
         true => format!("{} of {} planned", grouped(made), grouped(planned)),
         false => grouped(made),
+    };
+    let dropped = match dropped {
+        0 => String::new(),
+        _ => format!(" ({} dropped by the caller)", grouped(*dropped)),
     };
     let there = match in_doubt {
         0 => String::new(),
@@ -173,7 +174,7 @@ fn operations(plan: &Plan, verdict: &Verdict) -> Vec<String> {
     vec![
         format!("{all}: {} acknowledged", grouped(*acknowledged)),
         format!("{} not applied", grouped(*not_applied)),
-        format!("{} in doubt{there}", grouped(*in_doubt)),
+        format!("{} in doubt{dropped}{there}", grouped(*in_doubt)),
     ]
 }
 
@@ -211,7 +212,8 @@ fn faults(account: &Account, figures: &Figures) -> Vec<String> {
                     (Fault::Cuts, lost) => format!(", {} of them executed", grouped(*lost)),
                     _ => String::new(),
                 };
-                all.push(format!("{incidents} {name} (met by {} requests{lost})", grouped(*hits)));
+                let whom = if *fault == Fault::Drops { "calls" } else { "requests" };
+                all.push(format!("{incidents} {name} (met by {} {whom}{lost})", grouped(*hits)));
             }
         }
     }

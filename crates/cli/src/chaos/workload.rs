@@ -9,7 +9,8 @@
 //!
 //! The census comes when nothing of the load can change the database any more. That rests on this:
 //!
-//! - all operations have ended, and the load's client is shut down with its connections;
+//! - all operations have ended, and the load's client is shut down with its connections: with what goes on in the
+//!   background of calls that were dropped, and a transaction that was not committed by then never is;
 //! - all servers are up and thawed, and the proxy holds nothing back: the stage sees to that;
 //! - a write on a majority, by the client that counts, has succeeded: what was there before it stays, and what a
 //!   deposed primary has written alone is undone;
@@ -18,17 +19,19 @@
 
 mod census;
 mod client;
+mod dropping;
 mod idempotent;
 mod perform;
 mod plain;
 mod reason;
 mod sequence;
 mod target;
+mod transaction;
 mod watch;
 
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration, time::Instant};
 
-use steadfast::{Client, patterns::strategy::Strategy};
+use steadfast::Client;
 use tokio::{sync::watch::Receiver, task::JoinSet};
 
 use self::{perform::Performer, sequence::Sequence, target::Target};
@@ -125,9 +128,8 @@ impl Workload {
     }
 
     fn target(&self, client: &Client) -> Target {
-        let is_idempotent = self.plan.strategy == Strategy::RetryIdempotent;
         let database = client.database(&self.plan.database);
-        Target::within(&database, self.plan.operations(), is_idempotent)
+        Target::within(&database, self.plan.operations(), self.plan.strategy)
     }
 }
 

@@ -9,8 +9,8 @@ use blackpipe::embedded::Deployment;
 use steadfast::{Client, bson::Document, bson::doc};
 
 use crate::{
+    all_zeros,
     ground::{Said, chaos},
-    three_zeros,
 };
 
 /// A deployment that goes on while the test waits for a program, and a client of it.
@@ -41,10 +41,14 @@ async fn nothing_is_lost_or_made_twice_and_nothing_is_left_there() {
     let said = short(&set.uri(), &[]);
     assert_eq!(said.status, Some(0), "{said}");
     let document = said.document();
-    assert_eq!(document["verdict"], three_zeros(), "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
     assert_eq!(document["plan"]["servers"], "uri");
     let faults = document["plan"]["faults"].as_array().expect("names");
-    assert_eq!(*faults, ["cuts", "slow", "overload"], "nothing is done to the servers themselves");
+    assert_eq!(
+        *faults,
+        ["cuts", "slow", "overload", "drops"],
+        "nothing is done to the servers themselves"
+    );
     assert!(!said.out.contains("mongodb://"), "the connection string is not shown: {said}");
     assert_eq!(databases(&client).await, ["shop"]);
 }
@@ -73,7 +77,7 @@ async fn a_step_down_is_done_if_it_is_asked_for() {
     let said = short(&set.uri(), &["--faults", "step-down,freeze"]);
     assert_eq!(said.status, Some(0), "{said}");
     let document = said.document();
-    assert_eq!(document["verdict"], three_zeros(), "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
     assert!(!document["incidents"].as_array().expect("incidents").is_empty(), "{said}");
     assert_eq!(databases(&client).await, ["shop"]);
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// of fault.)
 const SHORT: [&str; 6] = ["--duration", "6s", "--rate", "100", "--json", "--quiet"];
 
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "bulk_write",
     "delete_one",
     "find_one_and_delete",
@@ -29,11 +29,19 @@ const KINDS: [&str; 10] = [
     "insert_many",
     "insert_one",
     "replace_one",
+    "transaction",
     "update_one",
 ];
 
-fn three_zeros() -> Value {
-    json!({ "clean": true, "duplicated": 0, "lost": 0, "wronglyLabelled": 0, "unheardOf": 0 })
+fn all_zeros() -> Value {
+    json!({
+        "clean": true,
+        "duplicated": 0,
+        "lost": 0,
+        "wronglyLabelled": 0,
+        "torn": 0,
+        "unheardOf": 0,
+    })
 }
 
 fn number(value: &Value) -> u64 {
@@ -55,7 +63,7 @@ fn nothing_is_lost_or_made_twice_in_memory_and_a_program_is_told_all_of_it() {
     let said = chaos(&SHORT).said();
     let document = said.document();
     assert_eq!((said.status, said.notes.as_str()), (Some(0), ""), "{said}");
-    assert_eq!(document["verdict"], three_zeros(), "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
     assert_eq!(document["contradictions"], json!([]), "{said}");
     assert_eq!(document["interrupted"], false);
     assert_eq!(document["report"], Value::Null);
@@ -112,10 +120,28 @@ fn nothing_is_lost_or_made_twice_on_real_servers() {
     let said = chaos(&["--mongod", "--duration", "6s", "--rate", "100", "--json"]).said();
     assert_eq!(said.status, Some(0), "{said}");
     let document = said.document();
-    assert_eq!(document["verdict"], three_zeros(), "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
     assert_eq!(document["plan"]["servers"], "mongod");
     assert!(document["server"].as_str().is_some_and(|it| it.starts_with("mongod ")), "{said}");
     assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
+}
+
+#[test]
+fn dropped_transactions_are_in_doubt_and_none_is_torn() {
+    let load = ["--workload", "transactions", "--faults", "drops", "--tasks", "24"];
+    for servers in ["--embedded", "--mongod"] {
+        let said = chaos(&[&[servers][..], &load, &SHORT].concat()).said();
+        assert_eq!(said.status, Some(0), "{said}");
+        let document = said.document();
+        assert_eq!(document["verdict"], all_zeros(), "{said}");
+        assert_eq!(names(&document["kinds"]), ["transaction"]);
+        let operations = &document["operations"];
+        let dropped = number(&operations["dropped"]);
+        assert!(dropped > 0 && dropped == number(&operations["inDoubt"]), "{said}");
+        let hits = document["incidents"].as_array().expect("incidents").iter();
+        assert_eq!(hits.map(|it| number(&it["hits"])).sum::<u64>(), dropped, "{said}");
+        assert!(faults(&document).iter().all(|fault| fault == "drops"), "{said}");
+    }
 }
 
 #[test]
@@ -142,7 +168,8 @@ fn who_sends_again_on_any_error_writes_twice_and_is_told_so() {
 }
 
 /// One thing after the other, in each of these. How far they come depends on how fast servers recover.
-const LANES: [&[&str]; 3] = [&["cuts"], &["slow", "overload"], &["step-down", "kill", "freeze"]];
+const LANES: [&[&str]; 4] =
+    [&["cuts"], &["drops"], &["slow", "overload"], &["step-down", "kill", "freeze"]];
 
 #[test]
 fn the_same_seed_has_the_same_faults_in_the_same_order() {
@@ -169,7 +196,7 @@ fn people_get_the_verdict_first_and_then_the_figures() {
     assert_eq!(said.status, Some(0), "{said}");
     assert!(said.out.starts_with("\x1b[32m"), "{said}");
     let plain = said.out.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "");
-    assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled\n"), "{said}");
+    assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"), "{said}");
     for label in
         ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "once more "]
     {
@@ -214,6 +241,6 @@ fn what_was_done_until_ctrl_c_is_counted() {
     assert!(said.notes.contains(" of 10m; what was done until then is counted"), "{said}");
     let document = said.document();
     assert_eq!(document["interrupted"], true);
-    assert_eq!(document["verdict"], three_zeros(), "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
     assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
 }

@@ -59,7 +59,10 @@ fn a_place_that_cannot_be_written_to_is_refused_before_the_run() {
 fn if_the_disk_is_full_the_verdict_is_still_told() {
     let said = short("/dev/full").said();
     assert_eq!(said.status, Some(1), "{said}");
-    assert!(said.out.starts_with("0 duplicated   0 lost   0 wrongly labelled\n"), "{said}");
+    assert!(
+        said.out.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"),
+        "{said}"
+    );
     assert!(!said.out.contains("\nreport "), "{said}");
     let why =
         "steadfast chaos: the report could not be written to /dev/full: No space left on device";

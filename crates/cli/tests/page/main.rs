@@ -45,7 +45,7 @@ fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
     assert!(is_content);
     looks::look_at(&browser, &file);
     let title = browser.run("return document.title");
-    assert_eq!(title, "0 duplicated, 0 lost, 0 wrongly labelled – steadfast chaos");
+    assert_eq!(title, "0 duplicated, 0 lost, 0 wrongly labelled, 0 torn – steadfast chaos");
     let verdict = browser.run("return document.querySelector('header').innerText");
     let verdict = verdict.as_str().expect("text");
     assert!(verdict.contains("No write was lost"), "{verdict}");

@@ -141,9 +141,12 @@ fn an_operation_built_in_a_transaction_is_sent_only_while_that_is_active() {
 fn an_abandoned_transaction_is_aborted_and_may_be_aborted_once_more() {
     for (state, mut transaction) in all() {
         let (end, after) = match state {
-            State::None | State::Committed { .. } | State::Aborted => (End::Nothing, state),
+            State::None | State::Committed { empty: true } => (End::Nothing, state),
             State::Starting => (End::Nothing, State::Aborted),
-            State::InProgress => (End::Send, State::Aborted),
+            // The commit or the abort was not sent.
+            State::InProgress | State::Committed { empty: false } | State::Aborted => {
+                (End::Send, State::Aborted)
+            }
         };
         assert_eq!(transaction.abandon(), end, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
@@ -153,6 +156,21 @@ fn an_abandoned_transaction_is_aborted_and_may_be_aborted_once_more() {
             assert_eq!(transaction.abort(), Err(Misuse::AbortTwice));
         }
     }
+}
+
+#[test]
+fn a_transaction_whose_commit_was_never_sent_is_aborted_when_it_is_abandoned() {
+    let mut transaction = in_progress();
+    assert_eq!(transaction.commit(), Ok(End::Send));
+    assert_eq!(transaction.abandon(), End::Send);
+    assert_eq!(transaction.state(), State::Aborted);
+    let mut transaction = in_progress();
+    assert_eq!(transaction.commit(), Ok(End::Send));
+    transaction.sending(Part::Commit, 1).unwrap();
+    assert_eq!(transaction.abandon(), End::Nothing, "it may be committed");
+    let mut transaction = aborted();
+    transaction.sending(Part::Abort, 1).unwrap();
+    assert_eq!(transaction.abandon(), End::Nothing, "the abort was sent");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! Every action that asks a server for something, to be tried with what all of them can be given.
 
 /// Does everything that a server is asked for once, with what follows put behind each action, and gives
-/// the names and results.
+/// the names and results. `in "name"` before it names the database.
 macro_rules! every_action {
-    ($client:expr, $($run:tt)*) => {{
+    (in $name:expr, $client:expr, $($run:tt)*) => {{
         use steadfast::{
             IndexModel, SearchIndexModel,
             bson::{Document, doc, rawdoc},
             options::InsertOneModel,
         };
         let client = &$client;
-        let database = client.database("actions");
+        let database = client.database($name);
         let c = database.collection::<Document>("every_action");
-        let other = client.database("actions_dropped");
+        let other = client.database(&format!("{}_dropped", $name));
         let model = SearchIndexModel::builder().definition(doc! {}).build();
         let index = |key: &str| IndexModel::builder().keys(doc! { key: 1 }).build();
         let set = doc! { "$set": { "x": 1 } };
@@ -62,5 +62,8 @@ macro_rules! every_action {
             ("list_search_indexes", c.list_search_indexes() $($run)*.await.map(drop)),
         ]
     }};
+    ($client:expr, $($run:tt)*) => {
+        every_action!(in "actions", $client, $($run)*)
+    };
 }
 pub(crate) use every_action;

@@ -1,234 +1,290 @@
-//! Thousands of operations whose futures are dropped at every possible point, on a real replica
-//! set: nothing is leaked, and nothing is mixed up.
+//! Thousands of futures dropped at random moments, over every action of the driver, on a multi-threaded runtime and
+//! a real replica set: nothing is torn, duplicated, lost, mislabelled or leaked.
+//!
+//! Some writes are executed and answered with a retryable error, so that they are retried. `STEADFAST_SEED=7` runs
+//! other operations than seed 1; the moments at which threads meet are not repeated.
+
+mod census;
+mod cut;
+mod events;
+mod operations;
 
 use std::{
     collections::BTreeMap,
-    future::{Future, IntoFuture, poll_fn},
-    pin::pin,
+    env,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
     },
-    task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use blackpipe::proxy::{ErrorReply, Proxy, Reaction, Rule};
+use futures_util::{TryStreamExt, future::join_all};
 use steadfast::{
-    Client, Collection,
+    Client,
     bson::{Document, doc},
-    event::{EventHandler, cmap::CmapEvent, command::CommandEvent},
-    options::{ClientOptions, WriteConcern},
+    change_stream::{ChangeStream, event::ChangeStreamEvent},
+    options::ClientOptions,
 };
 
-const TASKS: u64 = 64;
-const OPERATIONS: u64 = 10_000;
-const MAX_POOL_SIZE: u32 = 8;
-const DOCUMENTS: i64 = 200;
+use self::{
+    census::{Census, Record},
+    cut::{Cut, Rng, cut},
+    events::EventCounts,
+    operations::{Answer, Kind, Target},
+};
+use crate::{common::bounded, every_action::every_action};
 
-/// Numbers that are the same in every run.
-struct Dice(u64);
+const TASKS: u64 = 24;
+const OPERATIONS: i64 = 6_000;
+/// Operations of each task with `and_run2`.
+const AND_RUN2: u64 = 100;
+const FEWEST_DROPPED: u64 = 3_000;
+/// Rounds of every action, each in a task of its own.
+const ROUNDS: u64 = 12;
+const MAX_POOL_SIZE: u32 = 16;
+const APP_NAME: &str = "dropped futures";
+const DATABASE: &str = "dropped";
+/// Of this many writes, one is executed and answered with a retryable error.
+const RETRIED_ONE_IN: u64 = 9;
+const EXCEEDED_TIME_LIMIT: i32 = 262;
+/// Time that only a hang exceeds. The server aborts a transaction that nobody ends after a minute.
+const HANG: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_millis(25);
+/// Mark of the last insert.
+const LAST: i64 = -1;
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
+/// A client whose futures are dropped, and its events.
+struct Dropping {
+    client: Client,
+    events: Arc<Mutex<EventCounts>>,
 }
 
-/// What the events say of the connections to each server, and of commands.
-#[derive(Default)]
-struct Books {
-    open: BTreeMap<String, u32>,
-    most_open: u32,
-    check_outs_started: u64,
-    check_outs_ended: u64,
-    checked_out: u64,
-    checked_in: u64,
-    commands_started: u64,
-    commands_ended: u64,
-}
-
-impl Books {
-    fn note_pool(&mut self, event: &CmapEvent) {
-        match event {
-            CmapEvent::ConnectionCreated(event) => {
-                let open = self.open.entry(event.address.to_string()).or_default();
-                *open += 1;
-                self.most_open = self.most_open.max(*open);
-            }
-            CmapEvent::ConnectionClosed(event) => {
-                *self.open.get_mut(&event.address.to_string()).expect("it was created") -= 1;
-            }
-            CmapEvent::ConnectionCheckoutStarted(_) => self.check_outs_started += 1,
-            CmapEvent::ConnectionCheckoutFailed(_) => self.check_outs_ended += 1,
-            CmapEvent::ConnectionCheckedOut(_) => {
-                self.check_outs_ended += 1;
-                self.checked_out += 1;
-            }
-            CmapEvent::ConnectionCheckedIn(_) => self.checked_in += 1,
-            _ => {}
-        }
+impl Dropping {
+    async fn new(uri: &str, timeout: Option<Duration>) -> Self {
+        let mut options = ClientOptions::parse(uri).await.unwrap();
+        options.max_pool_size = Some(MAX_POOL_SIZE);
+        options.app_name = Some(APP_NAME.to_owned());
+        options.timeout = timeout;
+        let events = EventCounts::of(&mut options);
+        Self { client: Client::with_options(options).unwrap(), events }
     }
 
-    fn note_command(&mut self, event: &CommandEvent) {
-        match event {
-            CommandEvent::Started(_) => self.commands_started += 1,
-            _ => self.commands_ended += 1,
-        }
+    /// Waits until every command and check-out has ended: replies of dropped operations are read in the background.
+    async fn settle(&self) {
+        let settled = async {
+            while !self.events.lock().unwrap().are_balanced() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let settled = tokio::time::timeout(Duration::from_secs(60), settled).await;
+        assert!(settled.is_ok(), "leaked: {:?}", self.events.lock().unwrap());
+        let most = self.events.lock().unwrap().most_open;
+        assert!(most <= MAX_POOL_SIZE, "{most} connections to one server");
     }
 
-    /// Whether nothing is under way any more.
-    fn are_balanced(&self) -> bool {
-        self.check_outs_started == self.check_outs_ended
-            && self.checked_out == self.checked_in
-            && self.commands_started == self.commands_ended
-    }
-}
-
-async fn client(books: &Arc<Mutex<Books>>) -> Client {
-    let uri = testbed::shared::uri().expect("a deployment");
-    let mut options = ClientOptions::parse(&uri).await.unwrap();
-    options.max_pool_size = Some(MAX_POOL_SIZE);
-    let (pools, commands) = (Arc::clone(books), Arc::clone(books));
-    options.cmap_event_handler =
-        Some(EventHandler::callback(move |event| pools.lock().unwrap().note_pool(&event)));
-    options.command_event_handler =
-        Some(EventHandler::callback(move |event| commands.lock().unwrap().note_command(&event)));
-    Client::with_options(options).unwrap()
-}
-
-/// Polls a future at most `polls` times, each time it asks for it, then drops it.
-async fn drop_after<F: IntoFuture>(polls: u64, future: F) -> Option<F::Output> {
-    let mut future = pin!(future.into_future());
-    let mut left = polls;
-    poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // Cut off at once after the last poll, before anything else can happen.
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
-/// One operation, dropped at a random point; if it is allowed to end, its answer must be its own.
-async fn operate(collection: &Collection<Document>, dice: &mut Dice) {
-    let id = i64::try_from(dice.roll(DOCUMENTS.unsigned_abs())).unwrap();
-    let polls = 1 + dice.roll(5);
-    let patience = Duration::from_micros(dice.roll(3_000));
-    let kind = dice.roll(5);
-    let operation = async {
-        match kind {
-            0 => {
-                let found = collection.find_one(doc! { "_id": id }).await.unwrap().unwrap();
-                assert_eq!(found.get_i64("_id").unwrap(), id, "somebody else's reply");
-            }
-            1 => {
-                let update = doc! { "$inc": { "touched": 1 } };
-                let result = collection.update_one(doc! { "_id": id }, update).await.unwrap();
-                assert_eq!(result.matched_count, 1);
-            }
-            2 => {
-                let mut cursor =
-                    collection.find(doc! { "_id": { "$gte": id } }).batch_size(20).await.unwrap();
-                let mut count = 0;
-                while cursor.advance().await.unwrap() {
-                    assert!(cursor.current().get_i64("_id").unwrap() >= id);
-                    count += 1;
+    /// Checks that as many operations as there may be connections run at the same time: no slot was lost.
+    async fn use_every_slot(&self) {
+        let met = Arc::new(AtomicBool::new(false));
+        let sleepers = (0..MAX_POOL_SIZE).map(|_| {
+            let (admin, met) = (self.client.database("admin"), Arc::clone(&met));
+            tokio::spawn(async move {
+                // Again, until all of them have begun before the first ends.
+                while !met.load(Relaxed) {
+                    let sleep = doc! { "sleep": 1, "millis": 500, "lock": "none" };
+                    admin.run_command(sleep).await.unwrap();
                 }
-                assert_eq!(count, DOCUMENTS - id);
+            })
+        });
+        let sleepers: Vec<_> = sleepers.collect();
+        let all_in_use = async {
+            while self.events.lock().unwrap().in_use() < u64::from(MAX_POOL_SIZE) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            3 => {
-                let result = collection.insert_one(doc! { "_id": id }).await;
-                assert!(result.unwrap_err().is_duplicate_key_error());
-            }
-            _ => {
-                let filter = doc! { "_id": { "$lt": id } };
-                let count = collection.count_documents(filter).await.unwrap();
-                assert_eq!(i64::try_from(count).unwrap(), id);
-            }
+        };
+        let all_in_use = tokio::time::timeout(Duration::from_secs(60), all_in_use).await;
+        met.store(true, Relaxed);
+        for sleeper in sleepers {
+            sleeper.await.unwrap();
         }
-    };
-    // Half are cut at an await, half at a moment.
-    if dice.roll(2) == 0 {
-        drop_after(polls, operation).await;
-    } else {
-        drop(tokio::time::timeout(patience, operation).await);
+        assert!(all_in_use.is_ok(), "{MAX_POOL_SIZE} operations never ran at the same time");
     }
+}
+
+/// Proxy in front of the shared replica set that answers some executed writes with a retryable error.
+async fn proxy(uri: &str) -> Proxy {
+    let error = ErrorReply::new(EXCEEDED_TIME_LIMIT).with_labels(["RetryableWriteError"]);
+    let writes = ["insert", "update", "delete", "findAndModify", "commitTransaction"];
+    let retried =
+        writes.into_iter().fold(Rule::new(Reaction::Error(error.executed())), Rule::command);
+    Proxy::before(uri).rules([retried.every(RETRIED_ONE_IN)]).start().await.unwrap()
 }
 
 /// pitfalls 21, 22 and 38
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_dropped_operations_leak_nothing() {
-    let books = Arc::new(Mutex::new(Books::default()));
-    let client = client(&books).await;
-    let collection = client.database("dropped").collection::<Document>("operations");
-    collection.drop().await.unwrap();
-    let documents = (0..DOCUMENTS).map(|id| doc! { "_id": id });
-    let majority = WriteConcern::majority();
-    collection.insert_many(documents).write_concern(majority).await.unwrap();
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
+    let seed = env::var("STEADFAST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    println!("STEADFAST_SEED={seed}");
+    let uri = testbed::shared::uri().expect("a deployment");
+    let proxy = proxy(&uri).await;
+    let straight = Client::with_uri_str(&uri).await.unwrap();
+    let target = Target::new(&straight, DATABASE);
+    target.create().await;
+    let patient = Dropping::new(&proxy.uri(), None).await;
+    // Some of its operations time out.
+    let hurried = Dropping::new(&proxy.uri(), Some(TIMEOUT)).await;
 
-    let storm = (0..TASKS).map(|task| {
-        let collection = collection.clone();
-        tokio::spawn(async move {
-            let mut dice = Dice(0x5eed ^ (task + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            for _ in 0..OPERATIONS.div_ceil(TASKS) {
-                operate(&collection, &mut dice).await;
-            }
-        })
+    let began = Instant::now();
+    let changes = Target::new(&patient.client, DATABASE).entries.watch().await.unwrap();
+    let watcher = tokio::spawn(watch(changes, Rng::new(seed, TASKS + ROUNDS)));
+    let storm = Arc::new(Storm {
+        straight: target.clone(),
+        patient: Target::new(&patient.client, DATABASE),
+        hurried: Target::new(&hurried.client, DATABASE),
+        next: AtomicI64::new(0),
     });
-    for task in storm.collect::<Vec<_>>() {
-        task.await.expect("no operation gets a wrong answer");
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| tokio::spawn(Arc::clone(&storm).work(Rng::new(seed, task))))
+        .collect();
+    let rounds = (TASKS..TASKS + ROUNDS).map(|round| {
+        tokio::spawn(every_action_once(patient.client.clone(), round, Rng::new(seed, round)))
+    });
+    let and_run2 = (0..4).map(|task| {
+        Arc::clone(&storm).work_with_and_run2(Rng::new(seed, TASKS + ROUNDS + 1 + task))
+    });
+    let (mut records, mut dropped) = (Vec::new(), 0);
+    for (of_task, rng) in join_all(and_run2).await {
+        records.extend(of_task);
+        dropped += rng.dropped;
     }
+    for round in rounds.collect::<Vec<_>>() {
+        dropped += round.await.expect("no action panics");
+    }
+    for task in tasks {
+        let (of_task, rng) = task.await.expect("every answer is right");
+        records.extend(of_task);
+        dropped += rng.dropped;
+    }
+    println!("{dropped} futures dropped in {:?}", began.elapsed());
 
-    // Replies that nobody waits for are read in the background, for three seconds at most.
-    let settled = async {
-        while !books.lock().unwrap().are_balanced() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let settled = tokio::time::timeout(Duration::from_secs(60), settled).await;
-    assert!(settled.is_ok(), "connections or events are missing");
-    let most = books.lock().unwrap().most_open;
-    assert!(most <= MAX_POOL_SIZE, "{most} connections to one server");
+    target.entries.insert_one(doc! { "mark": LAST }).await.unwrap();
+    let seen = bounded(watcher).await.expect("every event is right");
+    for dropping in [&patient, &hurried] {
+        dropping.settle().await;
+    }
+    let mut contradictions =
+        leaked(&straight, doc! { "transaction.parameters.autocommit": false }).await;
+    patient.use_every_slot().await;
+    for dropping in [patient, hurried] {
+        bounded(dropping.client.shutdown()).await;
+    }
+    // After that, nothing more can be executed.
+    contradictions.extend(leaked(&straight, doc! {}).await);
 
-    every_slot_is_there(&client, &books).await;
+    let mut census = Census::take(&target).await;
+    census.remove(LAST);
+    assert_eq!(seen, census.entries, "each insert is one event of the change stream");
+    contradictions.extend(census.judge(&records));
+    let count = contradictions.len();
+    let first: Vec<_> = contradictions.iter().take(20).map(String::as_str).collect();
+    assert!(count == 0, "STEADFAST_SEED={seed}: {count} of {dropped}:\n{}", first.join("\n"));
+    assert!(dropped >= FEWEST_DROPPED, "only {dropped} futures were dropped");
 }
 
-/// As many operations as there may be connections run at the same time: no slot was lost.
-async fn every_slot_is_there(client: &Client, books: &Arc<Mutex<Books>>) {
-    let met = Arc::new(AtomicBool::new(false));
-    let sleepers = (0..MAX_POOL_SIZE).map(|_| {
-        let (admin, met) = (client.database("admin"), Arc::clone(&met));
-        tokio::spawn(async move {
-            // Again and again, until all of them have begun before the first ends.
-            while !met.load(Relaxed) {
-                let sleep = doc! { "sleep": 1, "millis": 500, "lock": "none" };
-                admin.run_command(sleep).await.unwrap();
+/// Operations of all tasks.
+struct Storm {
+    straight: Target,
+    patient: Target,
+    hurried: Target,
+    next: AtomicI64,
+}
+
+impl Storm {
+    async fn work(self: Arc<Self>, mut rng: Rng) -> (Vec<Record>, Rng) {
+        let mut records = Vec::new();
+        loop {
+            let operation = self.next.fetch_add(1, Relaxed);
+            if operation >= OPERATIONS {
+                return (records, rng);
             }
-        })
-    });
-    let sleepers: Vec<_> = sleepers.collect();
-    let out_together = || {
-        let books = books.lock().unwrap();
-        books.checked_out == books.checked_in + u64::from(MAX_POOL_SIZE)
-    };
-    let all_out = async {
-        while !out_together() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            let kind = Kind::random(&mut rng);
+            self.straight.prepare(kind, operation).await;
+            // An abort has no more time than the client gives it. If it fails, the transaction holds its locks for
+            // a minute, and others would wait for them.
+            let is_hurried = rng.one_in(4) && !kind.is_transaction();
+            let target = if is_hurried { &self.hurried } else { &self.patient };
+            let run = target.run(kind, operation, &mut rng);
+            records.push(self.record(operation, kind, run).await);
         }
-    };
-    let all_out = tokio::time::timeout(Duration::from_secs(60), all_out).await;
-    met.store(true, Relaxed);
-    for sleeper in sleepers {
-        sleeper.await.unwrap();
     }
-    assert!(all_out.is_ok(), "{MAX_POOL_SIZE} operations never ran at the same time");
+
+    /// Like [`work`](Self::work), for the kind that cannot be spawned.
+    async fn work_with_and_run2(self: Arc<Self>, mut rng: Rng) -> (Vec<Record>, Rng) {
+        let mut records = Vec::new();
+        for operation in (0..AND_RUN2).map(|_| self.next.fetch_add(1, Relaxed)) {
+            let run = self.patient.and_run2(operation, &mut rng);
+            records.push(self.record(operation, Kind::AndRun2, run).await);
+        }
+        (records, rng)
+    }
+
+    /// Awaits an operation. After one that hangs no more begin.
+    async fn record(
+        &self,
+        operation: i64,
+        kind: Kind,
+        run: impl Future<Output = Answer>,
+    ) -> Record {
+        let answer = tokio::time::timeout(HANG, run).await.unwrap_or_else(|_| {
+            self.next.store(OPERATIONS, Relaxed);
+            Answer::Hung
+        });
+        Record { operation, kind, answer }
+    }
+}
+
+/// Runs every action once without and once with a session, each of them dropped at random. Returns how many were.
+async fn every_action_once(client: Client, round: u64, mut rng: Rng) -> u64 {
+    let database = format!("{DATABASE}_{round}");
+    drop(every_action!(in &database, client, .cut(&mut rng)));
+    let mut session = client.start_session().await.unwrap();
+    drop(every_action!(in &database, client, .session(&mut session).cut(&mut rng)));
+    client.database(&database).drop().await.unwrap();
+    rng.dropped
+}
+
+/// Reads a change stream up to the insert of [`LAST`], dropping the futures of its steps. Returns the number of
+/// events of each mark.
+async fn watch(
+    mut changes: ChangeStream<ChangeStreamEvent<Document>>,
+    mut rng: Rng,
+) -> BTreeMap<i64, u64> {
+    let mut seen = BTreeMap::new();
+    loop {
+        let Some(event) = cut(&mut rng, changes.try_next()).await else { continue };
+        let event = event.unwrap().expect("a stream without an end");
+        let mark = event.full_document.expect("an insert").get_i64("mark").unwrap();
+        if mark == LAST {
+            return seen;
+        }
+        *seen.entry(mark).or_default() += 1;
+    }
+}
+
+/// Waits until the primary has no connection and no session of the clients of this test that matches. Returns
+/// those that stay.
+async fn leaked(straight: &Client, filter: Document) -> Vec<String> {
+    let all = doc! { "allUsers": true, "idleConnections": true, "idleSessions": true };
+    let own = doc! { "$and": [{ "appName": APP_NAME }, filter] };
+    let pipeline = [doc! { "$currentOp": all }, doc! { "$match": own }];
+    let began = Instant::now();
+    loop {
+        let found = straight.database("admin").aggregate(pipeline.clone()).await.unwrap();
+        let found: Vec<Document> = found.try_collect().await.unwrap();
+        if found.is_empty() || began.elapsed() > HANG {
+            return found.iter().map(|it| format!("leaked: {it}")).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -4,6 +4,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/every_action.rs"]
+mod every_action;
 
 mod change_streams;
 mod dropped_futures;

@@ -2,8 +2,6 @@
 //! go back to the pool when, and only when, they may.
 
 mod cursors;
-#[path = "../common/every_action.rs"]
-mod every_action;
 mod guarantees;
 mod pooling;
 mod prose;
@@ -13,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use every_action::every_action;
+use crate::every_action::every_action;
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},

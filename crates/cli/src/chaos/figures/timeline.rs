@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Answers, Latency};
-use crate::chaos::account::{Account, Incident, Record};
+use crate::chaos::account::{Account, Answer, Incident, Record};
 
 /// As many parts as can be told apart on a page, and at least so many even if little happens in each.
 const MOST_BINS: u64 = 160;
@@ -71,7 +71,9 @@ impl Timeline {
         for record in records {
             let bin = self.bin(record.began + record.took);
             self.bins[bin].answers.add(&record.answer);
-            took[bin].push(record.took);
+            if record.answer != Answer::Dropped {
+                took[bin].push(record.took);
+            }
             for failure in &record.failures {
                 let bin = self.bin(failure.at);
                 self.bins[bin].failed_attempts += 1;

@@ -98,6 +98,43 @@ fn what_is_in_doubt_may_be_there_or_not_but_never_twice() {
 }
 
 #[test]
+fn a_dropped_call_may_be_there_or_not_but_never_twice() {
+    let base = Verdict { in_doubt: 1, dropped: 1, ..Verdict::default() };
+    assert_eq!(verdict(Answer::Dropped, 0), base);
+    let there = Verdict { in_doubt_applied: 1, ..base };
+    assert_eq!(verdict(Answer::Dropped, 1), there);
+    assert_eq!(verdict(Answer::Dropped, 2), Verdict { duplicated: SIX.to_vec(), ..there });
+}
+
+#[test]
+fn a_transaction_is_there_as_a_whole_or_not_at_all() {
+    let answers = [
+        Answer::Acknowledged,
+        Answer::Failed(Outcome::NotApplied),
+        Answer::Failed(Outcome::MaybeApplied),
+        Answer::Dropped,
+    ];
+    for answer in answers {
+        let torn = |kind, census: &[(u64, u64)]| {
+            judge(&account(vec![(2, kind, answer.clone())], census)).torn
+        };
+        let [none, whole] = [[(6, 0), (7, 0), (8, 0)], [(6, 1), (7, 1), (8, 1)]];
+        assert_eq!(torn(Kind::Transaction, &none), [0; 0], "{answer:?}");
+        assert_eq!(torn(Kind::Transaction, &whole), [0; 0], "{answer:?}");
+        for part in [vec![(6, 1)], vec![(7, 1)], vec![(6, 1), (8, 1)], vec![(7, 2)]] {
+            assert_eq!(torn(Kind::Transaction, &part), SIX, "{answer:?} {part:?}");
+            assert_eq!(
+                torn(Kind::BulkWrite, &part),
+                [0; 0],
+                "nobody promises that of a bulk write"
+            );
+        }
+    }
+    let verdict = judge(&account(vec![(2, Kind::Transaction, Answer::Dropped)], &[(7, 1)]));
+    assert!(!verdict.is_clean());
+}
+
+#[test]
 fn what_never_began_is_not_there() {
     let records = vec![(2, Kind::InsertOne, Answer::Acknowledged)];
     // Of another operation; of the same, which has only one mark; and one that was never applied.
@@ -150,10 +187,17 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
         mislabelled: marks(&|mark| {
             is_wrong(mark) || (said(mark).is_some_and(is_denied) && times(mark) >= 1)
         }),
+        torn: marks(&|mark| {
+            let first = account.records.iter().find(|record| record.operation * 3 == mark);
+            let there: Vec<bool> = (mark..mark + 3).map(|mark| times(mark) >= 1).collect();
+            let is_part = there.contains(&true) && there.contains(&false);
+            is_part && first.is_some_and(|record| record.kind == Kind::Transaction)
+        }),
         unheard_of: marks(&|mark| said(mark).is_none() && times(mark) >= 1),
         acknowledged: operations(&is_done),
         not_applied: operations(&is_denied),
         in_doubt: operations(&is_doubted),
+        dropped: operations(&|answer| *answer == Answer::Dropped),
         in_doubt_applied: marks(&|mark| said(mark).is_some_and(is_doubted) && times(mark) >= 1)
             .len() as u64,
     }
@@ -161,7 +205,8 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
 
 #[test]
 fn it_comes_to_what_a_simpler_judge_comes_to() {
-    const KINDS: [Kind; 3] = [Kind::InsertOne, Kind::InsertMany, Kind::BulkWrite];
+    const KINDS: [Kind; 4] =
+        [Kind::InsertOne, Kind::InsertMany, Kind::BulkWrite, Kind::Transaction];
     let answers = [
         Answer::Acknowledged,
         Answer::Acknowledged,
@@ -170,6 +215,7 @@ fn it_comes_to_what_a_simpler_judge_comes_to() {
         Answer::Failed(Outcome::NotApplied),
         Answer::Failed(Outcome::MaybeApplied),
         Answer::Failed(Outcome::AppliedNotDurable),
+        Answer::Dropped,
     ];
     let mut state = 1_u64;
     let mut below = |bound: usize| {
@@ -182,7 +228,7 @@ fn it_comes_to_what_a_simpler_judge_comes_to() {
         for operation in 0..8 {
             if below(4) > 0 {
                 let at = below(records.len() + 1);
-                records.insert(at, (operation, KINDS[below(3)], answers[below(7)].clone()));
+                records.insert(at, (operation, KINDS[below(4)], answers[below(8)].clone()));
             }
         }
         let numbers = 9 * Kind::MARKS;

@@ -90,8 +90,8 @@ fn failover_lane(run: Run<'_>) -> Lane {
 
 /// When the operations began that contradict what is in the database.
 fn wrong_lane(run: Run<'_>) -> Lane {
-    let Verdict { duplicated, lost, mislabelled, unheard_of, .. } = run.verdict;
-    let marks = [duplicated, lost, mislabelled, unheard_of].into_iter().flatten();
+    let Verdict { duplicated, lost, mislabelled, torn, unheard_of, .. } = run.verdict;
+    let marks = [duplicated, lost, mislabelled, torn, unheard_of].into_iter().flatten();
     let wrong: BTreeSet<u64> = marks.map(|mark| mark / Kind::MARKS).collect();
     let records = run.account.records.iter();
     let mut began: Vec<Duration> = records

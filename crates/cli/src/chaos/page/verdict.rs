@@ -11,7 +11,7 @@ use super::{
 };
 use crate::chaos::{
     account::Kind,
-    contradiction::Contradiction,
+    contradiction::{Contradiction, TORN},
     figures::Happened,
     judge::Verdict,
     plan::{Fault, Servers},
@@ -60,6 +60,7 @@ fn sorts(verdict: &Verdict) -> Vec<(u64, &'static str, &'static str)> {
         (verdict.duplicated.len() as u64, "duplicated", "made more than once"),
         (verdict.lost.len() as u64, "lost", "said to be done, and not there"),
         (verdict.mislabelled.len() as u64, "wrongly labelled", "an answer that was not true"),
+        (verdict.torn.len() as u64, TORN, "a transaction that was applied in part"),
     ];
     if !verdict.unheard_of.is_empty() {
         sorts.push((verdict.unheard_of.len() as u64, "unheard of", "there, and never asked for"));
@@ -82,9 +83,9 @@ fn headline(run: Run<'_>) -> String {
     }
 }
 
-fn lists(verdict: &Verdict) -> [&[u64]; 4] {
-    let Verdict { duplicated, lost, mislabelled, unheard_of, .. } = verdict;
-    [duplicated, lost, mislabelled, unheard_of]
+fn lists(verdict: &Verdict) -> [&[u64]; 5] {
+    let Verdict { duplicated, lost, mislabelled, torn, unheard_of, .. } = verdict;
+    [duplicated, lost, mislabelled, torn, unheard_of]
 }
 
 /// The large numbers.
@@ -155,6 +156,7 @@ fn told(fault: Fault, happened: &Happened) -> String {
         Fault::StepDown => "the primary stepped down",
         Fault::Kill => "a member was killed",
         Fault::Overload => "servers turned writes away",
+        Fault::Drops => "callers dropped futures",
     };
     let often = times(happened.incidents);
     match happened.hits {
@@ -164,7 +166,11 @@ fn told(fault: Fault, happened: &Happened) -> String {
                 Fault::Cuts => format!(", {} of them executed", grouped(happened.lost_replies)),
                 _ => String::new(),
             };
-            format!("{what} {often} ({}{executed})", counted(hits, "request", "requests"))
+            let met = match fault {
+                Fault::Drops => counted(hits, "call", "calls"),
+                _ => counted(hits, "request", "requests"),
+            };
+            format!("{what} {often} ({met}{executed})")
         }
     }
 }
@@ -241,6 +247,10 @@ fn contradiction(alike: &[Contradiction<'_>]) -> String {
     let kind = record.map_or_else(String::new, |record| {
         format!(", <code>{}</code> at {}", record.kind.name(), clock(record.began))
     });
+    if *what == TORN {
+        let (said, there) = (escaped(&one.said()), one.there());
+        return format!("<strong>{what}</strong>: operation {operation}{kind}: {said}; {there}.");
+    }
     let marks: Vec<String> = alike.iter().map(|it| it.mark.to_string()).collect();
     let (are, marks) = match marks.len() {
         1 => ("mark", format!("{} is", marks[0])),
@@ -269,11 +279,15 @@ fn repeated(alike: &[&str]) -> String {
 /// What the application was told, and what that means.
 fn answers(run: Run<'_>) -> String {
     let verdict = run.verdict;
+    let dropped = match verdict.dropped {
+        0 => String::new(),
+        dropped => format!("; or dropped by the caller, as {} of them were", grouped(dropped)),
+    };
     let doubt = match (verdict.in_doubt, verdict.in_doubt_applied) {
         (0, _) => "None. Such a write fails with an error that says: this may have been written."
             .to_owned(),
         (_, there) => format!(
-            "Failed, with an error that says: this may have been written. {} to be there, which is no contradiction.",
+            "Failed, with an error that says: this may have been written{dropped}. {} to be there, which is no contradiction.",
             counted(there, "mark of theirs turned out", "marks of theirs turned out")
         ),
     };

@@ -32,7 +32,7 @@ fn ends(planned: &Planned) -> Duration {
 }
 
 fn all(schedule: &Schedule) -> impl Iterator<Item = &Planned> {
-    schedule.members.iter().chain(&schedule.cuts).chain(&schedule.weather)
+    schedule.members.iter().chain(&schedule.cuts).chain(&schedule.drops).chain(&schedule.weather)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn the_same_seed_is_the_same_schedule_and_another_seed_is_another() {
 fn one_thing_is_over_before_the_next_of_its_lane_begins_and_the_end_is_calm() {
     for (seed, lasting) in runs() {
         let schedule = Schedule::of(&plan(seed, &Fault::ALL, lasting));
-        for lane in [&schedule.members, &schedule.cuts, &schedule.weather] {
+        for lane in [&schedule.members, &schedule.cuts, &schedule.drops, &schedule.weather] {
             for pair in lane.windows(2) {
                 assert!(ends(&pair[0]) <= pair[1].begins, "{seed} {lasting:?} {pair:?}");
             }

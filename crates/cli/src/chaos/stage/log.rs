@@ -67,6 +67,10 @@ impl Log {
         Self { began, live, incidents: Mutex::default() }
     }
 
+    pub(super) fn live(&self) -> &Live {
+        &self.live
+    }
+
     /// A fault has just taken effect.
     pub(super) fn begins(&self, fault: Fault, what: String, is_failover: bool) -> Open {
         self.live.fault_begins(&what);

@@ -18,7 +18,8 @@ use super::{Result, set::Member};
 use crate::chaos::{live::Live, plan::APP_NAME};
 
 /// The commands that write.
-const WRITES: [&str; 5] = ["insert", "update", "delete", "findAndModify", "bulkWrite"];
+const WRITES: [&str; 6] =
+    ["insert", "update", "delete", "findAndModify", "bulkWrite", "commitTransaction"];
 /// Those that do not, and are late all the same if a server is slow.
 const READS: [&str; 5] = ["find", "getMore", "aggregate", "count", "distinct"];
 /// More than the header of a message and less than a message, in either direction.

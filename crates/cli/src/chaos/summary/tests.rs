@@ -91,7 +91,11 @@ fn it_fits_on_a_screen_whatever_happened() {
 fn the_verdict_comes_first_and_then_what_contradicts() {
     let text = told_of(&much());
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("50 duplicated   0 lost   0 wrongly labelled"), "{text}");
+    assert_eq!(
+        lines.next(),
+        Some("50 duplicated   0 lost   0 wrongly labelled   0 torn"),
+        "{text}"
+    );
     assert_eq!(lines.next(), Some("(interrupted after 50 s of 1m)"), "{text}");
     let first = lines.next().unwrap_or_default();
     let begins = "  duplicated: operation 0 (increment, 0:00.0): acknowledged, and found 2 times; it met with a";

@@ -62,7 +62,8 @@ impl Target {
             | Kind::FindOneAndUpdate
             | Kind::FindOneAndReplace
             | Kind::FindOneAndDelete
-            | Kind::BulkWrite => return None,
+            | Kind::BulkWrite
+            | Kind::Transaction => return None,
         })
     }
 
@@ -108,6 +109,7 @@ impl Target {
                     )
                 })
             }
+            Kind::Transaction => self.transact(operation, limit).await?,
             Kind::Increment
             | Kind::InsertOne
             | Kind::InsertMany

@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep_until, timeout},
 };
 
-use super::{plain::Flaw, sequence::Sequence, target::Target, watch};
+use super::{dropping::Moment, plain::Flaw, sequence::Sequence, target::Target, watch};
 use crate::chaos::{
     account::{Answer, Kind, Record},
     live::Live,
@@ -80,12 +80,22 @@ impl Performer {
         let kind = self.sequence.kind(operation);
         let began = Instant::now();
         let limit = self.plan.timeout + GRACE;
+        let moment = Moment::of(self.plan.seed, operation, self.live.drop_per_mille());
         let writing = async {
-            match timeout(limit, self.write(kind, operation, began + self.plan.timeout)).await {
-                Ok(answer) => answer,
-                Err(_) => {
+            let call = timeout(limit, self.write(kind, operation, began + self.plan.timeout));
+            let ended = match moment {
+                Some(moment) => moment.cut(call, watch::dropped).await,
+                None => Some(call.await),
+            };
+            match ended {
+                Some(Ok(answer)) => answer,
+                Some(Err(_)) => {
                     watch::given_up();
                     Answer::Failed(Outcome::MaybeApplied)
+                }
+                None => {
+                    self.live.dropped();
+                    Answer::Dropped
                 }
             }
         };

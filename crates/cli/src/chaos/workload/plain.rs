@@ -79,6 +79,7 @@ impl Target {
                     )
                 })
             }
+            Kind::Transaction => self.transact(operation, limit).await?,
         })
     }
 }

@@ -8,6 +8,7 @@ use steadfast::{
 };
 
 pub(super) const TIMED_OUT: &str = "timed out";
+pub(super) const DROPPED: &str = "dropped by the caller";
 const CONNECTION_REFUSED: &str = "connection refused";
 /// There was none, or it was closed before it was used: it fared like one on which another operation failed.
 const NO_CONNECTION: &str = "no connection";

@@ -4,9 +4,10 @@
 use std::error::Error;
 
 use steadfast::{
-    Collection, Database,
+    Client, Collection, Database,
     bson::{Bson, Document, doc},
     options::{CollectionOptions, ReadConcern, WriteConcern},
+    patterns::strategy::Strategy,
 };
 
 use super::sequence::Sequence;
@@ -30,6 +31,8 @@ pub(super) const UNTOUCHED: &str = "untouched";
 /// | `documents` | `{mark, state}`, two that are the same for each mark | one less of them is untouched |
 /// | `mixed` | all of these, for bulk writes | |
 ///
+/// A transaction writes to `documents` and `entries`.
+///
 /// With the idempotent strategy each write is about a document of its own, whose `_id` is the mark: there is one
 /// of each in `documents`, and in `counters` it is `{_id, counter, …}`, as the pattern has it.
 #[derive(Clone, Debug)]
@@ -42,11 +45,11 @@ pub(super) struct Target {
     pub(super) mixed: Collection<Document>,
     /// How many documents with a log there are, in each collection that has such.
     logs_each: u64,
-    is_idempotent: bool,
+    strategy: Strategy,
 }
 
 impl Target {
-    pub(super) fn within(database: &Database, operations: u64, is_idempotent: bool) -> Self {
+    pub(super) fn within(database: &Database, operations: u64, strategy: Strategy) -> Self {
         Self {
             database: database.clone(),
             counters: database.collection("counters"),
@@ -55,8 +58,21 @@ impl Target {
             documents: database.collection("documents"),
             mixed: database.collection("mixed"),
             logs_each: operations.div_ceil(OPERATIONS_OF_A_LOG).max(1),
-            is_idempotent,
+            strategy,
         }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        self.database.client()
+    }
+
+    pub(super) fn is_idempotent(&self) -> bool {
+        self.strategy == Strategy::RetryIdempotent
+    }
+
+    /// True if a transaction is run until it is committed.
+    pub(super) fn repeats_transactions(&self) -> bool {
+        self.strategy == Strategy::RetryableWrites
     }
 
     pub(super) fn collections(&self) -> [&Collection<Document>; 5] {
@@ -85,12 +101,12 @@ impl Target {
 
     /// How many documents lie there for each mark that is to change or delete one.
     pub(super) fn copies(&self) -> u8 {
-        if self.is_idempotent { 1 } else { 2 }
+        if self.is_idempotent() { 1 } else { 2 }
     }
 
     /// The marks of an operation for which documents lie there.
     pub(super) fn prepared(&self, kind: Kind, operation: u64) -> impl Iterator<Item = u64> {
-        let is_idempotent = self.is_idempotent;
+        let is_idempotent = self.is_idempotent();
         let first = operation * Kind::MARKS;
         kind.marks(operation).filter(move |&mark| match kind {
             Kind::Increment | Kind::InsertOne | Kind::InsertMany => false,
@@ -102,6 +118,7 @@ impl Target {
             | Kind::FindOneAndDelete => true,
             // It changes something, inserts something and deletes something.
             Kind::BulkWrite => mark == first + 2 || (is_idempotent && mark == first),
+            Kind::Transaction => mark != first + 1,
         })
     }
 
@@ -133,7 +150,7 @@ impl Target {
         for collection in [&self.documents, &self.mixed] {
             self.index_marks(collection).await?;
         }
-        if !self.is_idempotent {
+        if !self.is_idempotent() {
             let logs = || (0..self.logs_each).map(|log| doc! { "_id": number(log), "log": [] });
             fill(&self.durably(&self.logs), logs()).await?;
             fill(&self.durably(&self.mixed), logs()).await?;
@@ -155,7 +172,7 @@ impl Target {
 
     fn untouched(&self, mark: u64) -> Document {
         let mut document = doc! { "mark": number(mark), "state": UNTOUCHED };
-        if self.is_idempotent {
+        if self.is_idempotent() {
             document.insert("_id", number(mark));
         }
         document

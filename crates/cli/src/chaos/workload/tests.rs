@@ -10,6 +10,7 @@ use blackpipe::{
 use steadfast::{
     bson::{Document, doc},
     error::Outcome,
+    patterns::strategy::Strategy,
 };
 use tokio::sync::watch::Sender;
 

@@ -76,7 +76,7 @@ async fn what_is_idempotent_is_done_once_however_often_it_is_sent() {
 /// its record, and how often its first mark is found.
 async fn one_of_each_kind(strategy: Strategy, reaction: Reaction) -> Vec<(Record, u64)> {
     let scene = Scene::set([]).await;
-    let plan = Plan { rate: 10, lasting: Duration::from_secs(1), ..plan(strategy) };
+    let plan = Plan { rate: 11, lasting: Duration::from_secs(1), ..plan(strategy) };
     let workload = Workload::new(&plan).unwrap();
     workload.prepare(&scene.straight).await.unwrap();
     let client = client::open(&scene.uri(), &plan).await.unwrap();
@@ -101,9 +101,15 @@ async fn one_of_each_kind(strategy: Strategy, reaction: Reaction) -> Vec<(Record
 /// What a strategy makes of a write whose reply is lost: how it ends, and how often it is applied.
 async fn of_a_lost_reply(strategy: Strategy, answer: Answer, expected: u64, attempts: u32) {
     let made = one_of_each_kind(strategy, Reaction::LoseReply { reset: true }).await;
-    assert_eq!(made.len(), 10);
+    assert_eq!(made.len(), 11);
     for (record, times) in made {
         let Record { kind, ref failures, .. } = record;
+        // Only `and_run` repeats a transaction as often as it meets a conflict with the one that is being aborted.
+        if kind == Kind::Transaction && strategy != Strategy::RetryableWrites {
+            assert!(times <= 1, "{times} {record:?}");
+            assert!(!failures.is_empty(), "{record:?}");
+            continue;
+        }
         assert_eq!(record.answer, answer, "{kind:?}");
         assert_eq!((times, record.attempts), (expected, attempts), "{kind:?}");
         let mut failures = failures.iter().map(|failure| failure.what.as_str());

@@ -86,11 +86,11 @@ async fn a_result_that_cannot_be_is_told() {
         scene.collection(name).delete_many(doc! {}).await.unwrap();
     }
     // At least one of each kind.
-    let account = scene.play_on(&workload, |live| ended_of(live) >= 20).await;
+    let account = scene.play_on(&workload, |live| ended_of(live) >= 22).await;
     for record in &account.records {
         let expected = match record.kind {
             Kind::InsertOne | Kind::InsertMany => Answer::Acknowledged,
-            Kind::Increment | Kind::UpdateOne | Kind::ReplaceOne => {
+            Kind::Increment | Kind::UpdateOne | Kind::ReplaceOne | Kind::Transaction => {
                 Answer::Wrong("0 matched and 0 modified, of one".to_owned())
             }
             Kind::DeleteOne => Answer::Wrong("0 deleted".to_owned()),
@@ -109,9 +109,9 @@ async fn a_result_that_cannot_be_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_somebody_takes_away_doubles_or_counts_beside_is_found() {
     let scene = Scene::set([]).await;
-    // One after the other, so that the first ten are one of each kind.
+    // One after the other, so that the first eleven are one of each kind.
     let plan = Plan { tasks: 1, ..plan(Strategy::RetryableWrites) };
-    let account = scene.play_until(10, plan).await;
+    let account = scene.play_until(11, plan).await;
     let workload = Workload::new(&account.plan).unwrap();
     assert!(judge(&account).is_clean());
     let mark_of = |kind: Kind| {
@@ -144,6 +144,43 @@ async fn what_somebody_takes_away_doubles_or_counts_beside_is_found() {
     let first = &denied.records[0];
     let marks: Vec<_> = first.kind.marks(first.operation).collect();
     assert_eq!(judge(&denied).mislabelled, marks);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_a_transaction_is_torn() {
+    let scene = Scene::set([]).await;
+    let plan =
+        Plan { tasks: 1, workload: vec![Load::Transactions], ..plan(Strategy::RetryableWrites) };
+    let account = scene.play_until(3, plan).await;
+    assert!(judge(&account).is_clean());
+    let first = account.records[0].operation * Kind::MARKS;
+    let entry = doc! { "mark": target::number(first + 1) };
+    scene.collection("entries").delete_one(entry).await.unwrap();
+    let workload = Workload::new(&account.plan).unwrap();
+    let census = workload.census(&scene.straight).await.unwrap();
+    let verdict = judge(&Account { census, ..account });
+    assert_eq!((verdict.torn, verdict.lost), (vec![first], vec![first + 1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_call_is_in_doubt_and_made_at_most_once() {
+    let lost = each(5, Reaction::LoseReply { reset: true });
+    let scene = Scene::set([lost]).await;
+    let workload = Workload::new(&plan(Strategy::RetryableWrites)).unwrap();
+    workload.prepare(&scene.straight).await.unwrap();
+    let account = scene.play_on(&workload, |live| {
+        live.start_dropping(500);
+        ended_of(live) >= 60
+    });
+    let account = account.await;
+    let verdict = judge(&account);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert!(verdict.dropped > 0 && verdict.dropped <= verdict.in_doubt, "{verdict:?}");
+    let dropped = account.records.iter().filter(|record| record.answer == Answer::Dropped);
+    for record in dropped {
+        let last = record.failures.last().map(|failure| failure.what.as_str());
+        assert_eq!(last, Some("dropped by the caller"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

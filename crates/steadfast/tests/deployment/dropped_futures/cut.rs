@@ -1,0 +1,98 @@
+//! Dropping futures at random: after a number of polls, or after a time.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
+
+use steadfast::error::{Error, Result};
+
+/// Longest time before a future is dropped, in microseconds.
+const LONGEST_MICROS: u64 = 20_000;
+/// Most polls before a future is dropped.
+const MOST_POLLS: u64 = 14;
+/// Of this many futures, one is awaited to its end.
+const AWAITED_ONE_IN: u64 = 8;
+
+/// Random numbers (SplitMix64), the same for the same seed.
+#[derive(Debug)]
+pub(super) struct Rng {
+    state: u64,
+    /// Number of futures that were dropped by these numbers.
+    pub(super) dropped: u64,
+}
+
+impl Rng {
+    /// Numbers of a task.
+    pub(super) fn new(seed: u64, task: u64) -> Self {
+        Self { state: seed ^ (task + 1).wrapping_mul(0xd134_2543_de82_ef95), dropped: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(super) fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+}
+
+/// Awaits a future for a random time or a random number of polls. `None` if it was dropped.
+pub(super) async fn cut<F: Future>(rng: &mut Rng, future: F) -> Option<F::Output> {
+    let (awaited, by_polls) = (rng.one_in(AWAITED_ONE_IN), rng.one_in(2));
+    let (polls, micros) = (1 + rng.below(MOST_POLLS), rng.below(LONGEST_MICROS));
+    let output = if awaited {
+        Some(future.await)
+    } else if by_polls {
+        drop_after(polls, future).await
+    } else {
+        tokio::time::timeout(Duration::from_micros(micros), future).await.ok()
+    };
+    if output.is_none() {
+        rng.dropped += 1;
+    }
+    output
+}
+
+/// Polls a future at most this many times, then drops it.
+async fn drop_after<F: Future>(polls: u64, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|cx| {
+        left -= 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            // Dropped right after the last poll, before a task that it spawned has run.
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// [`cut`] as a method, to be put behind an action.
+pub(super) trait Cut<T>: IntoFuture<Output = Result<T>> + Sized {
+    /// Runs the action like [`cut`]. A dropped action is a custom error.
+    fn cut<'a>(self, rng: &'a mut Rng) -> Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>
+    where
+        Self::IntoFuture: Send + 'a,
+        T: Send,
+    {
+        let future = self.into_future();
+        Box::pin(
+            async move { cut(rng, future).await.unwrap_or_else(|| Err(Error::custom("dropped"))) },
+        )
+    }
+}
+
+impl<T, A: IntoFuture<Output = Result<T>>> Cut<T> for A {}
