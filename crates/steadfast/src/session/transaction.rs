@@ -104,6 +104,8 @@ impl Session {
         client.spawn(async move {
             let _done = done;
             session.set_transaction_deadline(None);
+            // A short `timeoutMS` is for calls that an application waits for.
+            let timeout = timeout.map(|timeout| timeout.max(ABORT_LIMIT));
             let abort = operation::transaction::abort().limited(None, timeout);
             let Ok(abort) = abort.in_shared(Some(Arc::clone(&session))) else { return };
             let _ = tokio::time::timeout(ABORT_LIMIT, async {
