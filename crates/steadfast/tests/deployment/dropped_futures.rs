@@ -123,6 +123,7 @@ async fn proxy(uri: &str) -> Proxy {
 
 /// pitfalls 21, 22 and 38
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[allow(clippy::print_stdout)]
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
     let seed = env::var("STEADFAST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
     println!("STEADFAST_SEED={seed}");
