@@ -78,7 +78,7 @@ Getting started:
   > db.adminCommand({ configureFailPoint: 'failCommand', mode: { times: 1 },
                       data: { failCommands: ['insert'], closeConnection: true } })
 
-An overloaded server that sheds load as MongoDB 8.2 does:
+An overloaded server that sheds load as the specification of Client Backpressure shows:
   $ steadfast serve --standalone --version 8.2 --request-rate 100,20
 
 What it can do, and how it is used from tests: docs/embedded.md.

@@ -167,7 +167,9 @@ impl Faults {
     }
 
     /// A server takes so many requests a second, and so many at once if it had few before. The rest is
-    /// shed as MongoDB 8.2 does: error 462, labelled `SystemOverloadedError` and `RetryableError`.
+    /// rejected as the Client Backpressure specification shows it: error 462, labelled
+    /// `SystemOverloadedError` and `RetryableError`. (MongoDB 8.2.0 itself answers 449 with the first
+    /// label only.)
     /// Hello and logging in are exempt, and so is, if clients must log in, who has not yet.
     pub fn request_rate(&self, member: usize, per_second: f64, burst: f64) {
         self.server(member).requests.set(Limit::new(per_second, burst));

@@ -67,15 +67,17 @@ pub(super) fn is_before_execution(code: i32) -> bool {
         | 73 // InvalidNamespace
         | 322 // APIVersionError
         | 323 // APIStrictError
-        | 462 // IngressRequestRateLimitExceeded
         | 40415 // an unknown field
     )
 }
 
-/// `RateLimitExceeded`: the rate limiter of MongoDB 8.2 rejected the request before execution. Its only
-/// label is `SystemOverloadedError`. A mongos passes on the rejection of a shard, and may have sent the
-/// command to that shard before.
-pub(super) const RATE_LIMIT_EXCEEDED: i32 = 449;
+/// Codes of a rate limiter that rejected the request before execution: `RateLimitExceeded` (449) of
+/// MongoDB 8.2, whose only label is `SystemOverloadedError`, and `IngressRequestRateLimitExceeded` (462)
+/// of the specification. A mongos passes on the rejection of a shard, and may have sent the command to
+/// that shard before.
+pub(super) fn is_rate_limit(code: i32) -> bool {
+    matches!(code, 449 | 462)
+}
 
 /// Codes of one that carries a write out itself, by which it was interrupted or cannot tell, so
 /// that the write may have been done.

@@ -45,9 +45,9 @@ use super::{
 /// statement alone, so row 11 does not apply to it; of several, the least certain counts. Of a
 /// multi-document write it tells nothing, because documents before the failing one may be changed.
 ///
-/// `RateLimitExceeded` (449) of a retryable write counts like a refusal of one document, however many
-/// statements it has: the rate limiter of MongoDB 8.2 admits or rejects a command as a whole, before
-/// execution. Through a mongos, row 13 applies.
+/// The error of a rate limiter (449, 462) of a retryable write counts like a refusal of one document,
+/// however many statements it has: it admits or rejects a command as a whole, before execution. Through
+/// a mongos, row 13 applies.
 ///
 /// Of an operation in a transaction the outcome says what the transaction holds, which takes effect
 /// if the transaction is committed. A refusal of it, or a listed statement error, tells that it wrote
@@ -206,8 +206,7 @@ fn told_by(operation: &Operation, failure: &Failure<'_>, through_router: bool) -
         Cause::Refused { code, .. } => {
             // A retryable write is one insert, update, delete, findAndModify or bulkWrite command, which
             // is admitted as a whole.
-            let rejected =
-                code == codes::RATE_LIMIT_EXCEEDED && operation.kind == Kind::RecognisableWrite;
+            let rejected = codes::is_rate_limit(code) && operation.kind == Kind::RecognisableWrite;
             told_by_code(code, operation.one_document || rejected, through_router)
         }
         Cause::WriteErrors { codes, any_applied: false } => {
