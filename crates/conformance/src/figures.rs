@@ -38,7 +38,7 @@ pub const FIGURES: &[Figures] = &[
     figures("gridfs", (45, 0), (45, 0)),
     figures("handshake", (1, 0), (1, 0)),
     figures("index_management", (0, 15), (15, 0)),
-    figures("load_balancer", (2, 38), (38, 2)),
+    figures("load_balancer", (2, 38), (37, 3)),
     figures("max_staleness", (32, 0), (32, 0)),
     figures("read_write_concern", (38, 0), (38, 0)),
     figures("retryable_reads", (360, 20), (360, 20)),

@@ -269,19 +269,29 @@ impl Transaction {
     /// Aborts it if it is active, because the session or the future that was to end it was dropped.
     /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
     pub fn abandon(&mut self) -> End {
+        if self.take_unsent_end() == End::Send {
+            return End::Send;
+        }
         let end = match self.state {
-            // The future of the commit was dropped before the commit was sent.
-            State::Committed { empty: false } if self.commits.outcome() == Outcome::NotSent => {
-                End::Send
-            }
-            // So was the future of the abort.
-            State::Aborted if std::mem::take(&mut self.abort_unsent) => return End::Send,
             State::None | State::Committed { .. } | State::Aborted => return End::Nothing,
             State::Starting => End::Nothing,
             State::InProgress => End::Send,
         };
         (self.state, self.abandoned) = (State::Aborted, true);
         end
+    }
+
+    /// Turns a commit or an abort that was never sent, because its future was dropped or it failed
+    /// before, into an abort that is to be sent. Anything else is left as it is.
+    pub fn take_unsent_end(&mut self) -> End {
+        match self.state {
+            State::Committed { empty: false } if self.commits.outcome() == Outcome::NotSent => {
+                (self.state, self.abandoned) = (State::Aborted, true);
+                End::Send
+            }
+            State::Aborted if std::mem::take(&mut self.abort_unsent) => End::Send,
+            _ => End::Nothing,
+        }
     }
 
     /// A reply to one of its commands brought a recovery token. The latest counts.

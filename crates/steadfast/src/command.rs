@@ -19,7 +19,7 @@ use crate::{
     cursor::Pinned,
     deadline::{Clock, Deadline, MaxTime, TimeLimit, TimeSpent},
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
-    session::Session,
+    session::{AbandonedTransaction, Session},
     topology::{Selected, Server},
 };
 
@@ -44,6 +44,8 @@ pub(crate) struct Command {
     pub(crate) explicit: Explicit,
     /// The transaction that it was built in. It is never sent outside of it.
     pub(crate) scope: TransactionScope,
+    /// The transaction that it aborts, if that is no longer the session's.
+    pub(crate) abandoned: Option<Box<AbandonedTransaction>>,
     /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
@@ -120,6 +122,7 @@ impl Command {
             acknowledged: true,
             explicit: Explicit::default(),
             scope: TransactionScope::Outside,
+            abandoned: None,
             takes_read_concern: false,
             session: None,
             selected: None,

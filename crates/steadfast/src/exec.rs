@@ -69,7 +69,7 @@ impl Client {
         lent: Option<&Beside<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
-        match turn::session_of(&command) {
+        match turn::session_of(self, &command) {
             // Boxed, so that what most commands do without takes no room in their futures.
             Some(session) => {
                 command.keep(lent)?;

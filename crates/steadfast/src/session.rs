@@ -22,7 +22,9 @@ use steadfast_core::{
 };
 use tokio::sync::watch;
 
-pub(crate) use self::transaction::{explicit_write_concern, without_server};
+pub(crate) use self::transaction::{
+    ABORT_LIMIT, AbandonedTransaction, explicit_write_concern, without_server,
+};
 pub use self::{
     options::{
         SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
@@ -167,9 +169,10 @@ impl ClientSession {
 /// block others until the server's `transactionLifetimeLimitSeconds`.
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        if !self.session.abort_in_background(&self.client, self.default_timeout()) {
-            drop(self.session.unpin());
-        }
+        // A short `timeoutMS` is for calls that an application waits for.
+        let timeout = self.default_timeout().map(|timeout| timeout.max(ABORT_LIMIT));
+        self.session.abort_in_background(&self.client, timeout);
+        drop(self.session.unpin());
     }
 }
 

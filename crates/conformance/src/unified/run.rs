@@ -11,7 +11,7 @@ use super::{
     collection_data,
     deployment::Deployment,
     entities::Entities,
-    events,
+    events::{self, Journal},
     fail_points::FailPoints,
     logs::Logs,
     matching::Matcher,
@@ -84,7 +84,7 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
         Ok(played) => played,
         Err(_) => Err(Stop::failed(format!("it has not ended within {BOUND:?}"))),
     };
-    await_kills(run, test).await;
+    await_background_commands(run, test).await;
     for entity in run.entities.clients() {
         entity.journal.close();
     }
@@ -117,14 +117,19 @@ async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
     }
 }
 
-/// A cursor that failed or was let go of is killed in the background. A test that expects to see it
-/// would close its eyes too early.
-async fn await_kills(run: &Run, test: &Test) {
-    const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Waits for the `killCursors` and `abortTransaction` commands that a test expects. The driver sends
+/// them in the background after a cursor failed or was dropped, and after the deadline of `and_run`.
+async fn await_background_commands(run: &Run, test: &Test) {
+    const TIMEOUT: Duration = Duration::from_secs(10);
     for expected in test.expect_events.as_deref().unwrap_or_default() {
-        let kills = expected.events.iter().filter(|event| event.is_start_of("killCursors")).count();
-        if let (1.., Ok(entity)) = (kills, run.entities.client(&expected.client)) {
-            entity.journal.wait(KILL_TIMEOUT, |journal| journal.killed_cursors() >= kills).await;
+        let Ok(entity) = run.entities.client(&expected.client) else { continue };
+        let count = |name| expected.events.iter().filter(|event| event.is_start_of(name)).count();
+        let (kills, aborts) = (count("killCursors"), count("abortTransaction"));
+        if kills + aborts > 0 {
+            let all = |journal: &Journal| {
+                journal.killed_cursors() >= kills && journal.aborted_transactions() >= aborts
+            };
+            entity.journal.wait(TIMEOUT, all).await;
         }
     }
 }

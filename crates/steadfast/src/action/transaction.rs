@@ -74,10 +74,13 @@ pub struct StartTransaction<S> {
 
 impl StartTransaction<&mut ClientSession> {
     async fn execute(self) -> Result<()> {
-        self.session.shared().background_abort().await;
-        start(self.session, self.options.as_ref())?;
         let limit = time_limit(self.session, self.options.as_ref());
-        self.session.shared().set_transaction_deadline(limit.map(Deadline::begin));
+        let deadline = limit.map(Deadline::begin);
+        let session = Arc::clone(self.session.shared());
+        session.abort_unsent_end(&self.session.client());
+        session.background_abort(limit).await;
+        start(self.session, self.options.as_ref())?;
+        session.set_transaction_deadline(deadline);
         Ok(())
     }
 }
@@ -182,7 +185,8 @@ impl AbortTransaction<'_> {
                 session.set_transaction_deadline(None);
                 let inherited = of_transaction.or(self.session.default_timeout());
                 let abort = transaction::abort().limited(self.timeout, inherited);
-                drop(client.run(abort.in_shared(Some(session))?).await);
+                drop(client.run(abort.in_shared(Some(Arc::clone(&session)))?).await);
+                drop(session.unpin());
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ pub(super) struct TransactionContext {
     session: Option<Arc<Session>>,
     /// The transaction's `txnNumber`.
     number: Option<i64>,
-    /// Pinned server of the first attempt of an abort. The session itself is no longer pinned.
+    /// Pinned server of the first attempt of an abort.
     left: Option<Home>,
 }
 
@@ -45,7 +45,10 @@ impl TransactionContext {
         }
         let (part, left) = match command.kind {
             Kind::EndTransaction if command.name == "commitTransaction" => (Part::Commit, None),
-            Kind::EndTransaction => (Part::Abort, session.unpin()),
+            Kind::EndTransaction => match &command.abandoned {
+                Some(abandoned) => (Part::Abort, abandoned.pin.clone()),
+                None => (Part::Abort, session.pin()),
+            },
             Kind::Read | Kind::RecognisableWrite | Kind::Write | Kind::Generic | Kind::GetMore => {
                 (session.begin_operation(command.scope)?, None)
             }
@@ -53,13 +56,16 @@ impl TransactionContext {
         if part == Part::Outside {
             return Ok(outside);
         }
-        let number = match command.scope {
-            TransactionScope::Inside(number) => number,
-            TransactionScope::Outside | TransactionScope::Independent => {
+        let number = match (&command.abandoned, command.scope) {
+            (Some(abandoned), _) => abandoned.transaction.number(),
+            (None, TransactionScope::Inside(number)) => number,
+            (None, TransactionScope::Outside | TransactionScope::Independent) => {
                 session.transaction(|transaction| transaction.number())
             }
         };
-        Ok(Self { part, session: Some(Arc::clone(session)), number: Some(number), left })
+        // Only the session's own transaction changes the session's state.
+        let session = command.abandoned.is_none().then(|| Arc::clone(session));
+        Ok(Self { part, session, number: Some(number), left })
     }
 
     pub(super) fn part(&self) -> Part {
@@ -84,13 +90,13 @@ impl TransactionContext {
     /// An attempt begins: where it is bound to go, by its cursor or by the transaction.
     pub(super) fn begin_attempt(&mut self, target: &Target) -> Option<Home> {
         let bound = match (&self.session, self.part) {
+            (_, Part::Abort) => self.left.take(),
             (None, _) | (_, Part::Outside) => None,
             (Some(session), Part::First | Part::Later) => session.pin(),
             (Some(session), Part::Commit) => {
                 session.transaction(|transaction| transaction.begin_commit_attempt());
                 session.pin()
             }
-            (Some(_), Part::Abort) => self.left.take(),
         };
         match target {
             Target::Cursor(home) => Some(home.clone()),
@@ -129,6 +135,9 @@ impl TransactionContext {
     pub(super) fn sending(&self) -> Result<()> {
         if let (Some(session), Some(number)) = (&self.session, self.number) {
             session.transaction(|transaction| transaction.sending(self.part, number))?;
+            if self.part == Part::Abort {
+                drop(session.unpin());
+            }
         }
         Ok(())
     }

@@ -22,8 +22,11 @@ use crate::{
 const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
 
 /// The session whose transaction the command is to wait its turn in.
-pub(super) fn session_of(command: &Command) -> Option<Arc<Session>> {
+pub(super) fn session_of(client: &Client, command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
+    if command.scope == TransactionScope::Outside && command.kind != Kind::EndTransaction {
+        session.abort_unsent_end(client);
+    }
     let takes_part = matches!(command.scope, TransactionScope::Inside(_))
         || command.kind == Kind::EndTransaction
         || session.is_aborting();
@@ -44,7 +47,7 @@ impl Client {
         let turn = async {
             // An abort ends what it would wait for.
             if command.kind != Kind::EndTransaction {
-                session.background_abort().await;
+                session.background_abort(None).await;
             }
             session.turn().await
         };

@@ -70,6 +70,7 @@ fn own(
         acknowledged: true,
         takes_read_concern: false,
         scope: TransactionScope::Outside,
+        abandoned: None,
         session: None,
         selected: None,
         // The command is not searched for a time limit of its own, which the server then refuses.

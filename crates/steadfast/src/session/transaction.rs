@@ -21,8 +21,16 @@ use crate::{
     operation,
 };
 
+/// A transaction that is aborted in the background. The session may be in another one by then.
+#[derive(Debug)]
+pub(crate) struct AbandonedTransaction {
+    pub(crate) transaction: Transaction,
+    /// Pinned server or connection.
+    pub(crate) pin: Option<Home>,
+}
+
 /// Time limit of an abort that runs in the background.
-const ABORT_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<Misuse> for ErrorKind {
     fn from(misuse: Misuse) -> Self {
@@ -87,35 +95,45 @@ impl Session {
 
     /// Aborts an active transaction in the background, if there is one, because the future or the
     /// session that would have ended it was dropped. The server aborts it by itself if that fails.
-    /// Returns `false` if there is nothing to send.
     pub(crate) fn abort_in_background(
         self: &Arc<Self>,
         client: &Client,
         timeout: Option<Duration>,
-    ) -> bool {
+    ) {
+        self.abort_if(Transaction::abandon, client, timeout);
+    }
+
+    /// Aborts a transaction in the background whose commit or abort was never sent, before its state
+    /// is overwritten.
+    pub(crate) fn abort_unsent_end(self: &Arc<Self>, client: &Client) {
+        self.abort_if(Transaction::take_unsent_end, client, None);
+    }
+
+    fn abort_if(
+        self: &Arc<Self>,
+        end: impl FnOnce(&mut Transaction) -> End,
+        client: &Client,
+        timeout: Option<Duration>,
+    ) {
         let mut state = lock(&self.state);
-        if state.transaction.abandon() == End::Nothing {
-            return false;
+        if end(&mut state.transaction) == End::Nothing {
+            return;
         }
         let (done, pending) = watch::channel(());
         state.pending_abort = Some(pending);
+        let abandoned =
+            AbandonedTransaction { transaction: state.transaction.clone(), pin: state.pin.take() };
         drop(state);
+        let mut abort = operation::transaction::abort().limited(None, timeout);
+        abort.session = Some(Arc::clone(self));
+        abort.abandoned = Some(Box::new(abandoned));
         let (owned_client, session) = (client.clone(), Arc::clone(self));
         client.spawn(async move {
             let _done = done;
-            session.set_transaction_deadline(None);
-            // A short `timeoutMS` is for calls that an application waits for.
-            let timeout = timeout.map(|timeout| timeout.max(ABORT_LIMIT));
-            let abort = operation::transaction::abort().limited(None, timeout);
-            let Ok(abort) = abort.in_shared(Some(Arc::clone(&session))) else { return };
-            let _ = tokio::time::timeout(ABORT_LIMIT, async {
-                // The operation that is under way does not count towards the abort's time.
-                drop(session.turn().await);
-                owned_client.run(abort).await
-            })
-            .await;
+            // The operation that is under way does not count towards the abort's time.
+            drop(tokio::time::timeout(ABORT_LIMIT, session.turn()).await);
+            let _ = tokio::time::timeout(ABORT_LIMIT, owned_client.run(abort)).await;
         });
-        true
     }
 
     /// Returns `true` while a background abort has not ended.
@@ -123,13 +141,14 @@ impl Session {
         lock(&self.state).pending_abort.is_some()
     }
 
-    /// Waits for a background abort, so that what follows in the session does not disturb it.
-    pub(crate) async fn background_abort(&self) {
+    /// Waits for a background abort, within this time, so that what follows in the session does not
+    /// overtake it.
+    pub(crate) async fn background_abort(&self, within: Option<Duration>) {
         let pending = lock(&self.state).pending_abort.clone();
-        if let Some(mut pending) = pending {
-            let _ = pending.changed().await;
-            lock(&self.state).pending_abort = None;
-        }
+        let Some(mut pending) = pending else { return };
+        let within = within.unwrap_or(ABORT_LIMIT).min(ABORT_LIMIT);
+        let _ = tokio::time::timeout(within, pending.changed()).await;
+        lock(&self.state).pending_abort.take_if(|latest| latest.same_channel(&pending));
     }
 
     /// Gives the transaction this long, and with it all that is part of it; or takes that back.
@@ -224,7 +243,7 @@ impl Session {
         command: &Command,
         part: Part,
     ) -> Result<RawDocumentBuf> {
-        self.transaction(|transaction| {
+        let fields = |transaction: &mut Transaction| {
             let settings = transaction.settings();
             let (mut write_concern, mut max_time) = match part {
                 Part::Commit => (transaction.commit_write_concern(), settings.max_commit_time),
@@ -239,7 +258,11 @@ impl Session {
             }
             let token = transaction.recovery_token();
             operation::transaction::fields(command, write_concern.as_ref(), max_time, token)
-        })
+        };
+        match &command.abandoned {
+            Some(abandoned) => fields(&mut abandoned.transaction.clone()),
+            None => self.transaction(fields),
+        }
     }
 }
 

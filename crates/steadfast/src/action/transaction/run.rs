@@ -9,10 +9,10 @@ use crate::{
     Client, ClientSession, TransactionState,
     action::ActionFuture,
     deadline::{self, Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
-    error::{Error, Result, TRANSIENT_TRANSACTION_ERROR},
+    error::{Error, History, Outcome, Result, TRANSIENT_TRANSACTION_ERROR},
     options::TransactionOptions,
     random::random_unit,
-    session::Session,
+    session::{ABORT_LIMIT, Session},
 };
 
 impl StartTransaction<&mut ClientSession> {
@@ -145,7 +145,8 @@ impl Run {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
         }
-        self.session.background_abort().await;
+        self.session.abort_unsent_end(&self.client);
+        self.session.background_abort(self.deadline.and_then(Deadline::remaining)).await;
         start(session, options)?;
         self.number = Some(self.session.transaction(|transaction| transaction.number()));
         session.shared().set_transaction_deadline(self.deadline);
@@ -226,7 +227,9 @@ impl Run {
         let limit = self.deadline.map_or(self.tries.limit(), Deadline::timeout);
         let latest = latest.unwrap_or_else(|| {
             let seconds = limit.as_secs_f64();
-            misuse(&format!("the transaction could not be committed within {seconds} seconds"))
+            let message = format!("the transaction was not committed within {seconds} seconds");
+            let history = History { outcome: Outcome::NotApplied, ..History::default() };
+            misuse(&message).with_history(history)
         });
         deadline::exceeded(limit, latest, TimeSpent::default())
     }
@@ -237,7 +240,8 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
-            self.abort_in_background();
+            let timeout = self.deadline.map(|deadline| deadline.timeout().max(ABORT_LIMIT));
+            self.session.abort_in_background(&self.client, timeout);
         }
         if self.session.transaction_deadline() == self.deadline {
             self.session.set_transaction_deadline(None);

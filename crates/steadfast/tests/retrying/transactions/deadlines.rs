@@ -357,7 +357,7 @@ async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
         inserted
     });
     let error = bounded(run).await.unwrap_err();
-    assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotSent), "{error:?}");
+    assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotApplied), "{error:?}");
     let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
     assert_eq!(deployment.requests("commitTransaction").len(), 0);

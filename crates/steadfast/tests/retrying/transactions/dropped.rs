@@ -133,3 +133,62 @@ async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
     let last = deployment.requests("insert").pop().unwrap();
     assert!(!last.body.contains_key("autocommit"), "{}", last.body);
 }
+
+fn is_start_of(event: &CommandEvent, name: &str) -> bool {
+    matches!(event, CommandEvent::Started(it) if it.command_name == name)
+}
+
+fn is_end_of(event: &CommandEvent, name: &str) -> bool {
+    match event {
+        CommandEvent::Succeeded(it) => it.command_name == name,
+        CommandEvent::Failed(it) => it.command_name == name,
+        _ => false,
+    }
+}
+
+#[tokio::test]
+async fn the_abort_of_a_dropped_transaction_goes_to_its_mongos() {
+    let (_deployment, watched) = two_routers("").await;
+    for round in 1..=10 {
+        {
+            // The session is dropped together with the future, as by a time-out around both.
+            let mut run = pin!(async {
+                let mut session = watched.client.start_session().await.unwrap();
+                let run =
+                    session.start_transaction().and_run2(async |session: &mut ClientSession| {
+                        insert(&watched, session).await?;
+                        std::future::pending::<Result<()>>().await
+                    });
+                run.await
+            });
+            tokio::select! {
+                _ = &mut run => unreachable!("its callback does not end"),
+                () = watched.commands.wait_for(round, |it| is_end_of(it, "insert")) => {}
+            }
+        }
+        bounded(watched.commands.wait_for(round, |it| is_end_of(it, "abortTransaction"))).await;
+        let to = |name| watched.started(name).pop().unwrap().connection.address;
+        assert_eq!(to("abortTransaction"), to("insert"), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "maxPoolSize=1").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    let slow = tokio::spawn({
+        let database = watched.client.database("db");
+        async move { bounded(database.run_command(doc! { "slow": 1 })).await }
+    });
+    deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
+    // It waits for the only connection.
+    begin_and_drop(session.abort_transaction()).await;
+    deployment.gate.open();
+    slow.await.unwrap().unwrap_err();
+    bounded(watched.books.find_one(doc! {}).session(&mut session)).await.unwrap();
+    bounded(watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
+    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    assert!(watched.commands.seen().iter().any(|it| is_start_of(it, "find")));
+}
