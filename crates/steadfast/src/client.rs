@@ -16,7 +16,7 @@ use steadfast_core::{
     server_api::ServerApi,
 };
 
-use self::activity::{Active, Activity};
+use self::activity::{Active, Activity, OwnedActive};
 pub(crate) use self::metrics::Counters;
 pub use self::{metrics::ClientMetrics, shutdown::Shutdown, warm::WarmConnectionPool};
 use crate::{
@@ -222,6 +222,11 @@ impl Client {
     /// Counts an operation, so that a shutdown can wait for it.
     pub(crate) fn begin_activity(&self) -> Result<Active<'_>> {
         self.inner.activity.begin().ok_or_else(|| Error::new(ErrorKind::Shutdown))
+    }
+
+    /// Counts what a task does, so that a shutdown waits for it. None while the client is shut down.
+    pub(crate) fn begin_owned_activity(&self) -> Option<OwnedActive> {
+        OwnedActive::begin(self)
     }
 
     /// Whether anyone hears of commands.

@@ -110,7 +110,7 @@ impl CompressorSet {
     /// All compressors that the protocol knows.
     pub const ALL: Self = Self(0b1111);
 
-    /// Whether the compressor is in the set.
+    /// Returns `true` if the compressor is in the set.
     pub const fn contains(self, compressor: Compressor) -> bool {
         self.0 & (1 << compressor.id()) != 0
     }

@@ -158,7 +158,7 @@ pub(super) struct Incident {
     pub(super) ended: Duration,
     /// Whether the set then needs another primary.
     pub(super) is_failover: bool,
-    /// How many requests it has met, where that is known: cuts, refusals; or calls that were dropped.
+    /// Requests that it has met, where that is known (cuts, rejections), or calls that were dropped.
     pub(super) hits: u64,
     /// How many of them the server had executed when the reply was lost: what an application that sends it again
     /// would do twice.

@@ -19,7 +19,7 @@ pub(super) struct Contradiction<'a> {
     pub(super) operation: u64,
     /// None, if there was no such operation.
     pub(super) record: Option<&'a Record>,
-    /// How often the mark is in the database. Of a torn transaction: how many of its marks are.
+    /// Number of times that the mark is in the database. Of a torn transaction: number of its marks that are.
     pub(super) found: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Contradiction<'a> {
         }
     }
 
-    /// What is in the database.
+    /// State of the database.
     pub(super) fn there(&self) -> String {
         match self.found {
             found if self.what == TORN => format!("{found} of its {} writes found", Kind::MARKS),

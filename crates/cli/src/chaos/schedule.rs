@@ -38,7 +38,7 @@ pub(super) struct Schedule {
     pub(super) members: Vec<Planned>,
     /// When connections break.
     pub(super) cuts: Vec<Planned>,
-    /// When calls are dropped.
+    /// Times at which calls are dropped.
     pub(super) drops: Vec<Planned>,
     /// When answers are late, or requests turned away.
     pub(super) weather: Vec<Planned>,

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
+use super::Client;
+
 /// The top bit: no more is begun.
 const CLOSING: usize = 1 << (usize::BITS - 1);
 
@@ -50,6 +52,30 @@ impl Drop for Active<'_> {
         if before & CLOSING != 0 {
             self.0.ended.notify_waiters();
         }
+    }
+}
+
+/// Something under way in a task, which keeps its client.
+#[derive(Debug)]
+pub(crate) struct OwnedActive(Client);
+
+impl OwnedActive {
+    /// Counts something that begins; none if the client is shutting down.
+    pub(super) fn begin(client: &Client) -> Option<Self> {
+        // Counted until the drop below.
+        std::mem::forget(client.inner.activity.begin()?);
+        Some(Self(client.clone()))
+    }
+
+    /// The client, whose shutdown waits for this.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0
+    }
+}
+
+impl Drop for OwnedActive {
+    fn drop(&mut self) {
+        drop(Active(&self.0.inner.activity));
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// How many attempts are kept of the beginning, and as many of the end.
+    /// Number of attempts that are kept of the beginning, and as many of the end.
     const HALF: usize = 10;
 
     pub(crate) fn push(&mut self, attempt: Attempt) {
@@ -57,7 +57,7 @@ impl AttemptLog {
         &self.kept
     }
 
-    /// How many there were in all.
+    /// Number of all attempts.
     pub(crate) fn count(&self) -> usize {
         self.kept.len() + self.left_out
     }

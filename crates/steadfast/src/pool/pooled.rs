@@ -31,7 +31,7 @@ pub(crate) struct PooledConnection {
     pinned_by: Option<PinnedBy>,
 }
 
-/// What keeps a connection between commands. Only behind a load balancer anything does.
+/// Owner of a connection between commands. There is one only behind a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinnedBy {
     Cursor,

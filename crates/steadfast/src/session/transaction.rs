@@ -127,12 +127,16 @@ impl Session {
         let mut abort = operation::transaction::abort().limited(None, timeout);
         abort.session = Some(Arc::clone(self));
         abort.abandoned = Some(Box::new(abandoned));
-        let (owned_client, session) = (client.clone(), Arc::clone(self));
+        // After a shutdown nothing is sent; before it, the shutdown waits for the abort.
+        let Some(active) = client.begin_owned_activity() else { return };
+        let session = Arc::clone(self);
         client.spawn(async move {
             let _done = done;
             // The operation that is under way does not count towards the abort's time.
             drop(tokio::time::timeout(ABORT_LIMIT, session.turn()).await);
-            let _ = tokio::time::timeout(ABORT_LIMIT, owned_client.run(abort)).await;
+            let client = active.client();
+            let run = client.carry_out(client.begin_operation(), Box::new(abort));
+            let _ = tokio::time::timeout(ABORT_LIMIT, run).await;
         });
     }
 

@@ -251,7 +251,7 @@ impl Ground {
     }
 }
 
-/// What the application was told by a run: in sum, and write by write.
+/// Results of a run as the application got them: in sum, and write by write.
 type Run = (Books, Vec<Answer>);
 
 /// Makes the writes of a seed, and compares what was said of each with what the servers have in the end.

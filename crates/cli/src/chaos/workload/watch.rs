@@ -27,9 +27,9 @@ pub(super) struct Watch {
     failed: u32,
     /// Whether the last command was answered well.
     is_answered: bool,
-    /// Whether a command, or a try of a transaction, is under way.
+    /// `true` while a command, or a try of a transaction, is under way.
     is_under_way: bool,
-    /// Whether the caller drops the call.
+    /// `true` if the caller drops the call.
     is_dropped: bool,
     /// Whether it is known already why the last attempt failed.
     is_explained: bool,
@@ -77,7 +77,7 @@ impl Watch {
         self.is_explained = true;
     }
 
-    /// How often it was tried: each command that failed, and one that did not, or that was under way when the call
+    /// Number of attempts: each command that failed, and one that did not, or that was under way when the call
     /// was dropped. An operation that takes several commands is tried once if all of them succeed.
     fn attempts(&self) -> u32 {
         self.failed + u32::from(self.is_answered || self.is_under_way)

@@ -298,7 +298,7 @@ fn other_use<'a>(layout: &Layout, cluster: &'a Cluster, zone: &str) -> Option<&'
     })
 }
 
-/// What is done, why, and what to type for it; then the notes and the warnings.
+/// The steps, why each is made, and the command to type for it; then the notes and the warnings.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

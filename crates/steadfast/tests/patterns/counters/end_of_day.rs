@@ -14,7 +14,7 @@ use super::ways::{SweptByDay, Way as _};
 
 const DAY: &str = "2016-06-28";
 
-/// What is counted, and what is pending.
+/// The count, and the pending tokens.
 async fn state(counters: &Collection<Document>) -> (Option<i64>, usize) {
     let day = counters.find_one(doc! { "_id": DAY }).await.unwrap().expect("it was begun");
     let counted = match day.get("counter") {

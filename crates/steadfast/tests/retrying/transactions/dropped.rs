@@ -192,3 +192,14 @@ async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again
     assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
     assert!(watched.commands.seen().iter().any(|it| is_start_of(it, "find")));
 }
+
+#[tokio::test]
+async fn shutdown_waits_for_the_abort_of_a_dropped_session() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    drop(session);
+    bounded(watched.client.clone().shutdown()).await;
+    assert_eq!(deployment.requests("abortTransaction").len(), 1);
+}
