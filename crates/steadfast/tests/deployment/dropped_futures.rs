@@ -40,7 +40,7 @@ const TASKS: u64 = 24;
 const OPERATIONS: i64 = 6_000;
 /// Operations of each task with `and_run2`.
 const AND_RUN2: u64 = 100;
-const FEWEST_DROPPED: u64 = 3_000;
+const FEWEST_DROPPED: u64 = 2_000;
 /// Rounds of every action, each in a task of its own.
 const ROUNDS: u64 = 12;
 const MAX_POOL_SIZE: u32 = 16;
@@ -49,8 +49,10 @@ const DATABASE: &str = "dropped";
 /// Of this many writes, one is executed and answered with a retryable error.
 const RETRIED_ONE_IN: u64 = 9;
 const EXCEEDED_TIME_LIMIT: i32 = 262;
-/// Time that only a hang exceeds. The server aborts a transaction that nobody ends after a minute.
-const HANG: Duration = Duration::from_secs(45);
+/// Time that only a hang exceeds, however busy the machine is. That no transaction stays open on the
+/// server is for `retrying::transactions::dropped` to show: the abort of a dropped session has five seconds,
+/// which a busy machine may need for other things.
+const HANG: Duration = Duration::from_secs(240);
 const TIMEOUT: Duration = Duration::from_millis(25);
 /// Mark of the last insert.
 const LAST: i64 = -1;
@@ -78,7 +80,7 @@ impl Dropping {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let settled = tokio::time::timeout(Duration::from_secs(60), settled).await;
+        let settled = tokio::time::timeout(HANG, settled).await;
         assert!(settled.is_ok(), "leaked: {:?}", self.events.lock().unwrap());
         let most = self.events.lock().unwrap().most_open;
         assert!(most <= MAX_POOL_SIZE, "{most} connections to one server");
@@ -103,7 +105,7 @@ impl Dropping {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let all_in_use = tokio::time::timeout(Duration::from_secs(60), all_in_use).await;
+        let all_in_use = tokio::time::timeout(HANG, all_in_use).await;
         met.store(true, Relaxed);
         for sleeper in sleepers {
             sleeper.await.unwrap();

@@ -122,5 +122,5 @@ async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect(what);
+    tokio::time::timeout(Duration::from_secs(240), waiting).await.expect(what);
 }
