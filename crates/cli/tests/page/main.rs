@@ -49,7 +49,7 @@ fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
     let verdict = browser.run("return document.querySelector('header').innerText");
     let verdict = verdict.as_str().expect("text");
     assert!(verdict.contains("No write was lost"), "{verdict}");
-    assert_eq!(verdict.lines().filter(|line| line.trim() == "0").count(), 3, "{verdict}");
+    assert_eq!(verdict.lines().filter(|line| line.trim() == "0").count(), 4, "{verdict}");
     let command = browser.run("return document.querySelector('pre').innerText");
     assert_eq!(command, "steadfast chaos --seed 7 --duration 6s");
     fs::remove_file(file).expect("it is there");
