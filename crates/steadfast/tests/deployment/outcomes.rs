@@ -19,9 +19,12 @@ struct Collections {
 
 /// Forty documents to merge into forty others. The unit of one does not exist.
 async fn forty() -> Collections {
+    forty_on(&testbed::shared::uri().expect("a deployment")).await
+}
+
+async fn forty_on(uri: &str) -> Collections {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let uri = testbed::shared::uri().expect("a deployment");
-    let client = Client::with_uri_str(&uri).await.expect("a client");
+    let client = Client::with_uri_str(uri).await.expect("a client");
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let database = client.database(&format!("outcomes_{number}"));
     database.drop().await.expect("no database");
@@ -86,7 +89,8 @@ async fn get_more_that_merges_and_fails_half_way_is_maybe_applied() {
 
 #[tokio::test]
 async fn apply_ops_that_fails_half_way_is_maybe_applied() {
-    let it = forty().await;
+    // It locks the whole server, and so would wait for the transactions of other tests, and they for it.
+    let it = forty_on(&testbed::shared::standalone().expect("a server").uri()).await;
     let insert = doc! { "op": "i", "ns": it.target.namespace().to_string(), "o": { "_id": 100 } };
     let commands = format!("{}.$cmd", it.database.name());
     let admin = it.database.client().database("admin");
