@@ -147,7 +147,11 @@ fn start(key: ServersKey) -> Result<StartedServers, String> {
 }
 
 fn options(key: ServersKey) -> Options {
-    let options = Options::new().version(key.version).election_timeout(ELECTION_TIMEOUT);
+    let mut options = Options::new().version(key.version).election_timeout(ELECTION_TIMEOUT);
+    if key.kind == DeploymentKind::Sharded {
+        // A change stream waits for each shard, and a shard without writes is heard of at this interval, by default 10 s.
+        options = options.parameter("periodicNoopIntervalSecs=1");
+    }
     if !key.login {
         return options;
     }
