@@ -33,22 +33,30 @@ struct Measure {
     version: &'static str,
     kind: DeploymentKind,
     login: bool,
+    /// Shards of a cluster.
+    shards: &'static [&'static str],
 }
+
+const TWO_SHARDS: &[&str] = &["alfa", "bravo"];
+/// One alone, since the embedded deployment has no change streams over several.
+const ONE_SHARD: &[&str] = &["alfa"];
 
 /// Candidates for a test: a replica set of the newest common version comes first. Only those are started that may meet
 /// the requirements, or one, to say what is lacking.
 pub(super) fn candidates(requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
-    candidates_of(&VERSIONS, &DeploymentKind::ALL, requirements)
+    candidates_of(&VERSIONS, &DeploymentKind::ALL, TWO_SHARDS, requirements)
 }
 
-/// Candidates for a test on sharded clusters of version 8.2 alone.
+/// Candidates for a test on sharded clusters of version 8.2 alone. They have one shard, so that most cases pass.
 pub(super) fn sharded_candidates(requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
-    candidates_of(&[("8.2", Version(8, 2, 0))], &[DeploymentKind::Sharded], requirements)
+    let versions = [("8.2", Version(8, 2, 0))];
+    candidates_of(&versions, &[DeploymentKind::Sharded], ONE_SHARD, requirements)
 }
 
 fn candidates_of(
     versions: &[(&'static str, Version)],
     kinds: &[DeploymentKind],
+    shards: &'static [&'static str],
     requirements: [Option<&[Requirement]>; 2],
 ) -> Vec<Candidate> {
     let wants_login = |requirement: &Requirement| requirement.0.auth == Some(true);
@@ -58,12 +66,12 @@ fn candidates_of(
         for &kind in kinds {
             let suits = |requirement: &Requirement| suits(requirement, number, kind);
             if requirements.into_iter().flatten().all(|list| list.iter().any(suits)) {
-                measures.push(Measure { version, kind, login });
+                measures.push(Measure { version, kind, login, shards });
             }
         }
     }
     if measures.is_empty() {
-        measures.push(Measure { version: versions[0].0, kind: kinds[0], login });
+        measures.push(Measure { version: versions[0].0, kind: kinds[0], login, shards });
     }
     // Whatever else is lacking, one of another version or kind will hardly have.
     measures.truncate(8);
@@ -98,13 +106,12 @@ fn address(measure: Measure) -> Result<Address, String> {
     Ok(address)
 }
 
-fn start(Measure { version, kind, login }: Measure) -> Deployment {
+fn start(Measure { version, kind, login, shards }: Measure) -> Deployment {
     let builder = match kind {
         DeploymentKind::ReplicaSet => Deployment::replica_set(3),
-        DeploymentKind::Sharded => Deployment::sharded(&["alfa", "bravo"]).routers(2),
+        DeploymentKind::Sharded => Deployment::sharded(shards).routers(2),
         DeploymentKind::Standalone => Deployment::standalone(),
-        // One shard: the embedded deployment has no change streams over several.
-        DeploymentKind::LoadBalanced => Deployment::sharded(&["alfa"]).routers(2).load_balanced(),
+        DeploymentKind::LoadBalanced => Deployment::sharded(ONE_SHARD).routers(2).load_balanced(),
     };
     let builder = builder.version(version);
     if login { builder.auth("runner", "secret").start() } else { builder.start() }
