@@ -8,7 +8,7 @@ use std::{
     env, fs,
     net::SocketAddr,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
@@ -249,7 +249,7 @@ fn servers_of_8_2_start_from_a_private_directory() {
         return;
     }
     let mongod = testbed::mongod_path(Version::V8_2).unwrap();
-    let libraries = mongod.with_file_name("openssl");
+    let libraries = mongod.ancestors().nth(2).unwrap().join("openssl-1.1.1w");
     let private = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let private = private.join(format!("private-{}", std::process::id()));
     fs::create_dir(&private).unwrap();
@@ -272,5 +272,4 @@ fn servers_of_8_2_start_from_a_private_directory() {
     fs::remove_dir_all(&private).unwrap();
     assert!(output.status.success(), "{errors}");
     assert_eq!(data, !is_root, "root's servers have their data elsewhere");
-    assert!(Path::new(&mongod).is_file());
 }
