@@ -26,6 +26,8 @@ fn servers_report_the_version_that_was_asked_for() {
     let build_info = || doc! { "buildInfo": 1 };
     let mongod = shared::standalone_of(Version::V8_2).unwrap();
     assert_eq!(version(mongod.run_command("admin", build_info()).unwrap()), "8.2.0");
+    let set = shared::replica_set_of(Version::V8_2).unwrap();
+    assert_eq!(version(set.run_command(2, "admin", build_info()).unwrap()), "8.2.0");
     let mongos = &shared::sharded_cluster().unwrap().mongos()[0];
     assert_eq!(version(mongos.run_command("admin", build_info()).unwrap()), "8.2.0");
     let default = shared::standalone().unwrap().run_command("admin", build_info()).unwrap();
