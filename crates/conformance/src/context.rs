@@ -9,7 +9,7 @@ pub struct Context {
     pub spec: SpecDir,
     /// The deployment for the suites that need one.
     pub target: Target,
-    /// Number of a replica set other than the shared one, for suites that take long.
+    /// Number of a deployment other than the shared one, for suites that take long.
     apart: Option<usize>,
 }
 
@@ -78,14 +78,14 @@ impl Context {
         Self { spec, target, apart: None }
     }
 
-    /// The same with another replica set, by its number, if the servers are started by the run.
+    /// The same with another replica set or cluster, by its number, if the servers are started by the run.
     #[must_use]
     pub fn apart(self, number: usize) -> Self {
         Self { apart: Some(number), ..self }
     }
 
-    /// Number of another replica set than the shared one.
-    pub(crate) fn other_set(&self) -> Option<usize> {
+    /// Number of another deployment than the shared one.
+    pub(crate) fn other_deployment(&self) -> Option<usize> {
         self.apart
     }
 }

@@ -31,6 +31,18 @@ pub(super) struct Run {
     logs: Logs,
 }
 
+impl Run {
+    fn new(deployment: Deployment, test: &Test) -> Self {
+        Self {
+            deployment,
+            entities: Entities::new(defaults(test)),
+            fail_points: FailPoints::default(),
+            cursors_killed: AtomicUsize::new(0),
+            logs: Logs::default(),
+        }
+    }
+}
+
 /// Longer than any test takes, on a busy machine, too. One that waits for what does not come has failed.
 const BOUND: Duration = Duration::from_secs(120);
 
@@ -47,13 +59,7 @@ pub(super) fn run(deployment: Deployment, file: &TestFile, test: &Test) -> Step<
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let run = Arc::new(Run {
-        deployment,
-        entities: Entities::new(defaults(test)),
-        fail_points: FailPoints::default(),
-        cursors_killed: AtomicUsize::new(0),
-        logs: Logs::default(),
-    });
+    let run = Arc::new(Run::new(deployment, test));
     let work = || runtime.block_on(play(&run, file, test));
     // Whoever listens makes the driver put everything into words: only where it is looked at.
     if test.expect_log_messages.is_some() { run.logs.during(work) } else { work() }
@@ -179,4 +185,43 @@ async fn judge(run: &Run, test: &Test) -> Step<()> {
     collection_data::check(&run.deployment.client, test.outcome.as_deref().unwrap_or_default())
         .await
         .map_err(|stop| stop.within("outcome"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, SpecDir, Target};
+
+    #[test]
+    fn sessions_on_a_sharded_cluster_begin_with_the_cluster_time_of_the_initial_data() {
+        let file = doc! {
+            "description": "a file",
+            "schemaVersion": "1.0",
+            "createEntities": [
+                { "client": { "id": "client" } },
+                { "session": { "id": "session", "client": "client" } },
+            ],
+            "initialData": [
+                { "databaseName": "runner", "collectionName": "c", "documents": [{ "_id": 1 }] },
+            ],
+            "tests": [{ "description": "a test", "operations": [] }],
+        };
+        let file = TestFile::parse(file).unwrap();
+        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let cluster_time = |target| {
+            let context = Context::new(spec.clone(), target);
+            let Ok(deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let run = Arc::new(Run::new(deployment, &file.tests[0]));
+            runtime.block_on(async {
+                operate(&run, &file, &file.tests[0]).await.unwrap();
+                let mut session = run.entities.session("session").unwrap().take().await.unwrap();
+                session.session().cluster_time()
+            })
+        };
+        assert!(cluster_time(Target::EmbeddedSharded).is_some());
+        // Elsewhere a session knows none before its first command.
+        assert!(cluster_time(Target::Embedded).is_none());
+    }
 }

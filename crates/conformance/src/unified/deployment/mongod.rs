@@ -23,7 +23,7 @@ struct ServersKey {
     version: Version,
     kind: DeploymentKind,
     login: bool,
-    /// Number of a replica set other than the shared one.
+    /// Number of a deployment other than the shared one.
     apart: Option<usize>,
 }
 
@@ -72,11 +72,11 @@ pub(super) fn candidates(
     let secured_too =
         lists().flatten().any(|wanted| wants_login(wanted) || wants_api_version_2(wanted));
     let logins = [(false, !secured_alone), (true, secured_too)];
-    let apart = context.other_set();
+    let apart = context.other_deployment();
     let mut candidates: Vec<Candidate> = Vec::new();
     for login in logins.into_iter().filter_map(|(login, wanted)| wanted.then_some(login)) {
         for &kind in &kinds {
-            let apart = apart.filter(|_| !login && kind == DeploymentKind::ReplicaSet);
+            let apart = apart.filter(|_| !login && kind != DeploymentKind::Standalone);
             let key = ServersKey { version, kind, login, apart };
             candidates.push(Box::new(move || address(key)));
         }

@@ -98,3 +98,32 @@ async fn await_min_pool_size(journal: &Journal, connections: u32, limit_ms: u64)
     }
     Err(Stop::failed(format!("no {connections} connections within {limit_ms} ms")))
 }
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+    use crate::{Context, SpecDir, Target, unified::schema::TestFile};
+
+    #[test]
+    fn use_multiple_mongoses_chooses_the_hosts_of_the_connection_string() {
+        let file = doc! {
+            "description": "a file",
+            "schemaVersion": "1.0",
+            "tests": [{ "description": "a test", "operations": [] }],
+        };
+        let file = TestFile::parse(file).unwrap();
+        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let context = Context::new(spec, Target::EmbeddedSharded);
+        let Ok(mut deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
+        let hosts = |deployment: &Deployment, multiple| {
+            uri_for(deployment, multiple).map(|uri| uri.matches("127.0.0.1:").count())
+        };
+        assert_eq!(hosts(&deployment, Some(true)), Ok(2));
+        assert_eq!(hosts(&deployment, None), Ok(2));
+        assert_eq!(hosts(&deployment, Some(false)), Ok(1));
+        deployment.mongos.truncate(1);
+        assert_eq!(hosts(&deployment, Some(true)), Err(Stop::needs("several mongos")));
+    }
+}
