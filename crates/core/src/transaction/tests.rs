@@ -278,19 +278,19 @@ fn a_commit_counts_as_tried_unless_the_server_was_too_busy_to_look() {
     let mut transaction = committed();
     transaction.begin_commit_attempt();
     assert_eq!(transaction.commit_write_concern(), None);
-    transaction.commit_attempt_failed(overloaded);
+    transaction.end_attempt_failed(Part::Commit, overloaded);
     transaction.begin_commit_attempt();
     assert_eq!(transaction.commit_write_concern(), None, "as if it had not been tried");
-    transaction.commit_attempt_failed(Labels::default());
+    transaction.end_attempt_failed(Part::Commit, Labels::default());
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some());
-    transaction.commit_attempt_failed(overloaded);
+    transaction.end_attempt_failed(Part::Commit, overloaded);
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some(), "an earlier one may be done");
     // A label alone is not that server's word.
     let mut transaction = committed();
     transaction.begin_commit_attempt();
-    transaction.commit_attempt_failed(["RetryableError"].iter().collect());
+    transaction.end_attempt_failed(Part::Commit, ["RetryableError"].iter().collect());
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some());
 }
