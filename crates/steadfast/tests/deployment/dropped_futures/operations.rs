@@ -112,10 +112,6 @@ impl Kind {
         self == Self::AndRun2 || Self::TRANSACTIONS.contains(&self)
     }
 
-    pub(super) fn is_upload(self) -> bool {
-        matches!(self, Self::Upload | Self::UploadStream)
-    }
-
     /// Number of marks that an operation of this kind has.
     pub(super) fn marks(self) -> i64 {
         match self {
