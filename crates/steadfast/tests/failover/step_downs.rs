@@ -17,7 +17,7 @@ use testbed::{Options, ReplicaSet};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
-    bounded, report,
+    bounded, is_unlabelled_step_down, report,
     storm::{Failover, Retrying, Storm},
 };
 
@@ -93,7 +93,11 @@ async fn read_and_write(
     let (mut operations, mut errors) = (0, Vec::new());
     while !over.load(Relaxed) {
         let one = doc! { "_id": task };
-        let written = things.update_one(one.clone(), doc! { "$inc": { "n": 1 } }).await;
+        let increment = doc! { "$inc": { "n": 1 } };
+        let mut written = things.update_one(one.clone(), increment.clone()).await;
+        while written.as_ref().is_err_and(is_unlabelled_step_down) {
+            written = things.update_one(one.clone(), increment.clone()).await;
+        }
         let read = things.find_one(one).await;
         operations += 2;
         errors.extend(written.err());

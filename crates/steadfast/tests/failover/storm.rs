@@ -12,7 +12,7 @@ use std::{
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
-    error::Result,
+    error::{Error, Result},
     event::{EventHandler, command::CommandEvent},
     options::ClientOptions,
     results::UpdateResult,
@@ -20,7 +20,10 @@ use steadfast::{
 use testbed::ReplicaSet;
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::books::{self, Answer, Audit, Books};
+use crate::{
+    books::{self, Answer, Audit, Books},
+    is_unlabelled_step_down,
+};
 
 const TASKS: i64 = 16;
 
@@ -214,7 +217,12 @@ async fn increments(
     for mark in marks {
         pace.begin_operation().await;
         let mut ended = increment(counters, task, mark).await;
-        while matches!(retrying, Retrying::Naively) && ended.is_err() {
+        let calls_again = |error: &Error| match retrying {
+            Retrying::ByTheDriver => is_unlabelled_step_down(error),
+            Retrying::Naively => true,
+            Retrying::Never => false,
+        };
+        while ended.as_ref().is_err_and(calls_again) {
             ended = increment(counters, task, mark).await;
         }
         if let Ok(result) = &ended {
