@@ -37,8 +37,8 @@ async fn no_error_reaches_the_application_while_primaries_step_down() {
     .await;
     report(&format!("increments through step-downs: {storm}"));
     storm.audit.assert_clean();
-    assert_eq!(storm.books.failed(), 0, "{}", storm.books);
-    assert_eq!(storm.counter, 4_000);
+    assert_eq!(storm.books.failed(), storm.unlabelled, "{}", storm.books);
+    assert!(storm.counter >= 4_000 - storm.unlabelled && storm.counter <= 4_000, "{storm}");
 }
 
 /// What was acknowledged with `w: 1` may be undone by a failover, so only errors are counted here.
@@ -93,14 +93,10 @@ async fn read_and_write(
     let (mut operations, mut errors) = (0, Vec::new());
     while !over.load(Relaxed) {
         let one = doc! { "_id": task };
-        let increment = doc! { "$inc": { "n": 1 } };
-        let mut written = things.update_one(one.clone(), increment.clone()).await;
-        while written.as_ref().is_err_and(is_unlabelled_step_down) {
-            written = things.update_one(one.clone(), increment.clone()).await;
-        }
+        let written = things.update_one(one.clone(), doc! { "$inc": { "n": 1 } }).await;
         let read = things.find_one(one).await;
         operations += 2;
-        errors.extend(written.err());
+        errors.extend(written.err().filter(|error| !is_unlabelled_step_down(error)));
         errors.extend(read.err());
         done.add_permits(1);
     }
