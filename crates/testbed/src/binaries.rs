@@ -201,12 +201,14 @@ fn provide(version: Version, kind: ProgramKind) -> Result<Program> {
 }
 
 fn overriding(variable: &str, path: PathBuf, account: Option<Account>) -> Result<Program> {
-    match path.is_file() {
-        true => Ok(Program { path, libraries: None, account }),
-        false => {
-            Err(TestbedError::new(format!("{variable} names {}, which is no file", path.display())))
-        }
+    if !path.is_file() {
+        let message = format!("{variable} names {}, which is no file", path.display());
+        return Err(TestbedError::new(message));
     }
+    let program = Program { path, libraries: None, account };
+    let unusable = || format!("{variable} names a program that cannot be used");
+    program.check().map_err(|error| error.during(unusable()))?;
+    Ok(program)
 }
 
 fn fetched(version: Version, kind: ProgramKind, account: Option<Account>) -> Result<Program> {
