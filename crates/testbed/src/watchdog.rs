@@ -15,7 +15,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use crate::{Result, TestbedError};
+use crate::{Result, TestbedError, binaries::Program};
 
 /// `$1` is the server's folder, the rest its command line.
 const SCRIPT: &str = r#"
@@ -52,9 +52,13 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// A watchdog over `folder`, which is removed in the end. Nothing is started yet.
-    pub(crate) fn over(folder: &Path, command_line: &[String]) -> Result<Self> {
-        let mut shell = Command::new("sh")
+    /// Creates a watchdog over `folder`, which is removed in the end. Nothing is started yet.
+    ///
+    /// The shell runs as the user of the server, which it may signal for that reason, and which owns the folder.
+    pub(crate) fn over(folder: &Path, program: &Program, command_line: &[String]) -> Result<Self> {
+        let mut shell = Command::new("sh");
+        program.prepare(&mut shell);
+        let mut shell = shell
             .args(["-c", SCRIPT, "testbed-watchdog"])
             .arg(folder)
             .args(command_line)
