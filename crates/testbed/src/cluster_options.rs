@@ -74,7 +74,8 @@ impl ClusterOptions {
         self
     }
 
-    /// Gives each `mongos` a port for load balancers (`loadBalancerPort`). Defaults to false.
+    /// Gives each `mongos` a port for load balancers (`loadBalancerPort`), and the cluster a
+    /// [`LoadBalancer`](crate::LoadBalancer). Defaults to false.
     pub fn load_balanced(mut self, load_balanced: bool) -> Self {
         self.load_balanced = load_balanced;
         self

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -161,10 +161,19 @@ pub(crate) fn check_sha256(file: &Path, expected: &str) -> Result<(), TestbedErr
 }
 
 fn sha256_of(file: &Path) -> Result<String, TestbedError> {
+    const CHUNK_BYTES: usize = 1 << 16;
     let mut hasher = Sha256::new();
-    File::open(file)
-        .and_then(|mut content| io::copy(&mut content, &mut hasher))
-        .map_err(|error| TestbedError::at(file, &error))?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut hash = || {
+        let mut content = File::open(file)?;
+        loop {
+            match content.read(&mut chunk)? {
+                0 => return Ok(()),
+                length => hasher.update(&chunk[..length]),
+            }
+        }
+    };
+    hash().map_err(|error: io::Error| TestbedError::at(file, &error))?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -9,8 +9,8 @@ use bson::Document;
 
 use crate::{
     Options, Result, binaries,
-    process::{ServerKind, ServerProcess, path_text},
-    wire,
+    process::{ServerProcess, path_text},
+    server_folder::ServerKind,
 };
 
 /// A running `mongod`.
@@ -25,18 +25,15 @@ impl Mongod {
     /// Starts a server that belongs to no replica set.
     pub fn standalone(options: Options) -> Result<Self> {
         let server = Self::start(&options, &[])?;
-        if options.is_secured() {
-            for user in &options.users {
-                let (db, command) = user.creation(1);
-                server.run_command(db, command)?;
-            }
-            server.secure(&options, ServerKind::Standalone)?;
+        for user in &options.users {
+            let (db, command) = user.creation();
+            server.run_command(db, command)?;
         }
+        server.server.require_tls(&options)?;
         Ok(server)
     }
 
-    /// Starts a server without authentication and TLS, so that it can be set up; [`secure`](Self::secure) adds
-    /// what the options ask for.
+    /// Starts a server that other servers may connect to without TLS.
     pub(crate) fn start(options: &Options, extra: &[&str]) -> Result<Self> {
         let program = binaries::mongod(options.chosen_version())?;
         let arguments = |folder: &Path| {
@@ -46,12 +43,8 @@ impl Mongod {
             arguments.extend(options.arguments.iter().cloned());
             arguments
         };
-        ServerProcess::start(&program, arguments).map(|server| Self { server })
-    }
-
-    /// Restarts the server with authentication and TLS as the options have it.
-    pub(crate) fn secure(&self, options: &Options, kind: ServerKind) -> Result<()> {
-        self.server.secure(options, kind)
+        let server = ServerProcess::start(&program, ServerKind::Mongod, options, arguments)?;
+        Ok(Self { server })
     }
 
     /// Returns the address, `127.0.0.1:port`.
@@ -100,8 +93,11 @@ impl Mongod {
     }
 
     /// Runs a command on the server; a reply with `ok: 0` is an error.
+    ///
+    /// If the server requires authentication, the command runs as `__system`. It fails on a standalone server that
+    /// requires TLS.
     pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
-        wire::run_command(self.address(), db, command)
+        self.server.run_command(db, command)
     }
 
     /// Returns the fatal message in the log of a server that ended by itself, or `None` if it runs or was killed.

@@ -10,8 +10,8 @@ use bson::Document;
 use crate::{
     Options, Result, TestbedError, binaries,
     ports::{ReservedPort, free_ports},
-    process::{ServerKind, ServerProcess},
-    wire,
+    process::ServerProcess,
+    server_folder::ServerKind,
 };
 
 /// A running `mongos`.
@@ -25,7 +25,7 @@ pub struct Mongos {
 }
 
 impl Mongos {
-    /// Starts a `mongos` for these config servers, `set/host:port`, without authentication and TLS.
+    /// Starts a `mongos` for these config servers, `set/host:port`.
     pub(crate) fn start(
         options: &Options,
         extra: &[String],
@@ -45,16 +45,11 @@ impl Mongos {
             arguments.extend_from_slice(extra);
             arguments
         };
-        let server = ServerProcess::start(&program, arguments)?;
+        let server = ServerProcess::start(&program, ServerKind::Mongos, options, arguments)?;
         if load_balanced && load_balancer_port.is_none() {
             return Err(TestbedError::new("no free port was found for loadBalancerPort"));
         }
         Ok(Self { server, load_balancer_port })
-    }
-
-    /// Restarts the server with authentication and TLS as the options have it.
-    pub(crate) fn secure(&self, options: &Options) -> Result<()> {
-        self.server.secure(options, ServerKind::Mongos)
     }
 
     /// Returns the address, `127.0.0.1:port`.
@@ -70,8 +65,8 @@ impl Mongos {
     /// Returns the address of `loadBalancerPort`, if the cluster is started with
     /// [`load_balanced`](crate::ClusterOptions::load_balanced).
     ///
-    /// Connections to it begin with a header of the PROXY protocol, which load balancers send. A client that
-    /// connects directly has its connection closed.
+    /// Connections to it begin with a header of the PROXY protocol. A client that sends none has its connection
+    /// closed: it connects to [`ShardedCluster::load_balancer`](crate::ShardedCluster::load_balancer) instead.
     pub fn load_balancer_address(&self) -> Option<SocketAddr> {
         let port = self.load_balancer_port.as_ref()?.number();
         Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
@@ -112,8 +107,8 @@ impl Mongos {
         self.server.thaw()
     }
 
-    /// Runs a command on the server; a reply with `ok: 0` is an error.
+    /// Runs a command on the server, as `__system` if it requires authentication; a reply with `ok: 0` is an error.
     pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
-        wire::run_command(self.address(), db, command)
+        self.server.run_command(db, command)
     }
 }

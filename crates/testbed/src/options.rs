@@ -82,8 +82,8 @@ impl Options {
         self
     }
 
-    /// Creates a user and makes the deployment require authentication. Once it does, commands
-    /// sent through the testbed are refused, save those that need no authentication.
+    /// Creates a user and makes the deployment require authentication. Commands sent through the testbed then run as
+    /// `__system`.
     pub fn user(mut self, user: User) -> Self {
         self.users.push(user);
         self.auth = true;
@@ -114,11 +114,6 @@ impl Options {
     #[cfg(feature = "certificates")]
     pub fn tls_with_certificate(self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
         self.tls_files(ca.ca_file(), file)
-    }
-
-    /// Returns true if the deployment is first set up without authentication and TLS, then secured and restarted.
-    pub(crate) fn is_secured(&self) -> bool {
-        self.auth || self.tls.is_some()
     }
 }
 
@@ -168,17 +163,8 @@ impl User {
         self
     }
 
-    /// The database to run it on, and the command that creates the user on that many servers.
-    pub(crate) fn creation(&self, servers: usize) -> (&str, Document) {
-        let (db, mut command) = self.creation_in_cluster();
-        // The servers are about to be killed: all must have the user on disk.
-        let servers = i64::try_from(servers).unwrap_or(i64::MAX);
-        command.insert("writeConcern", doc! { "w": servers, "j": true });
-        (db, command)
-    }
-
-    /// The same for a sharded cluster, which stores users with the write concern `majority`.
-    pub(crate) fn creation_in_cluster(&self) -> (&str, Document) {
+    /// The database to run it on, and the command that creates the user.
+    pub(crate) fn creation(&self) -> (&str, Document) {
         let mut command = doc! { "createUser": &self.name, "roles": self.roles.clone() };
         if let Some(password) = &self.password {
             command.insert("pwd", password);

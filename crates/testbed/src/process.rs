@@ -1,22 +1,23 @@
 //! A server process on loopback: started, killed, frozen and started again.
 
 use std::{
-    env, fs,
+    fs,
     net::{Ipv4Addr, SocketAddr},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
+use bson::{Document, doc};
+
 use crate::{
     Options, Result, TestbedError,
-    account::Account,
     binaries::Program,
-    cache, folders,
     ports::{ReservedPort, free_ports},
+    server_folder::{ServerFolder, ServerKind},
     watchdog::Watchdog,
+    wire,
 };
 
 /// Bound on the start of a server on a busy machine. A start takes about half a second.
@@ -24,15 +25,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest path of a Unix socket is 107 bytes on Linux, 103 on macOS.
 const MAX_SOCKET_PATH_BYTES: usize = 103;
-/// Key that the members of a deployment authenticate to each other with.
-const KEY: &str = "c3RlYWRmYXN0IHRlc3QgYmVkIGtleQ==";
 
 /// A `mongod` or `mongos` process with its directory, restartable on the same port and data.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     address: SocketAddr,
-    folder: PathBuf,
-    account: Option<Account>,
+    folder: ServerFolder,
+    /// True if commands need authentication.
+    auth: bool,
     running: Mutex<Running>,
     _port: ReservedPort,
 }
@@ -45,30 +45,27 @@ struct Running {
     log_start: u64,
 }
 
-/// Kind of server that a configuration is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerKind {
-    Standalone,
-    Member,
-    Mongos,
-}
-
 impl ServerProcess {
-    /// Starts a program on a free port, with these arguments in addition to those that all servers get.
+    /// Starts a program on a free port, with authentication and TLS as the options have it. Its arguments may
+    /// name files in the directory that they are given.
     pub(crate) fn start(
         program: &Program,
+        kind: ServerKind,
+        options: &Options,
         mut arguments: impl FnMut(&Path) -> Vec<String>,
     ) -> Result<Self> {
         let mut last = TestbedError::new("no free port was found");
         for port in free_ports().take(5) {
-            let folder = new_folder(port.number(), program.account)?;
-            let mut command_line = command_line(&program.path, &folder, port.number());
-            command_line.extend(arguments(&folder));
-            let watchdog = Watchdog::over(&folder, program, &command_line)?;
+            let folder = ServerFolder::new(port.number(), program.account)?;
+            let mut command_line = command_line(&program.path, &folder.path, port.number());
+            let config_file = folder.write_config(kind, options)?;
+            command_line.extend(["--config".to_owned(), path_text(&config_file)]);
+            command_line.extend(arguments(&folder.path));
+            let watchdog = Watchdog::over(&folder.path, program, &command_line)?;
             let server = Self {
                 address: SocketAddr::from((Ipv4Addr::LOCALHOST, port.number())),
                 folder,
-                account: program.account,
+                auth: options.auth,
                 running: Mutex::new(Running { watchdog, pid: 0, log_start: 0 }),
                 _port: port,
             };
@@ -84,55 +81,18 @@ impl ServerProcess {
         Err(last)
     }
 
-    /// Restarts the server with authentication and TLS as the options have it.
-    pub(crate) fn secure(&self, options: &Options, kind: ServerKind) -> Result<()> {
-        let configuration = self.security_configuration(options, kind)?;
-        self.write_file("secured.yaml", configuration.as_bytes())?;
-        self.running().watchdog.secure()?;
-        self.restart()
+    /// Rejects connections without TLS from now on and after restarts, if the options have TLS.
+    pub(crate) fn require_tls(&self, options: &Options) -> Result<()> {
+        if options.tls.is_none() {
+            return Ok(());
+        }
+        self.folder.write_config(ServerKind::StandaloneRequiringTls, options)?;
+        self.run_command("admin", doc! { "setParameter": 1, "tlsMode": "requireTLS" }).map(drop)
     }
 
-    /// The part of the configuration file that secures a server. Members authenticate to each other with a
-    /// key file.
-    fn security_configuration(&self, options: &Options, kind: ServerKind) -> Result<String> {
-        let mut lines = Vec::new();
-        if options.auth {
-            lines.push("security:".to_owned());
-            if kind != ServerKind::Mongos {
-                lines.push("  authorization: enabled".to_owned());
-            }
-            if kind != ServerKind::Standalone {
-                let key_file = self.write_file("set.key", KEY.as_bytes())?;
-                lines.push(format!("  keyFile: {key_file:?}"));
-            }
-        }
-        if let Some(tls) = &options.tls {
-            let mode = if kind == ServerKind::Standalone { "requireTLS" } else { "preferTLS" };
-            lines.push(format!("net:\n  tls:\n    mode: {mode}"));
-            let ca = self.copy_file(&tls.ca_file, "ca.pem")?;
-            lines.push(format!("    CAFile: {ca:?}"));
-            let certificate = self.copy_file(&tls.certificate_key_file, "server.pem")?;
-            lines.push(format!("    certificateKeyFile: {certificate:?}"));
-            lines.push("    allowConnectionsWithoutCertificates: true".to_owned());
-        }
-        Ok(lines.join("\n") + "\n")
-    }
-
-    fn copy_file(&self, from: &Path, name: &str) -> Result<PathBuf> {
-        let content = fs::read(from).map_err(|error| TestbedError::at(from, &error))?;
-        self.write_file(name, &content)
-    }
-
-    /// Writes a file that the server alone can read: it rejects a key file that others can.
-    fn write_file(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
-        let file = self.folder.join(name);
-        fs::write(&file, content)
-            .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)))
-            .map_err(|error| TestbedError::at(&file, &error))?;
-        if let Some(account) = self.account {
-            account.own(&file)?;
-        }
-        Ok(file)
+    /// Runs a command on the server, as `__system` if it requires authentication.
+    pub(crate) fn run_command(&self, db: &str, command: Document) -> Result<Document> {
+        wire::run_command(self.address, self.auth, db, command)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -140,7 +100,7 @@ impl ServerProcess {
     }
 
     pub(crate) fn unix_socket(&self) -> Option<PathBuf> {
-        socket_path(&self.folder, self.address.port())
+        socket_path(&self.folder.path, self.address.port())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -148,7 +108,7 @@ impl ServerProcess {
     }
 
     pub(crate) fn log_file(&self) -> PathBuf {
-        self.folder.join("output.log")
+        self.folder.path.join("output.log")
     }
 
     pub(crate) fn kill(&self) -> Result<()> {
@@ -248,35 +208,4 @@ fn has_exited(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state == Some('Z')
-}
-
-/// Makes an empty directory for a server, which the server's user owns.
-fn new_folder(port: u16, account: Option<Account>) -> Result<PathBuf> {
-    let name = format!("{}-{port}", std::process::id());
-    let folder = match account {
-        None => folders::folder("run")?.join(name),
-        Some(account) => folder_for(account)?.join(format!("steadfast-{name}")),
-    };
-    // In a new container, processes have the ids of former ones, which may have left data.
-    cache::empty(&folder)?;
-    if let Some(account) = account {
-        account.own(&folder)?;
-    }
-    Ok(folder)
-}
-
-/// A directory that the user can enter, and in which it may remove what it owns.
-fn folder_for(account: Account) -> Result<PathBuf> {
-    let own = folders::folder("run-unprivileged")?;
-    if account.can_enter(&own) {
-        account.own(&own)?;
-        return Ok(own);
-    }
-    let temporary = env::temp_dir();
-    if account.can_enter(&temporary) {
-        return Ok(temporary);
-    }
-    Err(TestbedError::new("there is no directory for the data of servers that run as user nobody")
-        .because(format!("it can enter neither {} nor {}", own.display(), temporary.display()))
-        .advise("set CARGO_TARGET_DIR or TMPDIR to a directory that every user can enter"))
 }

@@ -8,9 +8,7 @@ use std::{
 
 use bson::{Bson, Document, Timestamp, doc};
 
-use crate::{
-    MemberConfig, Mongod, Options, Result, TestbedError, parallel, process::ServerKind, wire,
-};
+use crate::{MemberConfig, Mongod, Options, Result, TestbedError, parallel, wire};
 
 const DEFAULT_NAME: &str = "steadfast";
 /// Bound on an election or an initial sync on a busy machine.
@@ -50,18 +48,11 @@ impl ReplicaSet {
     /// Starts a set of 1 or 3 members (up to 7); returns when one is primary and the others are
     /// secondaries.
     pub fn start(members: usize, options: Options) -> Result<Self> {
-        let set = Self::start_open(DEFAULT_NAME, ClusterRole::None, members, &options)?;
-        if options.is_secured() {
-            set.create_users(&options)?;
-            set.kill_all()?;
-            set.secure(&options)?;
-            set.wait_until_complete()?;
-        }
-        Ok(set)
+        Self::start_as(DEFAULT_NAME, ClusterRole::None, members, &options)
     }
 
-    /// Starts a set without authentication and TLS; returns when it is complete.
-    pub(crate) fn start_open(
+    /// Starts a set with this name and role in a sharded cluster.
+    pub(crate) fn start_as(
         name: &str,
         role: ClusterRole,
         members: usize,
@@ -80,6 +71,9 @@ impl ReplicaSet {
             // Another one may have been quicker; it hands over to the one with the higher priority.
             let is_preferred = || is_primary(&set.members[preferred]).then_some(());
             set.wait("the primary with the highest priority", is_preferred)?;
+        }
+        if role != ClusterRole::ConfigServer {
+            set.create_users(options)?;
         }
         Ok(set)
     }
@@ -254,25 +248,16 @@ impl ReplicaSet {
         })
     }
 
-    /// Creates the options' users on all members.
-    pub(crate) fn create_users(&self, options: &Options) -> Result<()> {
+    /// Creates the options' users, on all members before it returns.
+    fn create_users(&self, options: &Options) -> Result<()> {
         let primary = self.wait_for_primary()?;
         for user in &options.users {
-            let (db, command) = user.creation(self.members.len());
+            let (db, mut command) = user.creation();
+            let members = i64::try_from(self.members.len()).unwrap_or(i64::MAX);
+            command.insert("writeConcern", doc! { "w": members, "j": true });
             self.run_command(primary, db, command)?;
         }
         Ok(())
-    }
-
-    /// Kills all members. Those with a key file and those without do not work together.
-    pub(crate) fn kill_all(&self) -> Result<()> {
-        self.members.iter().try_for_each(Mongod::kill)
-    }
-
-    /// Restarts all members with authentication and TLS as the options have it.
-    pub(crate) fn secure(&self, options: &Options) -> Result<()> {
-        let secure = |member: &Mongod| member.secure(options, ServerKind::Member);
-        parallel::try_collect(self.members.iter().map(|member| move || secure(member))).map(drop)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use bson::{Document, doc};
 
 use crate::{
-    ClusterOptions, Mongos, Options, ReplicaSet, Result, TestbedError, parallel,
+    ClusterOptions, LoadBalancer, Mongos, Options, ReplicaSet, Result, TestbedError, parallel,
     replica_set::ClusterRole, wire,
 };
 
@@ -34,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// ```
 #[derive(Debug)]
 pub struct ShardedCluster {
-    // Dropped in this order: a mongos whose config server is gone first logs for seconds.
+    load_balancer: Option<LoadBalancer>,
     mongos: Vec<Mongos>,
     shards: Vec<ReplicaSet>,
     config_server: ReplicaSet,
@@ -52,17 +52,22 @@ impl ShardedCluster {
         let start_shard = |shard: usize| {
             let role = ClusterRole::Shard;
             let members = options.members_per_shard;
-            ReplicaSet::start_open(&shard_name(shard), role, members, &options.of_shard(shard))
+            ReplicaSet::start_as(&shard_name(shard), role, members, &options.of_shard(shard))
         };
         let start_shards =
             || parallel::try_collect((0..options.shards).map(|shard| move || start_shard(shard)));
         let start_routing = || start_routing(&options, &common);
         let (shards, (config_server, mongos)) = parallel::both(start_shards, start_routing)?;
-        let cluster = Self { mongos, shards, config_server };
+        let load_balancer = match options.load_balanced {
+            true => {
+                let targets = mongos.iter().filter_map(Mongos::load_balancer_address).collect();
+                Some(LoadBalancer::start(targets)?)
+            }
+            false => None,
+        };
+        let cluster = Self { load_balancer, mongos, shards, config_server };
         cluster.add_shards()?;
-        if common.is_secured() {
-            cluster.secure(&common)?;
-        }
+        cluster.create_users(&common)?;
         Ok(cluster)
     }
 
@@ -75,6 +80,12 @@ impl ShardedCluster {
     /// Returns every `mongos`.
     pub fn mongos(&self) -> &[Mongos] {
         &self.mongos
+    }
+
+    /// Returns the load balancer before every `mongos`, if the cluster is started with
+    /// [`load_balanced`](ClusterOptions::load_balanced).
+    pub fn load_balancer(&self) -> Option<&LoadBalancer> {
+        self.load_balancer.as_ref()
     }
 
     /// Returns the shards' replica sets.
@@ -110,37 +121,19 @@ impl ShardedCluster {
         Ok(())
     }
 
-    /// Creates the users and restarts all servers with authentication and TLS as the options have it.
-    fn secure(&self, options: &Options) -> Result<()> {
+    /// Creates the options' users in the cluster, that is on its config server.
+    fn create_users(&self, options: &Options) -> Result<()> {
         for user in &options.users {
-            let (db, command) = user.creation_in_cluster();
+            let (db, command) = user.creation();
             self.run_command(db, command)?;
         }
-        self.shards.iter().try_for_each(|shard| shard.create_users(options))?;
-        self.mongos.iter().try_for_each(Mongos::kill)?;
-        self.shards.iter().try_for_each(ReplicaSet::kill_all)?;
-        self.config_server.kill_all()?;
-        let secure_set = |set: &ReplicaSet| {
-            set.secure(options)?;
-            set.wait_until_complete()
-        };
-        let secure_mongos = |mongos: &Mongos| mongos.secure(options);
-        let shards = || {
-            let shards = self.shards.iter();
-            parallel::try_collect(shards.map(|shard| move || secure_set(shard)))
-        };
-        let routing = || {
-            secure_set(&self.config_server)?;
-            let mongos = self.mongos.iter();
-            parallel::try_collect(mongos.map(|mongos| move || secure_mongos(mongos)))
-        };
-        parallel::both(shards, routing).map(drop)
+        Ok(())
     }
 }
 
 /// Starts the config server, then every `mongos`.
 fn start_routing(options: &ClusterOptions, common: &Options) -> Result<(ReplicaSet, Vec<Mongos>)> {
-    let config_server = ReplicaSet::start_open(CONFIG_SET, ClusterRole::ConfigServer, 1, common)?;
+    let config_server = ReplicaSet::start_as(CONFIG_SET, ClusterRole::ConfigServer, 1, common)?;
     wait_for_cluster_id(&config_server)?;
     let seeds = format!("{CONFIG_SET}/{}", config_server.hosts());
     let start = || Mongos::start(common, &options.mongos_arguments, &seeds, options.load_balanced);

@@ -33,7 +33,6 @@ while read -r order; do
     case $order in
         start) stop; "$@" </dev/null >>"$folder/output.log" 2>&1 & server=$!
                echo "$server" ;;
-        secure) set -- "$@" --config "$folder/secured.yaml"; echo secured ;;
         kill) stop; echo killed ;;
         freeze) kill -STOP "$server"; echo frozen ;;
         thaw) kill -CONT "$server"; echo thawed ;;
@@ -79,11 +78,6 @@ impl Watchdog {
     pub(crate) fn start(&mut self) -> Result<u32> {
         let answer = self.order("start")?;
         answer.parse().map_err(|_| TestbedError::new(format!("no process id: {answer:?}")))
-    }
-
-    /// From the next start on, the server reads `secured.yaml` in its folder.
-    pub(crate) fn secure(&mut self) -> Result<()> {
-        self.order("secure").map(drop)
     }
 
     /// Kills the server with SIGKILL; returns when it is gone.
