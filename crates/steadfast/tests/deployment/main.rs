@@ -15,6 +15,9 @@ mod prose;
 mod reads;
 mod secured;
 mod sessions;
+mod sharded;
+#[path = "../common/sharded_collection.rs"]
+mod sharded_collection;
 mod tour;
 mod transactions;
 mod writes;
