@@ -16,6 +16,9 @@ mod rate_limiters;
 mod reads;
 mod secured;
 mod sessions;
+mod sharded;
+#[path = "../common/sharded_collection.rs"]
+mod sharded_collection;
 mod tour;
 mod transactions;
 mod writes;
