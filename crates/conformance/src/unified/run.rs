@@ -102,19 +102,26 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     judged.and(end_transactions(run, test).await)
 }
 
-/// Ends all transactions, which would keep the next test waiting.
+/// Ends all transactions, which would keep the next test waiting: on each mongos of a sharded cluster.
 async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
-    let starts = |name: &str| ["startTransaction", "withTransaction"].contains(&name);
-    if !test.operations.iter().any(|operation| starts(&operation.name)) {
+    if !starts_transactions(test) {
         return Ok(());
     }
-    /// What befalls the command itself.
+    /// Code of the command itself, which is killed, too (SERVER-38335).
     const INTERRUPTED: i32 = 11601;
-    let admin = run.deployment.client.database("admin");
-    match admin.run_command(doc! { "killAllSessions": [] }).await {
-        Err(error) if error.code() != Some(INTERRUPTED) => Err(error.into()),
-        _ => Ok(()),
+    for client in run.deployment.transaction_clients() {
+        let admin = client.database("admin");
+        match admin.run_command(doc! { "killAllSessions": [] }).await {
+            Err(error) if error.code() != Some(INTERRUPTED) => return Err(error.into()),
+            _ => {}
+        }
     }
+    Ok(())
+}
+
+fn starts_transactions(test: &Test) -> bool {
+    let starts = |name: &str| ["startTransaction", "withTransaction"].contains(&name);
+    test.operations.iter().any(|operation| starts(&operation.name))
 }
 
 /// Waits for the `killCursors` and `abortTransaction` commands that a test expects. The driver sends
@@ -136,7 +143,15 @@ async fn await_background_commands(run: &Run, test: &Test) {
 
 async fn operate(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     let data = file.initial_data.as_deref().unwrap_or_default();
-    collection_data::prepare(&run.deployment.client, data).await?;
+    let cluster_time = collection_data::prepare(&run.deployment.client, data).await?;
+    if run.deployment.is_sharded() {
+        // A mongos that has an older time would choose a snapshot before the initial data: "MigrationConflict Errors on
+        // Sharded Clusters" in the specification.
+        run.entities.advance_sessions_to(cluster_time);
+        if starts_transactions(test) {
+            collection_data::refresh_routing(&run.deployment, data).await?;
+        }
+    }
     let entities = file.create_entities.as_deref().unwrap_or_default();
     run.entities.create(&run.deployment, entities).await?;
     for operation in &test.operations {

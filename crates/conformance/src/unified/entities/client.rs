@@ -44,16 +44,7 @@ impl ClientEntity {
         if spec.store_events_as_entities.is_some() {
             return Err(Stop::needs("events as entities, which the format has given up"));
         }
-        let uri = match deployment.facts.topology {
-            TopologyName::Sharded if spec.use_multiple_routers != Some(true) => {
-                uri::with_one_seed(&deployment.uri)
-            }
-            TopologyName::LoadBalanced if spec.use_multiple_routers == Some(false) => {
-                let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
-                one.unwrap_or(&deployment.uri).clone()
-            }
-            _ => deployment.uri.clone(),
-        };
+        let uri = uri_for(deployment, spec.use_multiple_mongoses)?;
         let uri = uri::with_options(&uri, defaults)?;
         let uri = uri::with_options(&uri, &spec.uri_options)?;
         let mut options = ClientOptions::parse(&uri).await?;
@@ -68,6 +59,22 @@ impl ClientEntity {
         }
         Ok(Self { client, journal, logs: spec.observe_log_messages })
     }
+}
+
+/// The connection string that `useMultipleMongoses` asks for.
+fn uri_for(deployment: &Deployment, use_multiple_mongoses: Option<bool>) -> Step<String> {
+    let uri = &deployment.uri;
+    Ok(match (deployment.facts.topology, use_multiple_mongoses) {
+        (TopologyName::Sharded, Some(false)) => uri::with_one_seed(uri),
+        (TopologyName::Sharded, Some(true)) if deployment.mongos.len() < 2 => {
+            return Err(Stop::needs("several mongos"));
+        }
+        (TopologyName::LoadBalanced, Some(false)) => {
+            let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
+            one.unwrap_or(uri).clone()
+        }
+        _ => uri.clone(),
+    })
 }
 
 fn server_api(spec: &ServerApiSpec) -> Step<ServerApi> {
