@@ -37,7 +37,7 @@ pub use self::{
 };
 use crate::{
     concern::{ReadConcern, WriteConcern},
-    retry::{Labels, Ledger, Outcome},
+    retry::{Labels, Ledger},
     selection::SelectionCriteria,
 };
 
@@ -139,8 +139,10 @@ pub struct Transaction {
     recovery_token: Option<RawDocumentBuf>,
     /// Aborted by the driver, because what was to end it was dropped.
     abandoned: bool,
-    /// An abort is needed that has not been sent yet.
+    /// An abort is needed that has not been sent yet, or that an overloaded server rejected.
     abort_unsent: bool,
+    /// The server reported that it has aborted the transaction.
+    aborted_by_server: bool,
     /// Whether a commit was tried that a server may have carried out.
     commit_tried: bool,
     /// The same, the attempt under way left out.
@@ -269,7 +271,7 @@ impl Transaction {
     /// Aborts it if it is active, because the session or the future that was to end it was dropped.
     /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
     pub fn abandon(&mut self) -> End {
-        if self.take_unsent_end() == End::Send {
+        if self.take_unexecuted_end() == End::Send {
             return End::Send;
         }
         let end = match self.state {
@@ -281,11 +283,12 @@ impl Transaction {
         end
     }
 
-    /// Turns a commit or an abort that was never sent, because its future was dropped or it failed
-    /// before, into an abort that is to be sent. Anything else is left as it is.
-    pub fn take_unsent_end(&mut self) -> End {
+    /// Turns a commit or an abort that no server executed into an abort to send: its future was
+    /// dropped before it was sent, or an overloaded server rejected it. The transaction would stay
+    /// open on the server otherwise. Anything else is left as it is.
+    pub fn take_unexecuted_end(&mut self) -> End {
         match self.state {
-            State::Committed { empty: false } if self.commits.outcome() == Outcome::NotSent => {
+            State::Committed { empty: false } if self.is_commit_unexecuted() => {
                 (self.state, self.abandoned) = (State::Aborted, true);
                 End::Send
             }
@@ -294,9 +297,14 @@ impl Transaction {
         }
     }
 
-    /// A reply to one of its commands brought a recovery token. The latest counts.
-    pub fn see_recovery_token(&mut self, token: RawDocumentBuf) {
-        if self.state == State::InProgress {
+    fn is_commit_unexecuted(&self) -> bool {
+        self.commits.outcome().is_certainly_not_applied() && !self.aborted_by_server
+    }
+
+    /// Stores the recovery token of a reply to a command of the transaction with this number. The
+    /// latest counts. A late reply to an earlier transaction changes nothing.
+    pub fn see_recovery_token(&mut self, number: i64, token: RawDocumentBuf) {
+        if self.state == State::InProgress && self.number == number {
             self.recovery_token = Some(token);
         }
     }
@@ -306,11 +314,19 @@ impl Transaction {
         self.commit_tried_before = std::mem::replace(&mut self.commit_tried, true);
     }
 
-    /// A commit that was tried failed with these labels. A server that was too busy even to look at
-    /// it has done nothing, so that it does not count as tried.
-    pub fn commit_attempt_failed(&mut self, labels: Labels) {
-        if labels.system_overloaded && labels.retryable {
-            self.commit_tried = self.commit_tried_before;
+    /// Records the labels of a failed attempt to commit or to abort. An overloaded server rejects
+    /// the command unexecuted: a commit then does not count as tried, and an abort is still needed.
+    pub fn end_attempt_failed(&mut self, part: Part, labels: Labels) {
+        let rejected = labels.system_overloaded && labels.retryable;
+        match part {
+            Part::Commit => {
+                self.aborted_by_server = labels.transient_transaction;
+                if rejected {
+                    self.commit_tried = self.commit_tried_before;
+                }
+            }
+            Part::Abort => self.abort_unsent = rejected,
+            Part::Outside | Part::First | Part::Later => {}
         }
     }
 

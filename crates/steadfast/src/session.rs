@@ -23,7 +23,7 @@ use steadfast_core::{
 use tokio::sync::watch;
 
 pub(crate) use self::transaction::{
-    ABORT_LIMIT, AbandonedTransaction, explicit_write_concern, without_server,
+    ABORT_WAIT, AbandonedTransaction, explicit_write_concern, without_server,
 };
 pub use self::{
     options::{
@@ -170,7 +170,7 @@ impl ClientSession {
 impl Drop for ClientSession {
     fn drop(&mut self) {
         // A short `timeoutMS` is for calls that an application waits for.
-        let timeout = self.default_timeout().map(|timeout| timeout.max(ABORT_LIMIT));
+        let timeout = self.default_timeout().map(|timeout| timeout.max(ABORT_WAIT));
         self.session.abort_in_background(&self.client, timeout);
         drop(self.session.unpin());
     }

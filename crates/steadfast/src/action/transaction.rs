@@ -77,7 +77,7 @@ impl StartTransaction<&mut ClientSession> {
         let limit = time_limit(self.session, self.options.as_ref());
         let deadline = limit.map(Deadline::begin);
         let session = Arc::clone(self.session.shared());
-        session.abort_unsent_end(&self.session.client());
+        session.abort_unexecuted_end(&self.session.client());
         session.background_abort(limit).await;
         start(self.session, self.options.as_ref())?;
         session.set_transaction_deadline(deadline);

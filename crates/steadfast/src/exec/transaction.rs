@@ -146,9 +146,8 @@ impl TransactionContext {
     pub(super) fn fail(&self, failure: &Failure<'_>, made_retryable: bool) -> Option<&'static str> {
         let session = self.session.as_ref()?;
         let label = self.part.label(failure, made_retryable || failure.labels.retryable_write);
-        if self.part == Part::Commit {
-            session.transaction(|transaction| transaction.commit_attempt_failed(failure.labels));
-        }
+        session
+            .transaction(|transaction| transaction.end_attempt_failed(self.part, failure.labels));
         if unpins(self.part, failure.labels, label) {
             drop(session.unpin());
         }

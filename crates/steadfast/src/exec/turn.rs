@@ -25,7 +25,7 @@ const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
 pub(super) fn session_of(client: &Client, command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
     if command.scope == TransactionScope::Outside && command.kind != Kind::EndTransaction {
-        session.abort_unsent_end(client);
+        session.abort_unexecuted_end(client);
     }
     let takes_part = matches!(command.scope, TransactionScope::Inside(_))
         || command.kind == Kind::EndTransaction

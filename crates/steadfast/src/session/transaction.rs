@@ -1,6 +1,6 @@
 //! The transaction that a session is in: what it makes of the commands, and where it is bound to.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bson::{RawDocumentBuf, raw::cstr};
 use steadfast_core::{
@@ -29,8 +29,11 @@ pub(crate) struct AbandonedTransaction {
     pub(crate) pin: Option<Home>,
 }
 
-/// Time limit of an abort that runs in the background.
-pub(crate) const ABORT_LIMIT: Duration = Duration::from_secs(5);
+/// Time that a shutdown, and the next operation in the session, wait for an abort in the background.
+pub(crate) const ABORT_WAIT: Duration = Duration::from_secs(5);
+/// Time limit of an abort in the background. A server aborts a transaction by itself when it is this old
+/// (the default of `transactionLifetimeLimitSeconds`).
+const TRANSACTION_LIFETIME: Duration = Duration::from_secs(60);
 
 impl From<Misuse> for ErrorKind {
     fn from(misuse: Misuse) -> Self {
@@ -103,10 +106,10 @@ impl Session {
         self.abort_if(Transaction::abandon, client, timeout);
     }
 
-    /// Aborts a transaction in the background whose commit or abort was never sent, before its state
-    /// is overwritten.
-    pub(crate) fn abort_unsent_end(self: &Arc<Self>, client: &Client) {
-        self.abort_if(Transaction::take_unsent_end, client, None);
+    /// Aborts a transaction in the background whose commit or abort no server executed, before its
+    /// state is overwritten.
+    pub(crate) fn abort_unexecuted_end(self: &Arc<Self>, client: &Client) {
+        self.abort_if(Transaction::take_unexecuted_end, client, None);
     }
 
     fn abort_if(
@@ -133,10 +136,14 @@ impl Session {
         client.spawn(async move {
             let _done = done;
             // The operation that is under way does not count towards the abort's time.
-            drop(tokio::time::timeout(ABORT_LIMIT, session.turn()).await);
-            let client = active.client();
+            drop(tokio::time::timeout(ABORT_WAIT, session.turn()).await);
+            let client = active.client().clone();
             let run = client.carry_out(client.begin_operation(), Box::new(abort));
-            let _ = tokio::time::timeout(ABORT_LIMIT, run).await;
+            let mut run = pin!(tokio::time::timeout(TRANSACTION_LIFETIME, run));
+            if tokio::time::timeout(ABORT_WAIT, &mut run).await.is_err() {
+                drop(active);
+                let _ = run.await;
+            }
         });
     }
 
@@ -150,7 +157,7 @@ impl Session {
     pub(crate) async fn background_abort(&self, within: Option<Duration>) {
         let pending = lock(&self.state).pending_abort.clone();
         let Some(mut pending) = pending else { return };
-        let within = within.unwrap_or(ABORT_LIMIT).min(ABORT_LIMIT);
+        let within = within.unwrap_or(ABORT_WAIT).min(ABORT_WAIT);
         let _ = tokio::time::timeout(within, pending.changed()).await;
         lock(&self.state).pending_abort.take_if(|latest| latest.same_channel(&pending));
     }

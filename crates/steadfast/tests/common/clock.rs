@@ -1,11 +1,23 @@
 //! A clock that a test stops, so that no limit passes because the machine is busy.
 
-use std::{pin::pin, sync::mpsc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+    time::Duration,
+};
 
-/// The clock of the test's runtime, which the driver and the servers that play in it go by. It stands still
-/// until the test moves it.
+/// Real time after which a stopped clock runs on by itself, so that a test that hangs ends.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Clock of the test's runtime, by which the driver and the scripted servers measure time. It stands still until
+/// the test advances it.
 pub struct Clock {
     _held: mpsc::Sender<()>,
+    ran_on: Arc<AtomicBool>,
 }
 
 #[allow(dead_code)]
@@ -14,11 +26,15 @@ impl Clock {
     pub fn stopped() -> Self {
         tokio::time::pause();
         let (held, released) = mpsc::channel::<()>();
-        // A runtime without anything to do moves a stopped clock on to whatever is due next, though there may be
-        // an answer on its way through a socket; but not while something blocks. What hangs times out after this.
-        let hold = move || released.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
-        tokio::task::spawn_blocking(hold);
-        Self { _held: held }
+        let ran_on = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&ran_on);
+        // An idle runtime advances a stopped clock to the next timer, although a reply may be on its way through a
+        // socket; but not while a blocking task runs.
+        tokio::task::spawn_blocking(move || {
+            let ended = released.recv_timeout(HANG);
+            noted.store(ended == Err(mpsc::RecvTimeoutError::Timeout), Relaxed);
+        });
+        Self { _held: held, ran_on }
     }
 
     /// Lets so much time pass, and what was due within it happen.
@@ -52,10 +68,19 @@ async fn settle() {
 }
 
 impl Drop for Clock {
-    /// It runs again.
+    /// Resumes the clock.
+    ///
+    /// # Panics
+    ///
+    /// The clock has run on by itself: the test waited for a timer that it did not let pass, and would have
+    /// passed for the wrong reason.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             tokio::time::resume();
+            assert!(
+                !self.ran_on.load(Relaxed),
+                "the test hung for {HANG:?} with the clock stopped"
+            );
         }
     }
 }

@@ -12,9 +12,13 @@ mod dropped_futures;
 mod gridfs;
 mod outcomes;
 mod prose;
+mod rate_limiters;
 mod reads;
 mod secured;
 mod sessions;
+mod sharded;
+#[path = "../common/sharded_collection.rs"]
+mod sharded_collection;
 mod tour;
 mod transactions;
 mod writes;

@@ -7,6 +7,7 @@
 mod change_streams;
 mod client_bulk_write;
 mod discovery;
+mod mongos;
 mod overload;
 mod pooling;
 mod retryable_reads;

@@ -14,5 +14,7 @@ mod idempotent;
 mod local_writes;
 mod local_writing;
 mod many;
+#[path = "../common/sharded_collection.rs"]
+mod sharded_collection;
 mod strategies;
 mod zones;

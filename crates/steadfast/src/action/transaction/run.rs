@@ -12,7 +12,7 @@ use crate::{
     error::{Error, History, Outcome, Result, TRANSIENT_TRANSACTION_ERROR},
     options::TransactionOptions,
     random::random_unit,
-    session::{ABORT_LIMIT, Session},
+    session::{ABORT_WAIT, Session},
 };
 
 impl StartTransaction<&mut ClientSession> {
@@ -145,7 +145,7 @@ impl Run {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
         }
-        self.session.abort_unsent_end(&self.client);
+        self.session.abort_unexecuted_end(&self.client);
         self.session.background_abort(self.deadline.and_then(Deadline::remaining)).await;
         start(session, options)?;
         self.number = Some(self.session.transaction(|transaction| transaction.number()));
@@ -240,7 +240,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
-            let timeout = self.deadline.map(|deadline| deadline.timeout().max(ABORT_LIMIT));
+            let timeout = self.deadline.map(|deadline| deadline.timeout().max(ABORT_WAIT));
             self.session.abort_in_background(&self.client, timeout);
         }
         if self.session.transaction_deadline() == self.deadline {

@@ -72,6 +72,9 @@ impl LocalWriterBuilder {
     /// All that the driver does falls into this time: finding a primary, waiting for a connection, trying
     /// again. A datacenter whose elections take longer is left for their duration; one that is far away
     /// needs more. A caller that waits less long itself, and drops the future, never sees a switch.
+    ///
+    /// In a sharded cluster, let `heartbeatFrequencyMS` and `connectTimeoutMS` together be less than this, so that a
+    /// mongos that does not answer is found out, and writes are retried on another mongos, within this time.
     pub fn acknowledged_within(mut self, limit: Duration) -> Self {
         self.acknowledged_within = limit;
         self

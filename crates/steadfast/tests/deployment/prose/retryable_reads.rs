@@ -1,7 +1,6 @@
 //! The prose tests of retryable reads.
 //!
-//! Left out: 2.1 and 2.2, they need routers (servers that are played take their place in the tests
-//! of retrying).
+//! 2.1 and 2.2 need mongos and are in `mongos`.
 
 use steadfast::options::{ReadPreference, SelectionCriteria};
 

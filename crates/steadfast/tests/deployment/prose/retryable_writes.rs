@@ -1,9 +1,73 @@
 //! The prose tests of retryable writes.
 //!
-//! Left out: 1, MMAPv1 is gone from all servers that are supported; 4 and 5, they need routers
-//! (servers that are played take their place in the tests of retrying, for 1 too).
+//! 4 and 5 need mongos and are in `mongos`. 1 needs the storage engine MMAPv1, which is gone from all servers that are
+//! supported. A standalone server gives the same reply, which is relayed to the driver here.
+
+use testbed::{Version, shared};
 
 use super::*;
+use crate::common::{Role, Server, Step};
+
+/// Returns the reply of a real standalone server to an insert with a transaction number.
+async fn reply_of_a_standalone(version: Version) -> Document {
+    let uri = shared::standalone_of(version).expect("a standalone server").uri();
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let mut session = client.start_session().await.unwrap();
+    let command =
+        doc! { "insert": "writes_prose_1", "documents": [{ "_id": 1 }], "txnNumber": 1_i64 };
+    let insert = client.database("prose").run_command(command).session(&mut session).await;
+    let error = insert.unwrap_err();
+    assert!(
+        !error.to_string().contains("retryWrites"),
+        "run_command is not a retryable write: {error}"
+    );
+    Document::try_from(error.server_response().expect("a reply")).unwrap()
+}
+
+#[tokio::test]
+async fn prose_1_the_reply_of_a_server_without_transaction_numbers_is_explained() {
+    for version in Version::ALL {
+        if version != Version::default() && !testbed::require(version) {
+            continue;
+        }
+        let reply = reply_of_a_standalone(version).await;
+        assert_eq!(reply.get_i32("code").unwrap(), 20, "{reply}");
+        let message = reply.get_str("errmsg").unwrap().to_owned();
+        assert!(message.starts_with("Transaction numbers"), "{message}");
+        let relay = Server::with_handler(Role::Primary, move |request| {
+            (request.name == "insert").then(|| vec![Step::Reply(reply.clone())])
+        });
+        let client = Client::with_uri_str(relay.uri("retryWrites=true")).await.unwrap();
+        let numbers = client.database("prose").collection::<Document>("writes_prose_1");
+        let error = bounded(numbers.insert_one(doc! { "_id": 1 })).await.unwrap_err();
+        let explanation = "This MongoDB deployment does not support retryable writes. \
+                           Please add retryWrites=false to your connection string.";
+        assert!(error.to_string().contains(explanation), "{version}: {error}");
+        assert!(!error.to_string().contains(&message), "{version}: {error}");
+        assert_eq!(error.code(), Some(20), "{version}: {error:?}");
+        assert_eq!(relay.log().named("insert").len(), 1, "{version}: it is not retried");
+    }
+}
+
+#[tokio::test]
+async fn prose_1_a_standalone_server_is_sent_no_transaction_number() {
+    for version in Version::ALL {
+        if version != Version::default() && !testbed::require(version) {
+            continue;
+        }
+        let uri = shared::standalone_of(version).expect("a standalone server").uri();
+        let uri = format!("{uri}&retryWrites=true");
+        let watched = Watched::at(&uri, "retryable writes, prose 1", |_| ()).await;
+        bounded(watched.collection("writes_prose_1").insert_one(doc! {})).await.unwrap();
+        let seen = watched.commands.seen();
+        let numbered = |event: &&CommandEvent| matches!(event, CommandEvent::Started(it) if it.command.contains_key("txnNumber"));
+        assert_eq!(
+            (watched.started("insert"), seen.iter().filter(numbered).count()),
+            (1, 0),
+            "{version}"
+        );
+    }
+}
 
 #[tokio::test]
 async fn prose_2_a_write_is_tried_again_when_the_pool_is_cleared_while_it_waits() {

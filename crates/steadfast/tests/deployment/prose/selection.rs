@@ -1,6 +1,6 @@
 //! The prose tests of server selection.
 //!
-//! Left out: 1, it needs two routers.
+//! 1 needs two mongos and is in `mongos`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The prose tests of transactions and of their convenient API, and commits whose replies are lost.
 //!
-//! Left out: those of pinning to a mongos, and of PoolClearedError, for which servers are played (in
-//! the tests of retrying); the time-outs and the backing off of the convenient API, which are tested
+//! Those of pinning to a mongos are in `mongos`. Left out: that of PoolClearedError, for which servers are
+//! played (in the tests of retrying); the time-outs and the backing off of the convenient API, which are tested
 //! with the clock stopped.
 
 use steadfast::{

@@ -1,4 +1,5 @@
-//! The deployment below: an embedded or a real replica set, how it fails, and the bad network before it.
+//! The deployment below: an embedded or a real replica set, or a real sharded cluster; how it fails, and the bad
+//! network before it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +7,13 @@ use blackpipe::{
     embedded::Deployment,
     proxy::{Direction, Reaction, Rule},
 };
+use steadfast::bson::doc;
 use testbed::{Options, ReplicaSet};
 
-use crate::dice::Dice;
+use crate::{dice::Dice, sharded_collection::ShardedCollection};
+
+/// The counters' collection.
+pub(super) const COUNTERS: &str = "counting.days";
 
 /// What befalls a primary.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +24,14 @@ pub(super) enum Failover {
     /// It is cut off from the other members, and not from the clients. Of an embedded deployment only; a
     /// real one steps down.
     CutOff,
+    /// All chunks of the counters move to the other shard. Of a sharded cluster only.
+    Migration,
 }
 
 pub(super) enum Servers {
     Embedded(Box<Deployment>),
     Real(Arc<ReplicaSet>),
+    Sharded(ShardedCollection),
 }
 
 impl Servers {
@@ -40,14 +48,19 @@ impl Servers {
         Self::Real(Arc::new(ReplicaSet::start(3, options).unwrap()))
     }
 
+    pub(super) fn sharded() -> Self {
+        Self::Sharded(ShardedCollection::create(COUNTERS, doc! { "_id": "hashed" }))
+    }
+
     pub(super) fn uri(&self) -> String {
         match self {
             Self::Embedded(deployment) => deployment.uri(),
             Self::Real(set) => set.uri(),
+            Self::Sharded(days) => days.uri(),
         }
     }
 
-    /// Returns when there is another primary.
+    /// Returns when it is over: when there is another primary, or when the chunks have moved.
     pub(super) async fn befall(&self, failover: Failover) {
         match self {
             Self::Embedded(deployment) => befall_embedded(deployment, failover).await,
@@ -55,6 +68,11 @@ impl Servers {
                 let set = Arc::clone(set);
                 let befall = move || befall_real(&set, failover);
                 tokio::task::spawn_blocking(befall).await.expect("it fails over");
+            }
+            Self::Sharded(days) => {
+                let days = days.clone();
+                let migrate = move || days.swap_shards();
+                tokio::task::spawn_blocking(migrate).await.expect("the chunks move");
             }
         }
     }
@@ -64,7 +82,7 @@ async fn befall_embedded(deployment: &Deployment, failover: Failover) {
     let faults = deployment.faults();
     let primary = deployment.until_primary().await;
     match failover {
-        Failover::StepDown => faults.step_down(),
+        Failover::StepDown | Failover::Migration => faults.step_down(),
         Failover::Kill => {
             faults.kill(primary);
             deployment.until_primary().await;
@@ -82,7 +100,7 @@ async fn befall_embedded(deployment: &Deployment, failover: Failover) {
 
 fn befall_real(set: &ReplicaSet, failover: Failover) {
     match failover {
-        Failover::StepDown | Failover::CutOff => {
+        Failover::StepDown | Failover::CutOff | Failover::Migration => {
             set.step_down().unwrap();
             set.wait_for_primary().unwrap();
         }

@@ -24,7 +24,7 @@ use super::{
     ghosts::Ghosts,
     journal::Journal,
     life::{Lifetime, mortal},
-    servers::{Failover, Servers, bad_network},
+    servers::{COUNTERS, Failover, Servers, bad_network},
     tasks::LAST,
     ways::{Swept, Way},
 };
@@ -121,7 +121,7 @@ impl<W: Way> Storm<W> {
         let rules = bad_network(&mut dice);
         let proxy = Proxy::before(servers.uri()).rules(rules).start().await.unwrap();
         let storm = Arc::new(Self {
-            uri: format!("{}&serverSelectionTimeoutMS=5000&socketTimeoutMS=3000", proxy.uri()),
+            uri: with_options(&proxy.uri(), "serverSelectionTimeoutMS=5000&socketTimeoutMS=3000"),
             journal: Journal::of(events, LAST + 1),
             ghosts: Ghosts::default(),
             doubts: Doubts::default(),
@@ -245,7 +245,16 @@ impl<W: Way> Storm<W> {
 }
 
 fn counters(client: &Client) -> Collection<Document> {
-    client.database("counting").collection("days")
+    let (database, collection) = COUNTERS.split_once('.').expect("a namespace");
+    client.database(database).collection(collection)
+}
+
+/// A connection string with more options.
+fn with_options(uri: &str, options: &str) -> String {
+    match uri.contains('?') {
+        true => format!("{uri}&{options}"),
+        false => format!("{}/?{options}", uri.trim_end_matches('/')),
+    }
 }
 
 async fn documents(counters: &Collection<Document>, filter: Document) -> Vec<Document> {

@@ -1,9 +1,11 @@
 //! Counters in a sharded collection, whose shard key is `_id`: each is on a shard of its own, and all
 //! commands go through a router.
 
+use std::time::Duration;
+
 use blackpipe::{
     embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
+    proxy::{Direction, Proxy, Reaction, Rule},
 };
 use steadfast::{
     Client,
@@ -11,6 +13,7 @@ use steadfast::{
 };
 
 use super::Counting;
+use crate::sharded_collection::ShardedCollection;
 
 /// The counters, one on each shard.
 const DAY: &str = "day";
@@ -84,5 +87,55 @@ async fn a_sweep_finishes_what_is_left_on_every_shard() {
     for counter in [DAY, WEEK] {
         let value = counting.counters.value_with_pending(counter).await.unwrap().unwrap();
         assert_eq!((value.counted, value.pending), (42, 0), "{counter}");
+    }
+}
+
+/// The reply to a step is lost, and the retry comes to the shard that has the counter's chunk since then.
+#[tokio::test]
+async fn an_increment_whose_chunk_moves_before_its_retry_counts_once_on_real_servers() {
+    if !testbed::require(testbed::Version::V8_2) {
+        return;
+    }
+    let cluster = tokio::task::spawn_blocking(|| {
+        ShardedCollection::create("patterns.counters_that_move", doc! { "_id": "hashed" })
+    });
+    let cluster = cluster.await.unwrap();
+    let proxy = Proxy::before(cluster.uri()).start().await.unwrap();
+    let mut counted = 0;
+    for retry_writes in [true, false] {
+        let options = format!("retryWrites={retry_writes}&localThresholdMS=60000");
+        let uri = format!("{}/?{options}", proxy.uri().trim_end_matches('/'));
+        let counting = Counting::within(&uri, "counters_that_move").await;
+        counting.counters.increment(DAY).await.unwrap();
+        counted += 1;
+        for step in [1, 2] {
+            let lost = Rule::new(Reaction::lose_reply()).name("lost").command("update").nth(step);
+            let held = Rule::new(Reaction::stall(Direction::Request)).name("held");
+            proxy.add(lost);
+            // It is not asked about the one that is lost.
+            proxy.add(held.command("update").nth(step));
+            counting.sent();
+            let increment = counting.counters.increment(DAY);
+            let migrate = async {
+                while proxy.rules().iter().any(|rule| rule.applied() == 0) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let cluster = cluster.clone();
+                tokio::task::spawn_blocking(move || cluster.swap_shards()).await.unwrap();
+                proxy.clear();
+            };
+            let both = async { tokio::join!(increment, migrate) };
+            let both = tokio::time::timeout(Duration::from_secs(60), both).await;
+            both.expect("it ends in time").0.unwrap();
+            counted += 1;
+            assert_eq!(counting.sent().len(), 3, "one was sent twice");
+            let value = counting.counters.value_with_pending(DAY).await.unwrap().unwrap();
+            let expected = (counted, 0);
+            assert_eq!(
+                (value.counted, value.pending),
+                expected,
+                "step {step}, retryWrites={retry_writes}"
+            );
+        }
     }
 }

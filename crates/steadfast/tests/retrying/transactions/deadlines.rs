@@ -377,7 +377,7 @@ async fn a_transaction_on_a_silent_server_ends_by_its_deadline() {
     let (ended, ()) = tokio::join!(bounded(run), deployment.silent(&clock, "insert", 1, limit));
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
-    // The abort is not answered either, and nobody waits for it.
+    // The abort is not answered either, and the call does not wait for it.
     let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
 }

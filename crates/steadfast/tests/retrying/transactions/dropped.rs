@@ -4,7 +4,7 @@
 //! The runtime has one thread, so a task that an operation hands its command to runs only after the
 //! test has dropped what it wants to drop.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use futures_util::poll;
 
@@ -202,4 +202,116 @@ async fn shutdown_waits_for_the_abort_of_a_dropped_session() {
     drop(session);
     bounded(watched.client.clone().shutdown()).await;
     assert_eq!(deployment.requests("abortTransaction").len(), 1);
+}
+
+const OVERLOADED: Fault = Fault::Refused(462, &["SystemOverloadedError", "RetryableError"]);
+
+/// A session whose commit was rejected by an overloaded server until the retries ended.
+async fn with_rejected_commit(deployment: &Deployment, watched: &Watched) -> ClientSession {
+    let mut session = begin(watched).await;
+    insert(watched, &mut session).await.unwrap();
+    deployment.suffer(&[OVERLOADED]);
+    let error = commit(&mut session).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotApplied);
+    session
+}
+
+#[tokio::test]
+async fn a_transaction_whose_commit_was_rejected_is_aborted_with_its_session() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
+    drop(with_rejected_commit(&deployment, &watched).await);
+    bounded(watched.client.clone().shutdown()).await;
+    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+}
+
+#[tokio::test]
+async fn a_transaction_whose_commit_was_rejected_is_aborted_before_the_next_begins() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = with_rejected_commit(&deployment, &watched).await;
+    session.start_transaction().await.unwrap();
+    insert(&watched, &mut session).await.unwrap();
+    commit(&mut session).await.unwrap();
+    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    assert_eq!(watched.numbers("commitTransaction"), [Some(1), Some(2)]);
+}
+
+#[tokio::test]
+async fn a_rejected_commit_can_be_sent_again() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = with_rejected_commit(&deployment, &watched).await;
+    commit(&mut session).await.unwrap();
+    drop(session);
+    bounded(watched.client.clone().shutdown()).await;
+    assert_eq!(watched.numbers("commitTransaction"), [Some(1), Some(1)]);
+    assert_eq!(watched.numbers("abortTransaction"), [], "it is committed");
+}
+
+#[tokio::test]
+async fn a_rejected_abort_is_sent_again_with_the_end_of_its_session() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[OVERLOADED]);
+    abort(&mut session).await;
+    drop(session);
+    bounded(watched.client.clone().shutdown()).await;
+    assert_eq!(watched.numbers("abortTransaction"), [Some(1), Some(1)]);
+}
+
+#[tokio::test]
+async fn a_transaction_that_the_server_has_aborted_is_not_aborted_again() {
+    let deployment = Deployment::primary();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
+    let error = commit(&mut session).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotApplied);
+    drop(session);
+    bounded(watched.client.clone().shutdown()).await;
+    assert_eq!(watched.numbers("abortTransaction"), []);
+}
+
+#[tokio::test]
+async fn a_background_abort_waits_for_a_connection_as_long_as_the_transaction_may_be_open() {
+    let deployment = Deployment::primary();
+    let clock = Clock::stopped();
+    let watched = Watched::new(&deployment, "maxPoolSize=1").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    let slow = tokio::spawn({
+        let database = watched.client.database("db");
+        async move { bounded(database.run_command(doc! { "slow": 1 })).await }
+    });
+    deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
+    drop(session);
+    clock.pass(Duration::from_secs(20)).await;
+    deployment.gate.open();
+    slow.await.unwrap().unwrap_err();
+    // The connection broke: the next one is made after the next heartbeat.
+    let aborted = watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"));
+    clock.pass_until(Duration::from_millis(100), aborted).await;
+}
+
+#[tokio::test]
+async fn shutdown_waits_five_seconds_for_an_abort_without_a_reply() {
+    let deployment = Deployment::primary();
+    let clock = Clock::stopped();
+    let watched = Watched::new(&deployment, "").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::Silence]);
+    drop(session);
+    wait_for_abort(&deployment).await;
+    let began = tokio::time::Instant::now();
+    let shutdown = watched.client.clone().shutdown().into_future();
+    clock.pass_until(Duration::from_secs(1), shutdown).await;
+    let waited = began.elapsed().as_secs();
+    assert!((5..=8).contains(&waited), "{waited} s");
+    clock.pass(Duration::from_secs(60)).await;
+    bounded(watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
 }

@@ -1,0 +1,256 @@
+//! The prose tests that need mongos, on a real sharded cluster of version 8.2: retryable writes 4 and 5,
+//! retryable reads 2.1 and 2.2, server selection 1, pinning of transactions 1 and 2.
+
+use std::{collections::BTreeSet, net::SocketAddr};
+
+use futures_util::future::join_all;
+use testbed::{Mongos, ShardedCluster, Version, shared};
+
+use super::*;
+
+/// `HostUnreachable`, which does not mark a server unknown.
+const HOST_UNREACHABLE: i32 = 6;
+/// A driver that selects by chance passes one round in two.
+const ROUNDS: usize = 10;
+
+/// Returns the shared cluster, or `None` if this machine has no servers of 8.2.
+fn cluster() -> Option<&'static ShardedCluster> {
+    testbed::require(Version::V8_2).then(|| shared::sharded_cluster().expect("a sharded cluster"))
+}
+
+/// `failCommand` on some mongos, for clients of one name: held by one test at a time, and switched off when it
+/// is dropped. A mongos has one fail point of this name.
+struct MongosFailPoint {
+    servers: &'static [Mongos],
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl MongosFailPoint {
+    async fn set(
+        servers: &'static [Mongos],
+        app_name: &str,
+        mode: impl Into<steadfast::bson::Bson>,
+        mut data: Document,
+    ) -> Self {
+        static TURNS: Mutex<()> = Mutex::const_new(());
+        let point = Self { servers, _turn: TURNS.lock().await };
+        data.insert("appName", app_name);
+        let on = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
+        for mongos in servers {
+            mongos.run_command("admin", on.clone()).expect("a fail point");
+        }
+        point
+    }
+
+    /// Sets it for the next command of this name on each of these servers.
+    async fn once(servers: &'static [Mongos], app_name: &str, data: Document) -> Self {
+        Self::set(servers, app_name, doc! { "times": 1 }, data).await
+    }
+}
+
+impl Drop for MongosFailPoint {
+    fn drop(&mut self) {
+        let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
+        for mongos in self.servers {
+            // One that cannot be reached cannot disturb the others either.
+            drop(mongos.run_command("admin", off.clone()));
+        }
+    }
+}
+
+/// A client of these mongos, which has selected each of them already.
+async fn client_of(servers: &[Mongos], app_name: &str) -> Watched {
+    let hosts: Vec<String> = servers.iter().map(|mongos| mongos.address().to_string()).collect();
+    let uri =
+        format!("mongodb://{}/?localThresholdMS=60000&heartbeatFrequencyMS=500", hosts.join(","));
+    let watched = Watched::at(&uri, app_name, |_| ()).await;
+    let admin = watched.client.database("admin");
+    bounded(async {
+        while distinct(&watched.ends("ping").0).len() < servers.len() {
+            admin.run_command(doc! { "ping": 1 }).await.unwrap();
+        }
+    })
+    .await;
+    watched
+}
+
+fn distinct(servers: &[ServerAddress]) -> BTreeSet<String> {
+    servers.iter().map(ServerAddress::to_string).collect()
+}
+
+fn addresses(servers: &[Mongos]) -> BTreeSet<String> {
+    servers.iter().map(Mongos::address).map(|address: SocketAddr| address.to_string()).collect()
+}
+
+#[tokio::test]
+async fn prose_4_a_write_is_retried_on_another_mongos() {
+    let Some(cluster) = cluster() else { return };
+    let app_name = "retryable writes, prose 4";
+    let watched = client_of(cluster.mongos(), app_name).await;
+    let numbers = watched.collection("mongos_writes");
+    for round in 1..=ROUNDS {
+        let data = doc! {
+            "failCommands": ["insert"], "errorCode": HOST_UNREACHABLE,
+            "errorLabels": ["RetryableWriteError"],
+        };
+        let _point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
+        let error = bounded(numbers.insert_one(doc! {})).await.unwrap_err();
+        assert_eq!(error.code(), Some(HOST_UNREACHABLE), "{error:?}");
+        let (succeeded, failed) = watched.ends("insert");
+        assert_eq!((succeeded.len(), failed.len()), (0, 2 * round), "{error:?}");
+        assert_eq!(distinct(&failed[2 * round - 2..]), addresses(cluster.mongos()));
+        assert_eq!(error.server_address(), failed.last(), "it names its own server: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn prose_5_a_write_is_retried_on_the_only_mongos() {
+    let Some(cluster) = cluster() else { return };
+    let app_name = "retryable writes, prose 5";
+    let only = &cluster.mongos()[..1];
+    let watched = client_of(only, app_name).await;
+    let data = doc! {
+        "failCommands": ["insert"], "errorCode": HOST_UNREACHABLE, "errorLabels": ["RetryableWriteError"],
+    };
+    let _point = MongosFailPoint::once(only, app_name, data).await;
+    bounded(watched.collection("mongos_writes").insert_one(doc! {})).await.unwrap();
+    let (succeeded, failed) = watched.ends("insert");
+    assert_eq!((succeeded.len(), failed.len()), (1, 1));
+    assert_eq!(distinct(&succeeded), addresses(only));
+    assert_eq!(succeeded, failed);
+}
+
+#[tokio::test]
+async fn prose_2_1_a_read_is_retried_on_another_mongos() {
+    let Some(cluster) = cluster() else { return };
+    let app_name = "retryable reads, prose 2.1";
+    let watched = client_of(cluster.mongos(), app_name).await;
+    let numbers = watched.collection("mongos_reads");
+    for round in 1..=ROUNDS {
+        let data = doc! { "failCommands": ["find"], "errorCode": HOST_UNREACHABLE };
+        let _point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
+        let error = bounded(numbers.find_one(doc! {})).await.unwrap_err();
+        assert_eq!(error.code(), Some(HOST_UNREACHABLE), "{error:?}");
+        let (succeeded, failed) = watched.ends("find");
+        assert_eq!((succeeded.len(), failed.len()), (0, 2 * round), "{error:?}");
+        assert_eq!(distinct(&failed[2 * round - 2..]), addresses(cluster.mongos()));
+    }
+}
+
+#[tokio::test]
+async fn prose_2_2_a_read_is_retried_on_the_only_mongos() {
+    let Some(cluster) = cluster() else { return };
+    let app_name = "retryable reads, prose 2.2";
+    let only = &cluster.mongos()[..1];
+    let watched = client_of(only, app_name).await;
+    let data = doc! { "failCommands": ["find"], "errorCode": HOST_UNREACHABLE };
+    let _point = MongosFailPoint::once(only, app_name, data).await;
+    bounded(watched.collection("mongos_reads").find_one(doc! {})).await.unwrap();
+    let (succeeded, failed) = watched.ends("find");
+    assert_eq!((succeeded.len(), failed.len()), (1, 1));
+    assert_eq!(distinct(&succeeded), addresses(only));
+    assert_eq!(succeeded, failed);
+}
+
+/// A write that was executed although its reply has a retryable error is recognised by the shard, whichever mongos the
+/// retry goes to.
+#[tokio::test]
+async fn a_write_that_one_mongos_executed_is_not_applied_twice_by_the_retry_on_the_other() {
+    let Some(cluster) = cluster() else { return };
+    let app_name = "a write executed by one mongos";
+    let watched = client_of(cluster.mongos(), app_name).await;
+    let counters = watched.collection("mongos_counters");
+    counters.insert_one(doc! { "_id": 0, "n": 0 }).await.unwrap();
+    for round in 1..=5 {
+        // A write concern error is added to the reply of a write that was executed.
+        let data = doc! {
+            "failCommands": ["update"], "errorLabels": ["RetryableWriteError"],
+            "writeConcernError": { "code": 91, "errmsg": "shutting down" },
+        };
+        let point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
+        let increment = counters.update_one(doc! { "_id": 0 }, doc! { "$inc": { "n": 1 } });
+        let error = bounded(increment).await.unwrap_err();
+        assert_eq!(error.attempt_count(), 2, "{error:?}");
+        drop(point);
+        let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().unwrap();
+        assert_eq!(found.get_i32("n").unwrap(), round, "{error:?}");
+    }
+    assert_eq!(distinct(&watched.ends("update").0), addresses(cluster.mongos()));
+}
+
+/// The specification wants both mongos to have half of the reads each, within a tenth of all. On a busy machine
+/// one of the two may be slower; a quarter is demanded here.
+#[tokio::test]
+async fn prose_1_a_slow_mongos_is_selected_less_often() {
+    const TASKS: usize = 10;
+    let Some(cluster) = cluster() else { return };
+    let app_name = "selection, prose 1";
+    let slow = &cluster.mongos()[..1];
+    let watched = client_of(cluster.mongos(), app_name).await;
+    let found = watched.collection("mongos_selection");
+    let read = |times: usize| {
+        let found = &found;
+        let reads = move |_| async move {
+            for _ in 0..times {
+                found.find_one(doc! {}).await.unwrap();
+            }
+        };
+        bounded(join_all((0..TASKS).map(reads)))
+    };
+    // Connections are made first: they would count as operations.
+    read(5).await;
+    let before = watched.ends("find").0.len();
+    let share_of_slow = |from: usize| {
+        let servers = watched.ends("find").0.split_off(from);
+        let of_slow = servers.iter().filter(|&server| *server == slow[0].address().into());
+        of_slow.count() * 100 / servers.len()
+    };
+    let data = doc! { "failCommands": ["find"], "blockConnection": true, "blockTimeMS": 500 };
+    let point = MongosFailPoint::set(slow, app_name, "alwaysOn", data).await;
+    read(10).await;
+    let share = share_of_slow(before);
+    assert!(share < 25, "{share} % of the reads were on the slow mongos");
+    drop(point);
+    let before = watched.ends("find").0.len();
+    read(100).await;
+    let share = share_of_slow(before);
+    assert!((25..=75).contains(&share), "{share} % of the reads were on the first mongos");
+}
+
+#[tokio::test]
+async fn prose_pinning_1_the_next_transaction_is_not_pinned_to_the_mongos_of_the_last() {
+    let Some(cluster) = cluster() else { return };
+    let watched = client_of(cluster.mongos(), "transactions, pinning 1").await;
+    let numbers = watched.collection("mongos_pinning_1");
+    numbers.insert_one(doc! {}).await.unwrap();
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
+    bounded(session.commit_transaction()).await.unwrap();
+    for _ in 0..50 {
+        session.start_transaction().await.unwrap();
+        bounded(numbers.find_one(doc! {}).session(&mut session)).await.unwrap().unwrap();
+        bounded(session.commit_transaction()).await.unwrap();
+    }
+    let reads = watched.ends("find").0;
+    assert_eq!((reads.len(), distinct(&reads)), (50, addresses(cluster.mongos())));
+    let commits = watched.ends("commitTransaction").0.split_off(1);
+    assert_eq!(commits, reads, "each is committed where it was begun");
+}
+
+#[tokio::test]
+async fn prose_pinning_2_an_operation_outside_a_transaction_is_not_pinned() {
+    let Some(cluster) = cluster() else { return };
+    let watched = client_of(cluster.mongos(), "transactions, pinning 2").await;
+    let numbers = watched.collection("mongos_pinning_2");
+    numbers.insert_one(doc! {}).await.unwrap();
+    let mut session = watched.client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
+    bounded(session.commit_transaction()).await.unwrap();
+    for _ in 0..50 {
+        bounded(numbers.find_one(doc! {}).session(&mut session)).await.unwrap().unwrap();
+    }
+    let reads = watched.ends("find").0;
+    assert_eq!((reads.len(), distinct(&reads)), (50, addresses(cluster.mongos())));
+}
