@@ -10,7 +10,7 @@ use std::time::Duration;
 use bson::{Bson, Document, Timestamp};
 use steadfast_query::{Code, Fault, value::type_name};
 
-use super::{fail_point::trap::Trap, log::SessionId};
+use super::{fail_point::trap::Trap, log::SessionId, namespace::Namespace};
 
 pub(crate) use concern::{Acknowledged, ReadConcern, WriteConcern};
 pub(crate) use session::{NOBODY, TransactionArguments, read_session};
@@ -60,6 +60,11 @@ impl Call {
             database: database.into(),
             body,
         })
+    }
+
+    /// The collection that the command names, if it names one.
+    pub(crate) fn namespace(&self) -> Option<Namespace> {
+        Namespace::of_command(&self.database, self.body.get(&self.name)).ok()
     }
 
     /// Whether it is a part of a transaction of several documents.

@@ -92,6 +92,33 @@ pub(crate) enum Recorded {
     Committed,
 }
 
+/// A transaction by its session and its number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TransactionId {
+    pub(crate) session: SessionId,
+    pub(crate) number: i64,
+}
+
+/// A transaction that cannot fail on this shard any more. Its changes are made when it commits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PreparedTransaction {
+    pub(crate) id: TransactionId,
+    pub(crate) changes: Vec<Change>,
+    /// The record of the commit entry.
+    pub(crate) record: Option<Record>,
+}
+
+/// A step of the two-phase commit of a transaction over several shards.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CommitStep {
+    /// The transaction is prepared.
+    Prepared(Arc<PreparedTransaction>),
+    /// A prepared transaction committed. Snapshots from `visible` on show it, on every shard.
+    Committed { id: TransactionId, visible: TimestampOrder },
+    /// A prepared transaction aborted.
+    Aborted(TransactionId),
+}
+
 /// One entry: its changes are there all together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
@@ -99,6 +126,8 @@ pub(crate) struct Entry {
     pub(crate) wall: DateTime,
     pub(crate) changes: Vec<Change>,
     pub(crate) record: Option<Record>,
+    /// The step of a two-phase commit that this entry is.
+    pub(crate) step: Option<CommitStep>,
     /// What each of the changes found, for change streams.
     pub(crate) before: Vec<Before>,
 }
@@ -123,6 +152,12 @@ impl Entry {
     /// wrote.
     pub(crate) fn is_migration(&self) -> bool {
         matches!(self.changes.first(), Some(Change::Note(note)) if note.contains_key(MIGRATION))
+    }
+
+    /// Whether it commits a prepared transaction that snapshots of this time show, though the entry
+    /// itself is later.
+    fn is_visible_at(&self, at: TimestampOrder) -> bool {
+        matches!(&self.step, Some(CommitStep::Committed { visible, .. }) if *visible <= at)
     }
 }
 

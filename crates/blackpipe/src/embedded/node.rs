@@ -165,7 +165,7 @@ impl Node {
         checks::check(call, command, self.about.set_name.is_some())?;
         let run = (command.run)(&call.body);
         if call.in_transaction() {
-            return self.run_in_transaction(running, run);
+            return self.run_in_transaction(running, run).await;
         }
         match run {
             Run::Read(read) => self.run_read(running, command, read).await,

@@ -19,6 +19,7 @@ mod catalog;
 mod chunks;
 mod cluster;
 mod config;
+mod coordinator;
 mod cursors;
 mod ddl;
 mod direct;

@@ -73,7 +73,13 @@ impl Node {
                 "not primary and secondaryOk=false",
             ));
         }
-        let sight = state.sight(self.index, &call.read_concern, now)?;
+        let concern = &call.read_concern;
+        let sight = state.sight(self.index, concern, now)?;
+        if let Some(as_of) = concern.at_cluster_time.or(concern.after_cluster_time)
+            && state.awaits_decision(self.index, call.namespace().as_ref(), as_of.into())
+        {
+            return Ok(None);
+        }
         let identity = state.member(self.index).identity();
         Ok(sight.map(|sight| (sight, self.environment(state, now), identity)))
     }

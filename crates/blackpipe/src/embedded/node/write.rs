@@ -52,7 +52,7 @@ impl Node {
         Ok(Done { reply, concern, at: Some(at) })
     }
 
-    /// Runs the command once. `None`: a transaction stands in the way, and it is to be run again when
+    /// Runs the command once. `None`: a transaction is in the way, and it is to be run again when
     /// something has changed.
     fn attempt(
         &self,
@@ -69,6 +69,9 @@ impl Node {
         let seen = (writer != self.index).then(|| state.member(self.index).store().clone());
         let retryable = call.session.as_ref().zip(call.transaction.map(|it| it.number));
         if let Some((session, number)) = retryable {
+            if state.must_wait(writer, session, number) {
+                return Ok(None);
+            }
             state.begin_retryable(writer, session, number)?;
         }
         let env = self.environment(state, now);

@@ -396,7 +396,7 @@ fn whole(mut body: Document) -> Document {
 }
 
 /// A task ends without an answer only by a panic.
-fn broken(error: tokio::task::JoinError) -> Fault {
+pub(super) fn broken(error: tokio::task::JoinError) -> Fault {
     Fault::new(Code::INTERNAL_ERROR, error.to_string())
 }
 

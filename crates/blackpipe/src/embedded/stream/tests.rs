@@ -37,7 +37,7 @@ impl Lab {
         let timestamp = self.log.last().timestamp.next(self.log.last().timestamp.time + 1);
         let before = self.store.write(&changes).unwrap();
         let (at, wall) = (OpTime { term: 1, timestamp }, DateTime::from_millis(7));
-        let entry = Arc::new(Entry { at, wall, changes, record, before });
+        let entry = Arc::new(Entry { at, wall, changes, record, step: None, before });
         self.log.push(entry, tokio::time::Instant::now(), &self.store);
     }
 
