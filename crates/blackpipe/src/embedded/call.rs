@@ -153,7 +153,7 @@ fn cluster_time(body: &Document) -> Result<Option<Timestamp>, Fault> {
     }
 }
 
-fn api_strict(body: &Document) -> Result<bool, Fault> {
+pub(crate) fn api_strict(body: &Document) -> Result<bool, Fault> {
     let wrong = |field, value, expected| {
         Fault::type_mismatch(format!(
             "BSON field 'APIParametersFromClient.{field}' is the wrong type '{}', expected type \

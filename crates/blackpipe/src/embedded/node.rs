@@ -18,6 +18,8 @@ use bson::{Document, oid::ObjectId};
 use steadfast_query::{Code, Environment, Fault};
 use tokio::{sync::watch, time::Instant};
 
+pub(crate) use checks::not_stable;
+
 use super::{
     call::Call,
     command::{self, About, Run},

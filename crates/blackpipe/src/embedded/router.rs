@@ -125,9 +125,8 @@ impl Router {
             "maxWriteBatchSize": 100_000,
             "localTime": self.cluster.clock.time_of_day(Duration::ZERO),
             "logicalSessionTimeoutMinutes": 30,
-            "minWireVersion": 0,
             "maxWireVersion": self.about.max_wire_version,
-            "readOnly": false,
+            "minWireVersion": 0,
         }
     }
 
@@ -194,8 +193,8 @@ impl Router {
 
     /// Adds the times that every reply carries.
     pub(crate) fn stamp(&self, reply: &mut Document) {
-        reply.insert("operationTime", self.cluster.time());
         reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", self.cluster.time());
     }
 
     /// Adds what stands in every reply.
@@ -216,8 +215,8 @@ impl Router {
             reply.insert("recoveryToken", self.transactions.recovery_token(op));
         }
         let time = op.operation_time().unwrap_or_else(|| self.cluster.time());
-        reply.insert("operationTime", time);
         reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", time);
         reply
     }
 }

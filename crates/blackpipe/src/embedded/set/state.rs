@@ -359,7 +359,8 @@ impl State {
             let view = View { role: member.role, primary, term: member.term };
             if member.power == Power::On && member.view != view {
                 member.view = view;
-                member.topology += 1;
+                // Nothing of what a standalone server says of itself changes.
+                member.topology += u64::from(self.config.name.is_some());
             }
         }
     }
