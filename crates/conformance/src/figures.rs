@@ -24,7 +24,7 @@ const fn figures(suite: &'static str, mongod: (usize, usize), embedded: (usize, 
 pub const FIGURES: &[Figures] = &[
     figures("auth", (64, 0), (64, 0)),
     figures("causal_consistency", (17, 1), (18, 0)),
-    figures("change_streams", (65, 24), (88, 1)),
+    figures("change_streams", (65, 24), (89, 0)),
     figures("client-backpressure", (100, 3), (103, 0)),
     figures("collection_management", (6, 1), (4, 3)),
     figures("command_logging", (29, 1), (30, 0)),

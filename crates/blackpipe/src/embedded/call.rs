@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) api_strict: bool,
     /// What its writes may run into.
     pub(crate) trap: Option<Trap>,
+    /// Another shard's entries tell change streams of what it does.
+    pub(crate) repeats: bool,
 }
 
 impl Call {
@@ -56,6 +58,7 @@ impl Call {
             cluster_time: cluster_time(&body)?,
             api_strict: api_strict(&body)?,
             trap: None,
+            repeats: false,
             name: name.into(),
             database: database.into(),
             body,

@@ -1,20 +1,18 @@
 //! The log that members replicate: entries in the order of their time.
 
 mod branch;
+mod history;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use bson::{Bson, DateTime, Document, Timestamp, Uuid, doc};
-use steadfast_query::{Code, Fault};
 
-use super::{
-    change::{Change, Statement},
-    store::Store,
-};
+use super::change::{Change, Statement};
 
 pub(crate) use branch::Log;
+pub(crate) use history::{Histories, History, Sharding};
 
 /// When something was written: the cluster's time, and the term of the primary that wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,48 +160,12 @@ impl Entry {
 }
 
 /// The field of a note that says so.
-pub(crate) const MIGRATION: &str = "fromMigrate";
+const MIGRATION: &str = "fromMigrate";
 
-/// A member's log as a reader may see it, up to what most members have: what change streams tell of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    log: Log,
-    committed: OpTime,
-    data: Store,
-}
-
-impl History {
-    /// The log of a member that knows most to have it up to here, and the data then.
-    pub(crate) fn new(log: &Log, committed: OpTime, data: &Store) -> Self {
-        Self { log: log.clone(), committed, data: data.clone() }
-    }
-
-    /// The data after the newest entry of it.
-    pub(crate) fn data(&self) -> &Store {
-        &self.data
-    }
-
-    /// The newest entry of the log, whoever has it.
-    pub(crate) fn last(&self) -> OpTime {
-        self.log.last()
-    }
-
-    /// The newest entry of it.
-    pub(crate) fn committed(&self) -> OpTime {
-        self.committed
-    }
-
-    /// Its entries after a time, in order, if none of them has been forgotten yet.
-    pub(crate) fn after(&self, at: TimestampOrder) -> Result<Vec<Arc<Entry>>, Fault> {
-        if at < self.log.before().timestamp {
-            return Err(Fault::new(
-                Code::named(286, "ChangeStreamHistoryLost"),
-                "Resume of change stream was not possible, as the resume point may no longer be in \
-                 the oplog.",
-            ));
-        }
-        let mut entries = self.log.after(at);
-        entries.truncate(entries.partition_point(|entry| entry.at <= self.committed));
-        Ok(entries)
+impl Change {
+    /// The first change of an entry that change streams do not show: its documents come from another
+    /// shard, or another shard's entry is shown for it.
+    pub(crate) fn migration(of: &str) -> Self {
+        Self::Note(doc! { "msg": "migrated", "ns": of, MIGRATION: true })
     }
 }

@@ -33,6 +33,7 @@ mod reads;
 mod sessions;
 mod shard;
 mod statements;
+mod streams;
 mod subject;
 mod target;
 #[cfg(test)]
@@ -51,7 +52,7 @@ use tokio::sync::watch;
 
 use self::{
     cluster::locked, cursors::Remotes, operation::Operation, shard::with_label, statements::Kind,
-    transactions::Transactions,
+    streams::Streams, transactions::Transactions,
 };
 use super::{
     call::Call,
@@ -73,6 +74,7 @@ pub(crate) struct Router {
     process: ObjectId,
     cursors: Mutex<Cursors>,
     remotes: Mutex<Remotes>,
+    streams: Mutex<Streams>,
     transactions: Transactions,
     power: watch::Sender<Power>,
     topology: watch::Sender<u64>,
@@ -95,6 +97,7 @@ impl Router {
             about,
             cursors: Mutex::default(),
             remotes: Mutex::default(),
+            streams: Mutex::default(),
             transactions: Transactions::default(),
             power: watch::Sender::new(Power::On),
             topology: watch::Sender::new(0),
@@ -137,7 +140,9 @@ impl Router {
         tells
             && match name {
                 "aggregate" => command::opens_change_stream(body),
-                "getMore" => locked(&self.remotes).watches(body.get_i64("getMore").unwrap_or(0)),
+                "getMore" => {
+                    locked(&self.cursors).awaits_data(body.get_i64("getMore").unwrap_or(0))
+                }
                 _ => false,
             }
     }
@@ -290,7 +295,7 @@ fn about_itself(op: &Operation) -> Result<Document, Fault> {
                 call: &op.call,
                 env: &env,
                 store: &Store::default(),
-                history: &History::default(),
+                history: &History::default().into(),
                 cursors: &op.router.cursors,
                 about: &op.router.about,
             };

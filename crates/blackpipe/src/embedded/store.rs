@@ -164,7 +164,15 @@ impl Store {
                 Ok(())
             }
             Change::DropIndex { namespace, name } => self.existing(namespace)?.drop_index(name),
-            Change::DropDatabase { .. } | Change::Note(_) => Ok(()),
+            Change::DropDatabase { database } => {
+                let views: Vec<Namespace> =
+                    self.collections(database).map(|(namespace, _)| namespace.clone()).collect();
+                for view in &views {
+                    self.collections.remove_mut(view);
+                }
+                Ok(())
+            }
+            Change::Note(_) => Ok(()),
         }
     }
 

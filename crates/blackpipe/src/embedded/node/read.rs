@@ -128,7 +128,8 @@ impl Node {
     }
 }
 
-fn is_empty(reply: &Document) -> bool {
+/// Returns `true` for the reply to a `getMore` that has no documents.
+pub(crate) fn is_empty(reply: &Document) -> bool {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("nextBatch"));
     batch.is_ok_and(Vec::is_empty)
 }

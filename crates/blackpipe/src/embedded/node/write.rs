@@ -75,7 +75,8 @@ impl Node {
             state.begin_retryable(writer, session, number)?;
         }
         let env = self.environment(state, now);
-        let mut direct = Direct::new(state, writer, retryable, now).trapped(call.trap.as_ref());
+        let direct = Direct::new(state, writer, retryable, now);
+        let mut direct = direct.trapped(call.trap.as_ref()).hidden(call.repeats);
         let outcome = write(&mut Writing {
             call,
             env: &env,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use bson::{Bson, Document, Uuid, doc};
+use bson::{Bson, Document, Uuid};
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ use super::{cluster::Cluster, key::ShardKey, shard::Shard};
 use crate::embedded::{
     call::ReadConcern,
     change::{Change, Statement},
-    log::{MIGRATION, OpTime, PreparedTransaction, Record, Recorded, SessionId, TransactionId},
+    log::{OpTime, PreparedTransaction, Record, Recorded, SessionId, TransactionId},
     namespace::Namespace,
     set::{Shared, State},
     store::Store,
@@ -173,7 +173,7 @@ pub(super) fn copy(
         let source = state.member(primary).store().clone();
         let (primary, state) = locked.primary(&to.name)?;
         let target = state.member(primary).store().clone();
-        let mut changes = vec![migration(namespace)];
+        let mut changes = vec![Change::migration(&namespace.to_string())];
         let mut ids = Vec::new();
         if let Some(collection) = source.collection(namespace) {
             if target.collection(namespace).is_none() {
@@ -205,16 +205,22 @@ pub(super) fn copy(
                     number: record.number(),
                     what: Recorded::Statement(statement),
                 };
-                at = locked.append(&to.name, vec![migration(namespace)], Some(record))?;
+                at = locked.append(
+                    &to.name,
+                    vec![Change::migration(&namespace.to_string())],
+                    Some(record),
+                )?;
             }
         }
         Ok(Copied { ids, at })
     })
 }
 
-/// What an entry begins with that moves documents between shards.
-fn migration(namespace: &Namespace) -> Change {
-    Change::Note(doc! { "msg": "migrated", "ns": namespace.to_string(), MIGRATION: true })
+/// Writes a note to the log of a shard.
+pub(super) fn note(shard: &Shard, note: Document) -> Result<OpTime, Fault> {
+    together(&[shard], Instant::now(), |locked| {
+        locked.append(&shard.name, vec![Change::Note(note)], None)
+    })
 }
 
 /// Deletes documents of a shard by their `_id`, those that are there.
@@ -236,7 +242,8 @@ pub(super) fn delete(
         if changes.is_empty() {
             return Ok(None);
         }
-        let changes = [migration(namespace)].into_iter().chain(changes).collect();
+        let changes =
+            [Change::migration(&namespace.to_string())].into_iter().chain(changes).collect();
         locked.append(&shard.name, changes, None).map(Some)
     })
 }

@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use bson::Bson;
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
@@ -56,7 +55,8 @@ impl State {
     /// a transaction is in its way.
     pub(crate) fn check_change(&self, index: usize, change: &Change) -> Result<(), Fault> {
         let member = self.member(index);
-        let reserved = touched(change)
+        let reserved = change
+            .touched()
             .is_some_and(|(namespace, id)| id.is_some_and(|id| member.is_reserved(namespace, id)));
         if reserved || member.stands_against(change) {
             return Err(write_conflict());
@@ -191,7 +191,7 @@ impl State {
         at: TimestampOrder,
     ) -> bool {
         let concerns = |change: &Change| {
-            touched(change).is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
+            change.touched().is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
         };
         let mut prepared = self.member(index).store().prepared();
         prepared.any(|it| it.at.timestamp <= at && it.transaction.changes.iter().any(concerns))
@@ -201,6 +201,9 @@ impl State {
 /// `PreparedTransactionInProgress`.
 pub(crate) const PREPARED_TRANSACTION_IN_PROGRESS: Code =
     Code::named(267, "PreparedTransactionInProgress");
+
+/// The bytes of a client's session id, a UUID.
+const CLIENT_ID: usize = 16;
 
 impl TransactionId {
     /// The id of the transaction that a statement of a retryable write runs in by itself. Its session is
@@ -213,7 +216,16 @@ impl TransactionId {
     }
 
     fn is_internal(&self) -> bool {
-        self.session.id.len() > 16
+        self.session.id.len() > CLIENT_ID
+    }
+
+    /// The client's session and its number, also of a transaction that is internal.
+    pub(crate) fn of_client(&self) -> Self {
+        let Some((id, rest)) = self.session.id.split_at_checked(CLIENT_ID) else {
+            return self.clone();
+        };
+        let number = rest.first_chunk().map_or(self.number, |bytes| i64::from_be_bytes(*bytes));
+        Self { session: SessionId { id: id.to_vec(), user: self.session.user.clone() }, number }
     }
 }
 
@@ -221,30 +233,12 @@ impl Transaction {
     /// A transaction that has made these changes.
     fn of_changes(number: i64, base: &Store, changes: &[Change], now: Instant) -> Self {
         let mut reserved: BTreeMap<Namespace, _> = BTreeMap::new();
-        for (namespace, id) in changes.iter().filter_map(touched) {
+        for (namespace, id) in changes.iter().filter_map(Change::touched) {
             let ids: &mut std::collections::BTreeSet<Id> =
                 reserved.entry(namespace.clone()).or_default();
             ids.extend(id.cloned().map(Id));
         }
         let changes = changes.to_vec();
         Self { changes, reserved, ..Self::new(number, base, now) }
-    }
-}
-
-/// The collection that a change of a transaction is about, and the `_id` of the document.
-fn touched(change: &Change) -> Option<(&Namespace, Option<&Bson>)> {
-    match change {
-        Change::Insert { namespace, document } | Change::Replace { namespace, document, .. } => {
-            Some((namespace, document.get("_id")))
-        }
-        Change::Delete { namespace, id } => Some((namespace, Some(id))),
-        Change::CreateCollection { namespace, .. }
-        | Change::ModifyCollection { namespace, .. }
-        | Change::DropCollection { namespace }
-        | Change::CreateIndex { namespace, .. }
-        | Change::ModifyIndex { namespace, .. }
-        | Change::DropIndex { namespace, .. } => Some((namespace, None)),
-        Change::RenameCollection { from, .. } => Some((from, None)),
-        Change::DropDatabase { .. } | Change::Note(_) => None,
     }
 }
