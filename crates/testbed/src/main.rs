@@ -6,11 +6,12 @@ use std::{
     process::ExitCode,
 };
 
-use testbed::{Mongod, Options, ReplicaSet};
+use testbed::{ClusterOptions, Mongod, Mongos, Options, ReplicaSet, ShardedCluster, Version};
 
-const USAGE: &str = "usage: steadfast-testbed standalone | replica-set\n\
+const USAGE: &str = "usage: steadfast-testbed standalone | replica-set | sharded [--version 6.0 | 8.2]\n\
     Starts real servers on loopback, prints their process ids and their connection string,\n\
-    and stops them when its input ends or when it is interrupted.";
+    and stops them when its input ends or when it is interrupted.\n\
+    The version is 6.0 by default, and 8.2 for sharded clusters.";
 
 fn main() -> ExitCode {
     match run() {
@@ -24,24 +25,42 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    match wanted.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["standalone"] => {
-            let server = Mongod::standalone(Options::new())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (deployment, options) = match arguments.as_slice() {
+        ["--help" | "-h"] => return Ok(writeln!(io::stdout(), "{USAGE}")?),
+        [deployment] => (*deployment, Options::new()),
+        [deployment, "--version", version] | ["--version", version, deployment] => {
+            (*deployment, Options::new().version(version.parse::<Version>()?))
+        }
+        _ => return Err(USAGE.into()),
+    };
+    match deployment {
+        "standalone" => {
+            let server = Mongod::standalone(options)?;
             hold(&[server.pid()], &server.uri())?;
         }
-        ["replica-set"] => {
-            let set = ReplicaSet::start(3, Options::new())?;
-            let pids: Vec<u32> = set.members().iter().map(Mongod::pid).collect();
-            hold(&pids, &set.uri())?;
+        "replica-set" => {
+            let set = ReplicaSet::start(3, options)?;
+            hold(&pids(&set), &set.uri())?;
         }
-        ["--help" | "-h"] => writeln!(io::stdout(), "{USAGE}")?,
+        "sharded" => {
+            let cluster = ShardedCluster::start(ClusterOptions::new().options(options))?;
+            let sets = cluster.shards().iter().chain([cluster.config_server()]);
+            let mongos = cluster.mongos().iter().map(Mongos::pid);
+            let all: Vec<u32> = mongos.chain(sets.flat_map(pids)).collect();
+            hold(&all, &cluster.uri())?;
+        }
         _ => return Err(USAGE.into()),
     }
     Ok(())
 }
 
-/// Says what is up, and returns when the input ends.
+fn pids(set: &ReplicaSet) -> Vec<u32> {
+    set.members().iter().map(Mongod::pid).collect()
+}
+
+/// Prints what runs, and returns when the input ends.
 fn hold(pids: &[u32], uri: &str) -> io::Result<()> {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     writeln!(io::stdout(), "{}\n{uri}", pids.join(" "))?;

@@ -1,14 +1,12 @@
 //! How a deployment is to be started.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use bson::{Bson, Document, doc};
 
 #[cfg(feature = "certificates")]
 use crate::TestCa;
+use crate::{MemberConfig, Version};
 
 /// How a deployment is to be started, beyond what every one gets: loopback only, a small cache,
 /// test commands enabled, no diagnostics.
@@ -23,11 +21,13 @@ use crate::TestCa;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Options {
+    version: Option<Version>,
     pub(crate) arguments: Vec<String>,
     pub(crate) users: Vec<User>,
     pub(crate) auth: bool,
     pub(crate) tls: Option<Tls>,
     pub(crate) election_timeout: Option<Duration>,
+    pub(crate) members: BTreeMap<usize, MemberConfig>,
 }
 
 /// The files of a server that speaks TLS.
@@ -41,6 +41,27 @@ impl Options {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Version of the servers. Defaults to [`Version::V6_0`], and to [`Version::V8_2`] in a sharded cluster.
+    pub fn version(mut self, version: Version) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Priority and tags of a member of a replica set, by its number from 0. Defaults to priority 1 and no tags.
+    pub fn member(mut self, member: usize, config: MemberConfig) -> Self {
+        self.members.insert(member, config);
+        self
+    }
+
+    pub(crate) fn chosen_version(&self) -> Version {
+        self.version.unwrap_or_default()
+    }
+
+    pub(crate) fn or_version(mut self, version: Version) -> Self {
+        self.version.get_or_insert(version);
+        self
     }
 
     /// Adds an argument of `mongod`.
@@ -61,8 +82,8 @@ impl Options {
         self
     }
 
-    /// Creates a user and makes the deployment require authentication. Once it does, commands
-    /// sent through the testbed are refused, save those that need no authentication.
+    /// Creates a user and makes the deployment require authentication. Commands sent through the testbed then run as
+    /// `__system`.
     pub fn user(mut self, user: User) -> Self {
         self.users.push(user);
         self.auth = true;
@@ -93,29 +114,6 @@ impl Options {
     #[cfg(feature = "certificates")]
     pub fn tls_with_certificate(self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
         self.tls_files(ca.ca_file(), file)
-    }
-
-    /// Whether the deployment is first to be set up in the open, then secured and restarted.
-    pub(crate) fn is_secured(&self) -> bool {
-        self.auth || self.tls.is_some()
-    }
-
-    /// The part of a server's configuration that secures it. Members of a set authenticate to
-    /// each other by a key file.
-    pub(crate) fn securing_configuration(&self, key_file: Option<&Path>) -> String {
-        let mut lines = Vec::new();
-        if self.auth {
-            lines.push("security:\n  authorization: enabled".to_owned());
-            lines.extend(key_file.map(|file| format!("  keyFile: {file:?}")));
-        }
-        if let Some(tls) = &self.tls {
-            let mode = if key_file.is_some() { "preferTLS" } else { "requireTLS" };
-            lines.push(format!("net:\n  tls:\n    mode: {mode}"));
-            lines.push(format!("    CAFile: {:?}", tls.ca_file));
-            lines.push(format!("    certificateKeyFile: {:?}", tls.certificate_key_file));
-            lines.push("    allowConnectionsWithoutCertificates: true".to_owned());
-        }
-        lines.join("\n") + "\n"
     }
 }
 
@@ -165,12 +163,9 @@ impl User {
         self
     }
 
-    /// The database to run it on, and the command that creates the user on that many servers.
-    pub(crate) fn creation(&self, servers: usize) -> (&str, Document) {
+    /// The database to run it on, and the command that creates the user.
+    pub(crate) fn creation(&self) -> (&str, Document) {
         let mut command = doc! { "createUser": &self.name, "roles": self.roles.clone() };
-        // The servers are about to be killed: all must have the user on disk.
-        let servers = i64::try_from(servers).unwrap_or(i64::MAX);
-        command.insert("writeConcern", doc! { "w": servers, "j": true });
         if let Some(password) = &self.password {
             command.insert("pwd", password);
         }

@@ -8,12 +8,12 @@ use std::{
 
 use bson::{Bson, Document, Timestamp, doc};
 
-use crate::{Mongod, Options, Result, TestbedError, wire};
+use crate::{MemberConfig, Mongod, Options, Result, TestbedError, parallel, wire};
 
-const NAME: &str = "steadfast";
-/// How long an election or an initial synchronisation may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long members hear nothing from their primary until they elect another, unless told otherwise.
+const DEFAULT_NAME: &str = "steadfast";
+/// Bound on an election or an initial sync on a busy machine.
+const STATE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Default of `electionTimeoutMillis`.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -22,34 +22,76 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Like a [`Mongod`], it ends with this value or with the process. Members are numbered from 0.
 #[derive(Debug)]
 pub struct ReplicaSet {
+    name: String,
     members: Vec<Mongod>,
+}
+
+/// Role of a replica set in a sharded cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClusterRole {
+    None,
+    ConfigServer,
+    Shard,
+}
+
+impl ClusterRole {
+    fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::ConfigServer => Some("--configsvr"),
+            Self::Shard => Some("--shardsvr"),
+        }
+    }
 }
 
 impl ReplicaSet {
     /// Starts a set of 1 or 3 members (up to 7); returns when one is primary and the others are
     /// secondaries.
     pub fn start(members: usize, options: Options) -> Result<Self> {
-        let set = Self { members: start_members(members, &options)? };
-        set.initiate(&options)?;
-        set.elect(&[0])?;
+        Self::start_as(DEFAULT_NAME, ClusterRole::None, members, &options)
+    }
+
+    /// Starts a set with this name and role in a sharded cluster.
+    pub(crate) fn start_as(
+        name: &str,
+        role: ClusterRole,
+        members: usize,
+        options: &Options,
+    ) -> Result<Self> {
+        let mut arguments = vec!["--replSet", name, "--oplogSize", "64"];
+        arguments.extend(role.argument());
+        let start = |_| Mongod::start(options, &arguments);
+        let members = parallel::try_collect((0..members).map(|member| move || start(member)))?;
+        let set = Self { name: name.to_owned(), members };
+        let preferred = set.preferred_primary(options);
+        set.initiate(preferred, role, options)?;
+        set.elect(&[preferred])?;
         set.wait_until_complete()?;
-        if options.is_secured() {
-            set.create_users(&options)?;
-            set.secure(&options)?;
-            set.wait_until_complete()?;
+        if !options.members.is_empty() {
+            // Another one may have been quicker; it hands over to the one with the higher priority.
+            let is_preferred = || is_primary(&set.members[preferred]).then_some(());
+            set.wait("the primary with the highest priority", is_preferred)?;
+        }
+        if role != ClusterRole::ConfigServer {
+            set.create_users(options)?;
         }
         Ok(set)
     }
 
-    /// The set's name.
+    /// Returns the set's name (`replicaSet`).
     pub fn name(&self) -> &str {
-        NAME
+        &self.name
     }
 
-    /// A connection string that names all members and the set.
+    /// Returns a connection string that names all members and the set.
     pub fn uri(&self) -> String {
+        format!("mongodb://{}/?replicaSet={}", self.hosts(), self.name)
+    }
+
+    /// The members' addresses, separated by commas.
+    pub(crate) fn hosts(&self) -> String {
         let hosts: Vec<_> = self.addresses().iter().map(SocketAddr::to_string).collect();
-        format!("mongodb://{}/?replicaSet={NAME}", hosts.join(","))
+        hosts.join(",")
     }
 
     /// The members' addresses.
@@ -156,8 +198,8 @@ impl ReplicaSet {
             if let Some(value) = ready() {
                 return Ok(value);
             }
-            if started.elapsed() > PATIENCE {
-                let secs = PATIENCE.as_secs();
+            if started.elapsed() > STATE_TIMEOUT {
+                let secs = STATE_TIMEOUT.as_secs();
                 let error = TestbedError::new(format!("{secs} seconds passed without {what}"));
                 let states: Vec<String> = self.members.iter().map(state).collect();
                 return Err(error.because(states.join(", ")));
@@ -166,19 +208,33 @@ impl ReplicaSet {
         }
     }
 
-    fn initiate(&self, options: &Options) -> Result<()> {
+    /// The member with the highest priority, the first of several.
+    fn preferred_primary(&self, options: &Options) -> usize {
+        let priority =
+            |member: &usize| options.members.get(member).map_or(1.0, MemberConfig::priority_value);
+        let members = (0..self.members.len()).rev();
+        members.max_by(|a, b| priority(a).total_cmp(&priority(b))).unwrap_or(0)
+    }
+
+    /// Initiates the set on a member that can become primary, as the server demands.
+    fn initiate(&self, member: usize, role: ClusterRole, options: &Options) -> Result<()> {
         let timeout = options.election_timeout.unwrap_or(ELECTION_TIMEOUT).as_millis();
         let timeout = i64::try_from(timeout).unwrap_or(i64::MAX);
+        let config_of = |member| options.members.get(&member).cloned().unwrap_or_default();
         let members: Vec<Bson> = (0_i32..)
-            .zip(self.addresses())
-            .map(|(id, address)| doc! { "_id": id, "host": address.to_string() }.into())
+            .zip(self.addresses().iter().enumerate())
+            .map(|(id, (member, address))| config_of(member).document(id, &address.to_string()))
+            .map(Bson::from)
             .collect();
-        let config = doc! {
-            "_id": NAME,
+        let mut config = doc! {
+            "_id": &self.name,
             "members": members,
             "settings": { "electionTimeoutMillis": timeout, "heartbeatIntervalMillis": 200 },
         };
-        self.run_command(0, "admin", doc! { "replSetInitiate": config }).map(drop)
+        if role == ClusterRole::ConfigServer {
+            config.insert("configsvr", true);
+        }
+        self.run_command(member, "admin", doc! { "replSetInitiate": config }).map(drop)
     }
 
     /// Has one of these call for an election, as soon as a majority would vote for it, rather than wait
@@ -192,27 +248,20 @@ impl ReplicaSet {
         })
     }
 
+    /// Creates the options' users, on all members before it returns.
     fn create_users(&self, options: &Options) -> Result<()> {
         let primary = self.wait_for_primary()?;
         for user in &options.users {
-            let (db, command) = user.creation(self.members.len());
+            let (db, mut command) = user.creation();
+            let members = i64::try_from(self.members.len()).unwrap_or(i64::MAX);
+            command.insert("writeConcern", doc! { "w": members, "j": true });
             self.run_command(primary, db, command)?;
-        }
-        Ok(())
-    }
-
-    fn secure(&self, options: &Options) -> Result<()> {
-        // All are stopped first: those with a key and those without refuse each other.
-        self.members.iter().try_for_each(Mongod::kill)?;
-        for member in &self.members {
-            let key_file = member.write_key_file()?;
-            member.secure(&options.securing_configuration(Some(&key_file)))?;
         }
         Ok(())
     }
 }
 
-/// What a member says of itself.
+/// Reply to `hello` of a member.
 struct Hello(Document);
 
 impl Hello {
@@ -249,13 +298,13 @@ fn is_primary(member: &Mongod) -> bool {
     Hello::of(member).is_some_and(|hello| hello.is_primary())
 }
 
-/// The word for a member that ended by itself, which no waiting brings back.
+/// Description of a member that ended by itself: waiting for it is in vain.
 fn end_of(member: &Mongod) -> Option<String> {
-    let last_words = member.last_words()?;
-    Some(format!("{} has ended: {last_words}", member.address()))
+    let message = member.fatal_message()?;
+    Some(format!("{} has ended: {message}", member.address()))
 }
 
-/// What can be seen of a member.
+/// Description of a member's state.
 fn state(member: &Mongod) -> String {
     let address = member.address();
     if let Some(ended) = end_of(member) {
@@ -267,14 +316,4 @@ fn state(member: &Mongod) -> String {
         Some(_) => format!("{address} is neither primary nor secondary"),
         None => format!("{address} does not answer"),
     }
-}
-
-/// Starts the members side by side, since each takes a while to get going.
-fn start_members(count: usize, options: &Options) -> Result<Vec<Mongod>> {
-    let start = || Mongod::start(options, &["--replSet", NAME, "--oplogSize", "64"]);
-    thread::scope(|scope| {
-        let starting: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
-        let panicked = |_| Err(TestbedError::new("the start of a member panicked"));
-        starting.into_iter().map(|member| member.join().unwrap_or_else(panicked)).collect()
-    })
 }

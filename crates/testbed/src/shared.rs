@@ -5,10 +5,10 @@
 
 use std::{env, sync::OnceLock, time::Duration};
 
-use crate::{Mongod, Options, ReplicaSet, Result};
+use crate::{ClusterOptions, Mongod, Options, ReplicaSet, Result, ShardedCluster, Version};
 
-/// Nobody kills these servers. A primary that is late is only busy, and stays what it is: as long as
-/// servers wait for one by default.
+/// Default of servers, ten times that of the testbed: these servers are not killed, and a primary that does not
+/// answer for a second is only busy.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names a deployment that runs already.
@@ -30,26 +30,57 @@ pub fn other_uri(number: usize) -> Result<String> {
     match env::var(OVERRIDE) {
         Ok(uri) => Ok(uri),
         Err(_) => {
-            let set = SETS[number % SETS.len()].get_or_init(start);
+            let set = SETS[number % SETS.len()].get_or_init(|| start(Version::default()));
             Ok(set.as_ref().map_err(|error| or_set(error.clone()))?.uri())
         }
     }
 }
 
-/// The shared replica set of three members.
+/// Returns the shared replica set of three members, of the default version.
 pub fn replica_set() -> Result<&'static ReplicaSet> {
-    static SET: OnceLock<Result<ReplicaSet>> = OnceLock::new();
-    SET.get_or_init(start).as_ref().map_err(Clone::clone)
+    replica_set_of(Version::default())
 }
 
-fn start() -> Result<ReplicaSet> {
-    ReplicaSet::start(3, Options::new().election_timeout(ELECTION_TIMEOUT))
+/// Returns the shared replica set of three members of this version.
+pub fn replica_set_of(version: Version) -> Result<&'static ReplicaSet> {
+    static V6_0: OnceLock<Result<ReplicaSet>> = OnceLock::new();
+    static V8_2: OnceLock<Result<ReplicaSet>> = OnceLock::new();
+    let set = match version {
+        Version::V6_0 => &V6_0,
+        Version::V8_2 => &V8_2,
+    };
+    set.get_or_init(|| start(version)).as_ref().map_err(Clone::clone)
 }
 
-/// The shared standalone server.
+fn start(version: Version) -> Result<ReplicaSet> {
+    ReplicaSet::start(3, options(version))
+}
+
+fn options(version: Version) -> Options {
+    Options::new().version(version).election_timeout(ELECTION_TIMEOUT)
+}
+
+/// Returns the shared standalone server, of the default version.
 pub fn standalone() -> Result<&'static Mongod> {
-    static SERVER: OnceLock<Result<Mongod>> = OnceLock::new();
-    SERVER.get_or_init(|| Mongod::standalone(Options::new())).as_ref().map_err(Clone::clone)
+    standalone_of(Version::default())
+}
+
+/// Returns the shared standalone server of this version.
+pub fn standalone_of(version: Version) -> Result<&'static Mongod> {
+    static V6_0: OnceLock<Result<Mongod>> = OnceLock::new();
+    static V8_2: OnceLock<Result<Mongod>> = OnceLock::new();
+    let server = match version {
+        Version::V6_0 => &V6_0,
+        Version::V8_2 => &V8_2,
+    };
+    server.get_or_init(|| Mongod::standalone(options(version))).as_ref().map_err(Clone::clone)
+}
+
+/// Returns the shared sharded cluster of version 8.2: two shards of one member, two `mongos`.
+pub fn sharded_cluster() -> Result<&'static ShardedCluster> {
+    static CLUSTER: OnceLock<Result<ShardedCluster>> = OnceLock::new();
+    let start = || ShardedCluster::start(ClusterOptions::new().options(options(Version::V8_2)));
+    CLUSTER.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
 fn or_set(error: crate::TestbedError) -> crate::TestbedError {

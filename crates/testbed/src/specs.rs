@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     TestbedError,
-    fetch::{Package, run},
+    fetch::{Package, PackageIndex, run},
 };
 
 /// Names a folder with the suites, in PyMongo's layout or in that of the specifications
@@ -17,7 +17,7 @@ const OVERRIDE: &str = "STEADFAST_SPEC_TESTS";
 
 const PYMONGO: Package = Package {
     folder: "pymongo-4.19.0",
-    pip_arguments: &["--no-binary", ":all:", "pymongo==4.19.0"],
+    index: PackageIndex::Pip(&["--no-binary", ":all:", "pymongo==4.19.0"]),
     sha256: "3c510dd3c5d9b392d3b33bb5d2a594758acfe8f026fca654253f947ce0af9d40",
     unpack,
 };

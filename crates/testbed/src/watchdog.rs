@@ -15,7 +15,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use crate::{Result, TestbedError};
+use crate::{Result, TestbedError, binaries::Program};
 
 /// `$1` is the server's folder, the rest its command line.
 const SCRIPT: &str = r#"
@@ -33,7 +33,6 @@ while read -r order; do
     case $order in
         start) stop; "$@" </dev/null >>"$folder/output.log" 2>&1 & server=$!
                echo "$server" ;;
-        secure) set -- "$@" --config "$folder/secured.yaml"; echo secured ;;
         kill) stop; echo killed ;;
         freeze) kill -STOP "$server"; echo frozen ;;
         thaw) kill -CONT "$server"; echo thawed ;;
@@ -52,9 +51,13 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// A watchdog over `folder`, which is removed in the end. Nothing is started yet.
-    pub(crate) fn over(folder: &Path, command_line: &[String]) -> Result<Self> {
-        let mut shell = Command::new("sh")
+    /// Creates a watchdog over `folder`, which is removed in the end. Nothing is started yet.
+    ///
+    /// The shell runs as the user of the server, which it may signal for that reason, and which owns the folder.
+    pub(crate) fn over(folder: &Path, program: &Program, command_line: &[String]) -> Result<Self> {
+        let mut shell = Command::new("sh");
+        program.prepare(&mut shell);
+        let mut shell = shell
             .args(["-c", SCRIPT, "testbed-watchdog"])
             .arg(folder)
             .args(command_line)
@@ -75,11 +78,6 @@ impl Watchdog {
     pub(crate) fn start(&mut self) -> Result<u32> {
         let answer = self.order("start")?;
         answer.parse().map_err(|_| TestbedError::new(format!("no process id: {answer:?}")))
-    }
-
-    /// From the next start on, the server reads `secured.yaml` in its folder.
-    pub(crate) fn secure(&mut self) -> Result<()> {
-        self.order("secure").map(drop)
     }
 
     /// Kills the server with SIGKILL; returns when it is gone.

@@ -1,4 +1,4 @@
-//! Just enough of the wire protocol to set a server up: one command, one reply, blocking.
+//! A minimal client of the wire protocol for set-up commands: one command, one reply, blocking.
 
 use std::{
     io::{self, Read, Write},
@@ -8,23 +8,35 @@ use std::{
 
 use bson::{Document, doc};
 
-use crate::{Result, TestbedError};
+use crate::{Result, TestbedError, scram};
 
 const OP_MSG: i32 = 2013;
 const HEADER_BYTES: usize = 16;
 /// Before the body of an OP_MSG: the flags, and the kind of its first section.
 const PREFIX_BYTES: usize = 5;
-/// What servers accept and send at most.
+/// Largest message that servers accept and send (`maxMessageSizeBytes`).
 const MAX_MESSAGE_BYTES: usize = 48_000_000;
 
-/// Longer than any set-up command takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Bound on a set-up command on a busy machine.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs a command on a connection of its own; a reply with `ok: 0` is an error.
-pub(crate) fn run_command(address: SocketAddr, db: &str, command: Document) -> Result<Document> {
+/// Runs a command on a new connection, after authenticating if the server demands it; a reply with `ok: 0` is an
+/// error.
+pub(crate) fn run_command(
+    address: SocketAddr,
+    auth: bool,
+    db: &str,
+    command: Document,
+) -> Result<Document> {
     let name = command.keys().next().cloned().unwrap_or_default();
-    let reply = round_trip(address, db, command, PATIENCE)
-        .map_err(|error| TestbedError::io(format!("{name} on {address}"), &error))?;
+    let run = || {
+        let mut connection = Connection::open(address, COMMAND_TIMEOUT)?;
+        if auth {
+            scram::authenticate(&mut connection)?;
+        }
+        connection.round_trip(db, command)
+    };
+    let reply = run().map_err(|error| TestbedError::io(format!("{name} on {address}"), &error))?;
     // The server writes 1.0, or 1 in some releases.
     let ok = reply.get("ok").is_some_and(|ok| {
         ok.as_f64() == Some(1.0) || ok.as_i32() == Some(1) || ok.as_bool() == Some(true)
@@ -35,25 +47,33 @@ pub(crate) fn run_command(address: SocketAddr, db: &str, command: Document) -> R
     }
 }
 
-/// What the server says of itself, if it answers soon: it may be down or frozen.
+/// Returns the server's reply to `hello`, or `None` if it does not answer soon: it may be down or frozen.
 pub(crate) fn hello(address: SocketAddr) -> Option<Document> {
-    const SOON: Duration = Duration::from_secs(1);
-    round_trip(address, "admin", doc! { "hello": 1 }, SOON).ok()
+    const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
+    let mut connection = Connection::open(address, HELLO_TIMEOUT).ok()?;
+    connection.round_trip("admin", doc! { "hello": 1 }).ok()
 }
 
-fn round_trip(
-    address: SocketAddr,
-    db: &str,
-    mut command: Document,
-    patience: Duration,
-) -> io::Result<Document> {
-    command.insert("$db", db);
-    let body = command.to_vec().map_err(io::Error::other)?;
-    let mut stream = TcpStream::connect_timeout(&address, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    stream.write_all(&message(&body)?)?;
-    read_reply(&mut stream)
+/// A connection without TLS.
+pub(crate) struct Connection {
+    stream: TcpStream,
+}
+
+impl Connection {
+    fn open(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        Ok(Self { stream })
+    }
+
+    /// Sends a command and reads its reply.
+    pub(crate) fn round_trip(&mut self, db: &str, mut command: Document) -> io::Result<Document> {
+        command.insert("$db", db);
+        let body = command.to_vec().map_err(io::Error::other)?;
+        self.stream.write_all(&message(&body)?)?;
+        read_reply(&mut self.stream)
+    }
 }
 
 fn message(body: &[u8]) -> io::Result<Vec<u8>> {

@@ -1,6 +1,8 @@
 //! The testbed's own promises: servers start, come back, and never outlive their process.
 #![allow(missing_docs)]
 
+mod unauthenticated;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
@@ -15,7 +17,7 @@ use std::{
 use bson::doc;
 #[cfg(feature = "certificates")]
 use testbed::TestCa;
-use testbed::{Mongod, Options, ReplicaSet, User, shared};
+use testbed::{Mongod, Options, ReplicaSet, User, Version, shared};
 
 /// Far longer than anything here takes.
 const BOUND: Duration = Duration::from_secs(60);
@@ -130,15 +132,19 @@ fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
 }
 
 #[test]
-fn a_secured_server_refuses_commands_without_authentication() {
+fn a_secured_server_rejects_commands_without_authentication() {
     let server = Mongod::standalone(Options::new().user(User::new("ada", "secret"))).unwrap();
-    let refused = server.run_command("admin", doc! { "serverStatus": 1 });
-    assert!(refused.unwrap_err().to_string().contains("requires authentication"));
+    let server_status = doc! { "serverStatus": 1 };
+    assert!(unauthenticated::is_rejected(server.address(), server_status.clone()));
+    // The testbed's own commands are authenticated, also after a restart.
+    server.restart().unwrap();
+    assert!(unauthenticated::is_rejected(server.address(), server_status.clone()));
+    server.run_command("admin", server_status).unwrap();
 }
 
 #[cfg(feature = "certificates")]
 #[test]
-fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() {
+fn a_secured_set_hands_over_and_rejects_commands_without_authentication() {
     let ca = TestCa::new().unwrap();
     let options = Options::new()
         .tls(&ca)
@@ -147,16 +153,25 @@ fn a_secured_set_elects_a_primary_and_refuses_commands_without_authentication() 
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, options).unwrap();
     let primary = set.wait_for_primary().unwrap();
-    let refused = set.run_command(primary, "admin", doc! { "listDatabases": 1 });
-    assert!(refused.unwrap_err().to_string().contains("requires authentication"));
+    let address = set.members()[primary].address();
+    assert!(unauthenticated::is_rejected(address, doc! { "listDatabases": 1 }));
+    assert_ne!(set.hand_over().unwrap(), primary);
+    for member in 0..3 {
+        let secondary = doc! { "mode": "secondaryPreferred" };
+        let users_info = doc! { "usersInfo": { "forAllDBs": true }, "$readPreference": secondary };
+        let users = set.run_command(member, "admin", users_info);
+        assert_eq!(users.unwrap().get_array("users").unwrap().len(), 2, "{member}");
+    }
 }
 
 #[cfg(feature = "certificates")]
 #[test]
-fn a_server_with_tls_refuses_plain_connections() {
+fn a_server_with_tls_rejects_plain_connections_also_after_a_restart() {
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
-    assert!(server.run_command("admin", doc! { "ping": 1 }).is_err());
+    assert!(unauthenticated::run(server.address(), doc! { "hello": 1 }).is_err());
+    server.restart().unwrap();
+    assert!(unauthenticated::run(server.address(), doc! { "hello": 1 }).is_err());
 }
 
 #[test]
@@ -176,55 +191,72 @@ fn a_dropped_server_is_gone_with_its_folder() {
 
 #[test]
 fn servers_are_gone_after_their_process_is_killed() {
-    are_gone_after_their_process_is_killed(|_| {});
+    are_gone_after_their_process_is_killed(&["standalone"], |_| {});
 }
 
 #[test]
 fn servers_that_stand_still_are_gone_after_their_process_is_killed() {
-    are_gone_after_their_process_is_killed(|pid| {
-        let stopped = Command::new("kill").args(["-STOP", &pid.to_string()]).status().unwrap();
-        assert!(stopped.success());
+    are_gone_after_their_process_is_killed(&["standalone"], |pids| freeze(pids[0]));
+}
+
+/// Its servers may run as another user, and one of each kind stands still.
+#[test]
+fn a_sharded_cluster_is_gone_after_its_process_is_killed() {
+    if !testbed::require(Version::V8_2) {
+        return;
+    }
+    are_gone_after_their_process_is_killed(&["sharded", "--version", "8.2"], |pids| {
+        assert_eq!(pids.len(), 5);
+        freeze(pids[0]);
+        freeze(pids[4]);
     });
 }
 
-fn are_gone_after_their_process_is_killed(before: impl Fn(u32)) {
+fn freeze(pid: u32) {
+    let stopped = Command::new("kill").args(["-STOP", &pid.to_string()]).status().unwrap();
+    assert!(stopped.success());
+}
+
+fn are_gone_after_their_process_is_killed(arguments: &[&str], before: impl Fn(&[u32])) {
     let mut holder = Command::new(env!("CARGO_BIN_EXE_steadfast-testbed"))
-        .arg("standalone")
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    let pid: u32 = lines.next().unwrap().unwrap().parse().unwrap();
+    let pids = lines.next().unwrap().unwrap();
+    let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
     let uri = lines.next().unwrap().unwrap();
-    let address = uri.split('/').nth(2).unwrap();
+    let address = uri.split(['/', ',']).nth(2).unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(BOUND)).unwrap();
-    assert!(process_exists(pid));
-    let folder = folder_of(pid);
-    assert!(folder.exists());
-    before(pid);
+    assert!(pids.iter().all(|&pid| process_exists(pid)));
+    let folders: Vec<PathBuf> = pids.iter().map(|&pid| folder_of(pid)).collect();
+    assert!(folders.iter().all(|folder| folder.exists()));
+    before(&pids);
 
     holder.kill().unwrap();
     holder.wait().unwrap();
 
-    // The server's end closes its connections; the watchdog's end closes the standard error that
-    // it has from the killed process.
+    // The server's end closes its connections; the watchdogs' end closes the standard error that
+    // they have from the killed process.
     let end = connection.read(&mut [0; 1]);
     assert!(!matches!(end, Ok(1..)) && !is_timeout(&end), "{end:?}");
     let mut errors = holder.stderr.take().unwrap();
     let (done, watchdog_ended) = mpsc::channel();
     thread::spawn(move || done.send(errors.read_to_end(&mut Vec::new())));
     watchdog_ended.recv_timeout(BOUND).unwrap().unwrap();
-    assert!(!process_exists(pid) && !folder.exists());
+    assert!(!pids.iter().any(|&pid| process_exists(pid)));
+    assert!(!folders.iter().any(|folder| folder.exists()), "{folders:?}");
 }
 
-/// Where a server has its data.
+/// The directory of a server, which holds its configuration file.
 fn folder_of(pid: u32) -> PathBuf {
     let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
-    let mut words = line.split('\0').skip_while(|word| *word != "--dbpath");
-    words.nth(1).unwrap().into()
+    let mut words = line.split('\0').skip_while(|word| *word != "--config");
+    Path::new(words.nth(1).unwrap()).parent().unwrap().to_owned()
 }
 
 fn is_timeout(result: &std::io::Result<usize>) -> bool {

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::{run, skip::skip};
+use testbed::skip;
+
+use crate::run;
 
 /// What bash completes of a line, after its script was sourced. `None` if there is no bash.
 fn completed(words: &[&str]) -> Option<Vec<String>> {

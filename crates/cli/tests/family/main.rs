@@ -5,8 +5,6 @@ mod completions;
 #[path = "../program/mod.rs"]
 mod program;
 mod simulate;
-#[path = "../program/skip.rs"]
-mod skip;
 
 use std::{
     fs,
@@ -18,7 +16,7 @@ use std::{
 use blackpipe::embedded::Deployment;
 use program::{Program, steadfast};
 use serde_json::Value;
-use skip::skip;
+use testbed::skip;
 
 /// Nobody listens there.
 const NOWHERE: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100";

@@ -5,8 +5,6 @@
 
 mod browser;
 mod looks;
-#[path = "../program/skip.rs"]
-mod skip;
 
 use std::{
     fs,
@@ -15,7 +13,7 @@ use std::{
 };
 
 use browser::Browser;
-use skip::skip;
+use testbed::skip;
 
 /// A page of this run of the tests alone. If something is wrong with it, it stays there to be seen.
 fn page(name: &str) -> PathBuf {

@@ -4,14 +4,13 @@
 mod browser;
 #[path = "../../../tests/page/looks.rs"]
 mod looks;
-#[path = "../../../tests/program/skip.rs"]
-mod skip;
 
 use std::{env, fs, process};
 
 use steadfast::patterns::strategy::Strategy;
+use testbed::skip;
 
-use self::{browser::Browser, skip::skip};
+use self::browser::Browser;
 use super::*;
 use crate::chaos::{judge::judge, sample::Sample};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use steadfast::bson::doc;
-use testbed::{Options, ReplicaSet};
+use testbed::{Options, ReplicaSet, Version};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -24,12 +24,15 @@ pub(super) struct Mongods {
 
 impl Mongods {
     pub(super) async fn start(notes: &Notes) -> Result<Self> {
-        if !testbed::is_mongod_at_hand() {
+        let version = Version::default();
+        if !testbed::is_available(version) {
             notes.say("fetching mongod, once (some 60 MB) …");
-            spawn_blocking(testbed::mongod_path).await??;
+            spawn_blocking(move || testbed::mongod_path(version)).await??;
         }
         notes.say("starting a replica set of three real servers …");
-        let set = spawn_blocking(|| ReplicaSet::start(MEMBERS, Options::new())).await??;
+        let set =
+            spawn_blocking(move || ReplicaSet::start(MEMBERS, Options::new().version(version)))
+                .await??;
         Ok(Self { set: Arc::new(set), down: Arc::default() })
     }
 

@@ -1,8 +1,9 @@
-//! What is made once and kept: by the first process that asks, while the others wait.
+//! Directories that are made once, by the first process that needs them, while the others wait.
 
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process, thread,
     time::Duration,
@@ -10,44 +11,47 @@ use std::{
 
 use crate::{TestbedError, folders};
 
-/// What is fetched comes from package servers, which may fail for a moment: so long it is waited before
-/// another try.
-const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
+/// Delays before the second and the third attempt: package servers may fail for a moment.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
 
-/// A folder of the testbed's own of this name, with what `make` has put into the empty folder that it
-/// is given.
+/// Returns the cached directory of this name, filled by `make`.
 ///
-/// The first caller makes it, in three tries at most; callers in other threads and processes wait for
-/// the first. Whoever is interrupted midway leaves nothing behind that could be mistaken for the whole.
-/// It is moved when it is complete, and must not care.
+/// `make` is given an empty directory, which is renamed when it is complete. The first caller runs it, with up
+/// to three attempts; callers in other threads and processes wait. An interrupted attempt leaves nothing that
+/// could be taken for a complete directory.
 ///
 /// ```no_run
-/// let folder = testbed::kept("greetings", |folder| {
+/// let folder = testbed::cached("greetings", |folder| {
 ///     std::fs::write(folder.join("hello"), "Hello!")?;
 ///     Ok::<(), Box<dyn std::error::Error>>(())
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn kept<E: From<TestbedError>>(
+pub fn cached<E: From<TestbedError>>(
     name: &str,
     make: impl FnMut(&Path) -> Result<(), E>,
 ) -> Result<PathBuf, E> {
-    kept_in(&home()?, name, &PAUSES, make)
+    cached_in(&directory()?, name, make)
 }
 
-/// Whether it was made before.
-pub(crate) fn is_kept(name: &str) -> bool {
-    home().is_ok_and(|home| home.join(name).is_dir())
-}
-
-fn home() -> Result<PathBuf, TestbedError> {
+/// The cache in the testbed's own directory.
+pub(crate) fn directory() -> Result<PathBuf, TestbedError> {
     folders::folder("fetched")
 }
 
-fn kept_in<E: From<TestbedError>>(
+/// Like [`cached`], in another cache.
+pub(crate) fn cached_in<E: From<TestbedError>>(
     home: &Path,
     name: &str,
-    pauses: &[Duration],
+    make: impl FnMut(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
+    cached_with_retries(home, name, &RETRY_DELAYS, make)
+}
+
+fn cached_with_retries<E: From<TestbedError>>(
+    home: &Path,
+    name: &str,
+    delays: &[Duration],
     mut make: impl FnMut(&Path) -> Result<(), E>,
 ) -> Result<PathBuf, E> {
     let ready = home.join(name);
@@ -60,14 +64,14 @@ fn kept_in<E: From<TestbedError>>(
     }
     let begun = format!("{name}.partial");
     remove_all(home, &begun)?;
-    // Nobody else writes here, not even what an interrupted process has left running.
+    // Named by process: a child of an interrupted process may still write to the other one.
     let partial = home.join(format!("{begun}-{}", process::id()));
-    let mut pauses = pauses.iter();
+    let mut delays = delays.iter();
     loop {
         empty(&partial)?;
-        match (make(&partial), pauses.next()) {
+        match (make(&partial), delays.next()) {
             (Ok(()), _) => break,
-            (Err(_), Some(&pause)) => thread::sleep(pause),
+            (Err(_), Some(&delay)) => thread::sleep(delay),
             (Err(error), None) => return Err(error),
         }
     }
@@ -96,6 +100,13 @@ fn remove_all(home: &Path, beginning: &str) -> Result<(), TestbedError> {
 pub(crate) fn empty(dir: &Path) -> Result<(), TestbedError> {
     remove(dir)?;
     fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
+}
+
+/// Lets all users read a directory, whatever the umask. Makes it if it is not there.
+pub(crate) fn make_readable(dir: &Path) -> Result<(), TestbedError> {
+    fs::create_dir_all(dir)
+        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)))
+        .map_err(|error| TestbedError::at(dir, &error))
 }
 
 fn remove(dir: &Path) -> Result<(), TestbedError> {
@@ -137,7 +148,7 @@ mod tests {
         let (made, barrier) = (AtomicUsize::new(0), Barrier::new(8));
         let ask = || {
             barrier.wait();
-            let folder = kept_in(&home, "it", &AT_ONCE, |folder| {
+            let folder = cached_with_retries(&home, "it", &AT_ONCE, |folder| {
                 made.fetch_add(1, Ordering::Relaxed);
                 fs::write(folder.join("one"), "1").unwrap();
                 thread::yield_now();
@@ -158,7 +169,7 @@ mod tests {
         let theirs = home.join("it.partial-1");
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("half"), "").unwrap();
-        let folder = kept_in(&home, "it", &[], |folder| {
+        let folder = cached_with_retries(&home, "it", &[], |folder| {
             assert!(names(folder).is_empty());
             // What is left running of the other finds no place to write to.
             assert!(fs::write(theirs.join("other half"), "").is_err());
@@ -174,7 +185,7 @@ mod tests {
         let home = home_of("again");
         let mut tries = 0;
         let mut ask = |fails: usize| {
-            let asked = kept_in(&home, "it", &AT_ONCE, |folder| {
+            let asked = cached_with_retries(&home, "it", &AT_ONCE, |folder| {
                 tries += 1;
                 assert!(names(folder).is_empty());
                 fs::write(folder.join("it"), "").unwrap();
