@@ -11,6 +11,7 @@ mod lost_chunks;
 mod lost_replies;
 mod marked;
 mod seeded;
+mod sharded_change_streams;
 mod step_downs;
 mod storm;
 
