@@ -71,6 +71,10 @@ pub(crate) enum Task {
     Shed,
     Idle,
     /// Measure overload of a real server.
+    #[cfg_attr(
+        not(feature = "mongod"),
+        allow(dead_code, reason = "there is no server to overload")
+    )]
     Overload(OverloadOptions),
     /// Show the samples of a comparison as Markdown.
     Table {
@@ -107,7 +111,7 @@ pub(crate) struct CountWishes {
 
 /// Options of `overload`.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(not(feature = "mongod"), expect(dead_code, reason = "there is no server to overload"))]
+#[cfg_attr(not(feature = "mongod"), allow(dead_code, reason = "there is no server to overload"))]
 pub(crate) struct OverloadOptions {
     pub(crate) seconds: u32,
     pub(crate) rate: u32,
