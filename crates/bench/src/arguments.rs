@@ -29,6 +29,14 @@ What a user notices when something is wrong; ours and the official driver's, in 
   -- shed        a server that turns away half of all inserts: how many fail, and how many attempts
                  the server sees                                                       (3 minutes)
   -- idle        memory for each connection that nobody uses                           (1 minute)
+  -- overload    a real MongoDB 8.2 server whose request rate limiter rejects: goodput, attempts, errors and
+                 latencies of no retries, retries at once, the official driver and ours, with and without its
+                 budget, beside the simulation; and the server's processor time for a rejected and for a
+                 served request                                                       (21 minutes)
+    --seconds N  duration of each load; 20 unless given
+    --rate N     requests that the limiter admits in a second; 300 unless given
+    --clients N  number of clients; 10 unless given
+    --loads LIST loads as multiples of the rate; 0.5,1,2,3,5 unless given
 
 What a change costs, counted rather than timed, so that it can be told on a busy machine:
 
@@ -48,7 +56,7 @@ What --json has stored, for people:
 Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
 what is left of noise hits all contenders alike, since they take turns.
 
-Features: `official` has the official driver in it; `mongod` has cases on a real server, and failover.
+Features: `official` has the official driver in it; `mongod` has cases on real servers, failover and overload.
 Without them it is built in a minute, and has what is left.";
 
 /// What the program is to do.
@@ -62,6 +70,8 @@ pub(crate) enum Task {
     Churn,
     Shed,
     Idle,
+    /// Measure overload of a real server.
+    Overload(OverloadOptions),
     /// Show the samples of a comparison as Markdown.
     Table {
         samples: PathBuf,
@@ -95,6 +105,22 @@ pub(crate) struct CountWishes {
     pub(crate) everyone: bool,
 }
 
+/// Options of `overload`.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(not(feature = "mongod"), expect(dead_code, reason = "there is no server to overload"))]
+pub(crate) struct OverloadOptions {
+    pub(crate) seconds: u32,
+    pub(crate) rate: u32,
+    pub(crate) clients: u32,
+    pub(crate) loads: Vec<f64>,
+}
+
+impl Default for OverloadOptions {
+    fn default() -> Self {
+        Self { seconds: 20, rate: 300, clients: 10, loads: vec![0.5, 1.0, 2.0, 3.0, 5.0] }
+    }
+}
+
 impl Task {
     pub(crate) fn from_command_line(
         arguments: impl Iterator<Item = String>,
@@ -106,6 +132,9 @@ impl Task {
         }
         let mut rest = arguments.iter().map(String::as_str);
         let task = match rest.next() {
+            Some("overload") => {
+                return OverloadOptions::from_command_line(rest).map(Self::Overload);
+            }
             Some("count") => return CountWishes::from_command_line(rest).map(Self::Count),
             Some("failover") => Self::Failover,
             Some("churn") => Self::Churn,
@@ -158,6 +187,32 @@ impl Wishes {
     }
 }
 
+impl OverloadOptions {
+    fn from_command_line<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut options = Self::default();
+        while let Some(argument) = arguments.next() {
+            let value = arguments.next().ok_or(format!("{argument} lacks its value"))?;
+            let wrong = || format!("{argument} {value}: a number greater than 0 is expected");
+            let number = || value.parse().ok().filter(|&number| number > 0).ok_or_else(wrong);
+            match argument {
+                "--seconds" => options.seconds = number()?,
+                "--rate" => options.rate = number()?,
+                "--clients" => options.clients = number()?,
+                "--loads" => {
+                    let load = |text: &str| {
+                        let load = text.parse().ok();
+                        load.filter(|load: &f64| load.is_finite() && *load > 0.0)
+                    };
+                    let loads: Option<Vec<f64>> = value.split(',').map(load).collect();
+                    options.loads = loads.ok_or_else(wrong)?;
+                }
+                other => return Err(unknown(other)),
+            }
+        }
+        Ok(options)
+    }
+}
+
 impl CountWishes {
     fn from_command_line<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut wishes = Self::default();
@@ -192,6 +247,16 @@ mod tests {
     }
 
     #[test]
+    fn options_of_overload_are_understood() {
+        let Ok(Task::Overload(options)) = parse("overload --seconds 5 --loads 1,2.5") else {
+            panic!("overload")
+        };
+        let expected =
+            OverloadOptions { seconds: 5, loads: vec![1.0, 2.5], ..OverloadOptions::default() };
+        assert_eq!(options, expected);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for line in [
             "--fast",
@@ -203,6 +268,11 @@ mod tests {
             "table",
             "picture samples.json",
             "picture samples.json picture.svg more",
+            "overload --rate",
+            "overload --rate 0",
+            "overload --loads 1,,2",
+            "overload --loads -1",
+            "overload --fast 1",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -182,9 +182,25 @@ pub(crate) trait Worker: Send + Sized + 'static {
 pub(crate) trait Application: Clone + Send + Sync + 'static {
     fn connect(uri: &str) -> impl Future<Output = Result<Self>> + Send;
     fn insert(&self) -> impl Future<Output = Result<()>> + Send;
+    /// Inserts a document; an error comes with the labels that retries are decided by.
+    #[cfg(feature = "mongod")]
+    fn insert_labelled(
+        &self,
+    ) -> impl Future<Output = std::result::Result<(), LabelledError>> + Send;
     /// The server turns every other one of these away, by chance.
     fn insert_shed(&self) -> impl Future<Output = Result<()>> + Send;
     /// The server takes a few milliseconds to answer this.
     fn find_slowly(&self) -> impl Future<Output = Result<()>> + Send;
     fn ping(&self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// The error of an operation, as far as retries are decided by it.
+#[cfg(feature = "mongod")]
+#[derive(Clone, Debug)]
+pub(crate) struct LabelledError {
+    /// `true` with the label `SystemOverloadedError`.
+    pub(crate) overloaded: bool,
+    /// `true` with the label `RetryableError`.
+    pub(crate) retryable: bool,
+    pub(crate) message: String,
 }

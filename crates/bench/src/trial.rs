@@ -4,6 +4,8 @@ pub(crate) mod churn;
 #[cfg(feature = "mongod")]
 pub(crate) mod failover;
 pub(crate) mod idle;
+#[cfg(feature = "mongod")]
+pub(crate) mod overload;
 pub(crate) mod shed;
 
 use std::{net::SocketAddr, time::Duration};

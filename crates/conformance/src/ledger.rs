@@ -30,15 +30,34 @@ pub struct Entry {
     /// Whether it may pass all the same, when something happens to come late.
     #[serde(default)]
     pub may_pass: bool,
+    /// Names of the targets that the line is about. Defaults to all targets of its ledger.
+    #[serde(default)]
+    pub targets: Vec<String>,
 }
 
 impl Ledger {
-    /// The ledger that this repository keeps for a target: what the embedded deployment lacks, a
-    /// real server has.
+    /// This repository's ledger for a target: `ledger-embedded.toml` for embedded deployments, `ledger.toml` for all
+    /// others, without the lines about other targets.
     pub fn of_this_repository(target: &Target) -> Self {
-        let text = match target {
-            Target::Mongod | Target::Uri(_) => include_str!("../ledger.toml"),
-            Target::Embedded => include_str!("../ledger-embedded.toml"),
+        let mut ledger = Self::whole(target);
+        ledger.entries.retain(|entry| match target {
+            Target::Uri(_) => true,
+            known => {
+                entry.targets.is_empty() || entry.targets.iter().any(|name| name == known.name())
+            }
+        });
+        if matches!(target, Target::Uri(_)) {
+            // The deployment may be like one of these targets, or not.
+            let some = ledger.entries.iter_mut().filter(|entry| !entry.targets.is_empty());
+            some.for_each(|entry| entry.may_pass = true);
+        }
+        ledger
+    }
+
+    fn whole(target: &Target) -> Self {
+        let text = match target.is_embedded() {
+            true => include_str!("../ledger-embedded.toml"),
+            false => include_str!("../ledger.toml"),
         };
         Self::parse(text).expect("the ledgers are well formed")
     }
@@ -106,11 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn the_ledgers_name_only_suites_that_exist() {
+    fn the_ledgers_name_only_suites_and_targets_that_exist() {
         let known: Vec<_> = crate::suites::ALL.iter().map(|suite| suite.name).collect();
-        for target in [Target::Mongod, Target::Embedded] {
-            let ledger = Ledger::of_this_repository(&target);
+        for target in [Target::Mongod8_2, Target::Embedded] {
+            let ledger = Ledger::whole(&target);
             assert_eq!(ledger.unknown_suites(&known).collect::<Vec<_>>(), Vec::<&str>::new());
+            for entry in &ledger.entries {
+                for name in &entry.targets {
+                    let named: Target =
+                        name.parse().unwrap_or_else(|error| panic!("{entry}: {error}"));
+                    assert_eq!(named.name(), name, "{entry}");
+                    assert_eq!(named.is_embedded(), target.is_embedded(), "{entry}");
+                }
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ use std::{
     io::{self, Write},
 };
 
+use crate::Target;
+
 /// The results of one suite.
 #[derive(Clone, Debug)]
 pub struct SuiteReport {
@@ -12,6 +14,8 @@ pub struct SuiteReport {
     pub suite: &'static str,
     /// How many cases passed.
     pub passed: usize,
+    /// For each case, in the order of the files, true if it passed.
+    pub passed_cases: Vec<bool>,
     /// Those among them that passed only at their second try, and why not at the first.
     pub second_tries: Vec<Failure>,
     /// The cases that failed and do not stand in the ledger.
@@ -39,6 +43,7 @@ impl SuiteReport {
         Self {
             suite,
             passed: 0,
+            passed_cases: Vec::new(),
             second_tries: Vec::new(),
             failed: Vec::new(),
             skip_reasons: BTreeMap::new(),
@@ -127,20 +132,19 @@ pub fn write_total(reports: &[SuiteReport], out: &mut dyn Write) -> io::Result<(
     writeln!(out, "at the first try: {first_tries} of {passed} passed")
 }
 
-/// The reports as a JSON array of
-/// `{"suite", "passed", "passed_at_first_try", "failed", "skipped", "total"}`.
-pub fn to_json(reports: &[SuiteReport]) -> serde_json::Value {
-    reports
-        .iter()
-        .map(|report| {
-            serde_json::json!({
-                "suite": report.suite,
-                "passed": report.passed,
-                "passed_at_first_try": report.first_tries(),
-                "failed": report.failed.len(),
-                "skipped": report.skipped(),
-                "total": report.total(),
-            })
+/// The reports of a target as JSON objects
+/// `{"target", "suite", "passed", "passed_at_first_try", "failed", "skipped", "total"}`.
+pub fn to_json(target: &Target, reports: &[SuiteReport]) -> Vec<serde_json::Value> {
+    let row = |report: &SuiteReport| {
+        serde_json::json!({
+            "target": target.name(),
+            "suite": report.suite,
+            "passed": report.passed,
+            "passed_at_first_try": report.first_tries(),
+            "failed": report.failed.len(),
+            "skipped": report.skipped(),
+            "total": report.total(),
         })
-        .collect()
+    };
+    reports.iter().map(row).collect()
 }

@@ -35,6 +35,11 @@ use self::{
 };
 use crate::{Case, CaseResult, Context, LoadError, SpecFile};
 
+/// Stops all real servers that cases have started. A case that needs them again starts them again.
+pub fn stop_servers() {
+    deployment::stop_servers();
+}
+
 /// The tests in these subfolders of a suite, a case each.
 pub(crate) fn cases(
     context: &Context,

@@ -29,7 +29,7 @@ fn an_unknown_suite_is_answered_with_the_list_of_suites() {
 fn a_target_that_is_neither_known_nor_a_connection_string_is_an_error() {
     let output = conformance(&["--target", "postgres"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("expected `mongod`, `embedded` or a connection string"));
+    assert!(text(&output.stderr).contains("`embedded-sharded` or a connection string"));
 }
 
 #[test]
@@ -62,6 +62,7 @@ fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
     std::fs::remove_file(json).unwrap();
     let expected = serde_json::json!([
         {
+            "target": "mongod-6.0",
             "suite": "max_staleness",
             "passed": cases,
             "passed_at_first_try": cases,
@@ -71,4 +72,46 @@ fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
         }
     ]);
     assert_eq!(written, expected);
+}
+
+#[test]
+fn all_targets_have_their_rows_and_a_table() {
+    let file = |name: &str| {
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("conformance-all-{}.{name}", std::process::id()))
+    };
+    let (json, markdown) = (file("json"), file("md"));
+    let output = conformance(&[
+        "--target",
+        "all",
+        "--suite",
+        "max_staleness",
+        "--json",
+        json.to_str().unwrap(),
+        "--markdown",
+        markdown.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("[mongod-8.2-load-balanced] max_staleness, suite 1 of 1")
+    );
+    let written: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let targets: Vec<_> = written.as_array().unwrap().iter().map(|row| &row["target"]).collect();
+    assert_eq!(
+        targets,
+        conformance::Target::ALL.iter().map(|target| target.name()).collect::<Vec<_>>()
+    );
+    let table = std::fs::read_to_string(&markdown).unwrap();
+    let line = table.lines().find(|line| line.starts_with("| `max_staleness` |"));
+    assert_eq!(line, Some("| `max_staleness` | 32 | 32 | 32 | 32 | 32 | 32 | 32 | 32 | 32 |"));
+    std::fs::remove_file(json).unwrap();
+    std::fs::remove_file(markdown).unwrap();
+}
+
+#[test]
+fn a_table_is_written_of_all_targets_only() {
+    let output = conformance(&["--suite", "max_staleness", "--markdown", "never-written.md"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--markdown needs --target all"));
 }

@@ -1,4 +1,4 @@
-//! Runs every suite, a test each.
+//! Runs every suite on `mongod` 6.0, a test each.
 #![allow(missing_docs)]
 
 use std::{
@@ -15,7 +15,7 @@ fn context() -> &'static Context {
     CONTEXT.get_or_init(|| {
         let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
         let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
-        Context::new(spec, Target::Mongod)
+        Context::new(spec, Target::Mongod6_0)
     })
 }
 
@@ -49,7 +49,7 @@ fn passes(name: &str) {
     // The figures are those of the servers and suites that the tests fetch.
     let other = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
     if other.iter().all(|variable| env::var_os(variable).is_none()) {
-        figures::check(&report, &Target::Mongod).unwrap_or_else(|differ| panic!("{differ}"));
+        figures::check(&report, &Target::Mongod6_0).unwrap_or_else(|differ| panic!("{differ}"));
     }
 }
 

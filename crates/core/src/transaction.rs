@@ -301,9 +301,10 @@ impl Transaction {
         self.commits.outcome().is_certainly_not_applied() && !self.aborted_by_server
     }
 
-    /// A reply to one of its commands brought a recovery token. The latest counts.
-    pub fn see_recovery_token(&mut self, token: RawDocumentBuf) {
-        if self.state == State::InProgress {
+    /// Stores the recovery token of a reply to a command of the transaction with this number. The
+    /// latest counts. A late reply to an earlier transaction changes nothing.
+    pub fn see_recovery_token(&mut self, number: i64, token: RawDocumentBuf) {
+        if self.state == State::InProgress && self.number == number {
             self.recovery_token = Some(token);
         }
     }

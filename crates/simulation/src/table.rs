@@ -61,6 +61,7 @@ fn row(report: &Report, all: &[Report], scenario: &Scenario) -> [String; 11] {
     let plain = all
         .iter()
         .find(|other| other.load == report.load && other.strategy == Strategy::Never.name())
+        .filter(|plain| plain.goodput > 0.0)
         .map_or_else(|| "–".to_owned(), |plain| percent(report.goodput / plain.goodput));
     let recovered = match report.recovered_after {
         Some(seconds) => format!("{seconds:.1} s"),

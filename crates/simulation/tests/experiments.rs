@@ -4,7 +4,7 @@
 use simulation::{
     chart, grid,
     measure::Report,
-    scenario::{Scenario, Strategy},
+    scenario::{INSERT_SHED_COST, QUERY_SHED_COST, Scenario, Strategy},
     table,
     world::World,
 };
@@ -57,19 +57,46 @@ fn tokens_are_accounted_for() {
     }
 }
 
-/// The fifth promise: an overloaded server keeps nine tenths of its goodput.
-#[test]
-fn the_drivers_retries_leave_at_least_nine_tenths_of_the_goodput_without_any() {
-    let cells = grid::cells(small(), &grid::LOADS, &[Strategy::Never, Strategy::Steadfast]);
+/// Goodput of the driver's retries as a part of that without retries: of the whole overload, and of its last
+/// quarter. Loads at which the server serves nearly nothing without retries are left out.
+fn left_over(base: Scenario) -> Vec<(f64, f64, f64)> {
+    let cells = grid::cells(base, &grid::LOADS, &[Strategy::Never, Strategy::Steadfast]);
     let reports = grid::run(&cells, |_| {});
-    for pair in reports.chunks(2) {
+    let pairs = reports.chunks(2).map(|pair| {
         let [never, ours] = pair else { panic!("two of each load") };
-        let part = ours.goodput / never.goodput;
-        assert!(part >= 0.9, "{part} at {}", never.load);
-        // When the tokens of a long overload are spent, next to nothing is lost.
         let late = ours.late_goodput_share / never.late_goodput_share;
-        assert!(never.load < 3.0 || late >= 0.99, "{late} at {}", never.load);
+        (never.late_goodput_share, (never.load, ours.goodput / never.goodput, late))
+    });
+    pairs.filter(|(never, _)| *never > 0.05).map(|(_, left)| left).collect()
+}
+
+/// The fifth promise.
+#[test]
+fn retries_leave_nine_tenths_of_the_goodput_once_the_budget_is_spent() {
+    for shed_cost in [QUERY_SHED_COST, INSERT_SHED_COST, 0.25] {
+        // Clients that ask for this much have spent their tokens by the last quarter.
+        let left = left_over(Scenario { share: 50.0, shed_cost, ..small() });
+        assert!(left.len() >= 7, "{left:?}");
+        for (load, _, late) in left {
+            assert!(late >= 0.9, "{late} at {load} with {shed_cost}");
+        }
     }
+}
+
+#[test]
+fn retries_of_expensive_operations_leave_nine_tenths_of_the_goodput_at_any_time() {
+    for (load, whole, late) in left_over(Scenario { shed_cost: QUERY_SHED_COST, ..small() }) {
+        assert!(whole >= 0.9, "{whole} at {load}");
+        assert!(load < 3.0 || late >= 0.99, "{late} at {load}");
+    }
+}
+
+/// The limit of the promise: 1000 tokens for each client are many if clients ask for little.
+#[test]
+fn retries_of_cheap_operations_cost_most_of_the_goodput_until_the_budget_is_spent() {
+    let left = left_over(small());
+    let at = |load: f64| left.iter().find(|left| left.0 == load).expect("it was tried").1;
+    assert!(at(0.75) > 0.99 && at(1.25) < 0.6 && at(2.0) < 0.4, "{left:?}");
 }
 
 /// The experiment can tell: without the bucket it comes out otherwise.
@@ -88,13 +115,16 @@ fn retries_without_a_bucket_cost_goodput() {
 /// What retries are for: a short burst is ridden out.
 #[test]
 fn a_burst_that_is_over_soon_fails_less_with_retries() {
-    let burst = Scenario { load: 2.0, ..small() }.lasting(1.5);
-    let failed = |strategy| {
+    let failed = |shed_cost, strategy| {
+        let burst = Scenario { load: 2.0, shed_cost, ..small() }.lasting(1.5);
         let scenario = Scenario { strategy, after: 15_000_000_000, ..burst };
         World::new(scenario).run().report.failed_share
     };
-    let (never, ours) = (failed(Strategy::Never), failed(Strategy::Steadfast));
-    assert!(never > 0.3 && ours < never / 4.0, "{never} without, {ours} with");
+    for (shed_cost, part) in [(QUERY_SHED_COST, 0.25), (INSERT_SHED_COST, 0.8)] {
+        let never = failed(shed_cost, Strategy::Never);
+        let ours = failed(shed_cost, Strategy::Steadfast);
+        assert!(never > 0.3 && ours < never * part, "{never} without, {ours} with");
+    }
 }
 
 #[test]

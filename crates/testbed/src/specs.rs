@@ -16,14 +16,14 @@ use crate::{
 const OVERRIDE: &str = "STEADFAST_SPEC_TESTS";
 
 const PYMONGO: Package = Package {
-    folder: "pymongo-4.19.0",
-    index: PackageIndex::Pip(&["--no-binary", ":all:", "pymongo==4.19.0"]),
-    sha256: "3c510dd3c5d9b392d3b33bb5d2a594758acfe8f026fca654253f947ce0af9d40",
+    folder: "pymongo-4.20.0",
+    index: PackageIndex::Pip(&["--no-binary", ":all:", "pymongo==4.20.0"]),
+    sha256: "f773b0aec28687587cdeda490463a82debc4566a4a3620dcc8dada9d2c0a1acd",
     unpack,
 };
 
 /// The folder with MongoDB's JSON suites: the one that `STEADFAST_SPEC_TESTS` names, or else the
-/// `test` folder of PyMongo 4.19.0, fetched once.
+/// `test` folder of PyMongo 4.20.0, fetched once.
 pub fn spec_tests() -> Result<PathBuf, TestbedError> {
     if let Some(dir) = env::var_os(OVERRIDE) {
         let dir = PathBuf::from(dir);
@@ -43,5 +43,5 @@ pub fn spec_tests() -> Result<PathBuf, TestbedError> {
 fn unpack(archive: &Path, into: &Path) -> Result<(), TestbedError> {
     let mut tar = Command::new("tar");
     tar.args(["--strip-components", "1", "--extract", "--gzip", "--file"]).arg(archive);
-    run(tar.arg("--directory").arg(into).arg("pymongo-4.19.0/test"))
+    run(tar.arg("--directory").arg(into).arg("pymongo-4.20.0/test"))
 }

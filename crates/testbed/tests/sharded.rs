@@ -26,6 +26,8 @@ fn servers_report_the_version_that_was_asked_for() {
     let build_info = || doc! { "buildInfo": 1 };
     let mongod = shared::standalone_of(Version::V8_2).unwrap();
     assert_eq!(version(mongod.run_command("admin", build_info()).unwrap()), "8.2.0");
+    let set = shared::replica_set_of(Version::V8_2).unwrap();
+    assert_eq!(version(set.run_command(2, "admin", build_info()).unwrap()), "8.2.0");
     let mongos = &shared::sharded_cluster().unwrap().mongos()[0];
     assert_eq!(version(mongos.run_command("admin", build_info()).unwrap()), "8.2.0");
     let default = shared::standalone().unwrap().run_command("admin", build_info()).unwrap();
@@ -259,13 +261,12 @@ fn servers_of_8_2_start_from_a_private_directory() {
     // This makes it a target folder of Cargo's.
     fs::write(private.join("CACHEDIR.TAG"), "").unwrap();
 
-    let output = Command::new(&program)
-        .args(["standalone", "--version", "8.2"])
-        .env("STEADFAST_MONGOD_8_2", &mongod)
-        .env("LD_LIBRARY_PATH", &libraries)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let mut command = Command::new(&program);
+    command.args(["standalone", "--version", "8.2"]).env("STEADFAST_MONGOD_8_2", &mongod);
+    if libraries.is_dir() {
+        command.env("LD_LIBRARY_PATH", &libraries);
+    }
+    let output = command.stdin(Stdio::null()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let is_root = fs::metadata(&private).unwrap().uid() == 0;
     let data = private.join("testbed/run").exists();

@@ -35,6 +35,16 @@ impl Application for Library {
         Ok(())
     }
 
+    #[cfg(feature = "mongod")]
+    async fn insert_labelled(&self) -> std::result::Result<(), crate::contender::LabelledError> {
+        let inserted = self.books.insert_one(Book::new()).await;
+        inserted.map(drop).map_err(|error| crate::contender::LabelledError {
+            overloaded: error.contains_label("SystemOverloadedError"),
+            retryable: error.contains_label("RetryableError"),
+            message: error.to_string(),
+        })
+    }
+
     async fn insert_shed(&self) -> Result<()> {
         self.shed.insert_one(Book::new()).await?;
         Ok(())

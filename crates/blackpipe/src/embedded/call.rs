@@ -10,7 +10,7 @@ use std::time::Duration;
 use bson::{Bson, Document, Timestamp};
 use steadfast_query::{Code, Fault, value::type_name};
 
-use super::{fail_point::trap::Trap, log::SessionId};
+use super::{fail_point::trap::Trap, log::SessionId, namespace::Namespace};
 
 pub(crate) use concern::{Acknowledged, ReadConcern, WriteConcern};
 pub(crate) use session::{NOBODY, TransactionArguments, read_session};
@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) api_strict: bool,
     /// What its writes may run into.
     pub(crate) trap: Option<Trap>,
+    /// Another shard's entries tell change streams of what it does.
+    pub(crate) repeats: bool,
 }
 
 impl Call {
@@ -56,10 +58,16 @@ impl Call {
             cluster_time: cluster_time(&body)?,
             api_strict: api_strict(&body)?,
             trap: None,
+            repeats: false,
             name: name.into(),
             database: database.into(),
             body,
         })
+    }
+
+    /// The collection that the command names, if it names one.
+    pub(crate) fn namespace(&self) -> Option<Namespace> {
+        Namespace::of_command(&self.database, self.body.get(&self.name)).ok()
     }
 
     /// Whether it is a part of a transaction of several documents.
@@ -148,7 +156,7 @@ fn cluster_time(body: &Document) -> Result<Option<Timestamp>, Fault> {
     }
 }
 
-fn api_strict(body: &Document) -> Result<bool, Fault> {
+pub(crate) fn api_strict(body: &Document) -> Result<bool, Fault> {
     let wrong = |field, value, expected| {
         Fault::type_mismatch(format!(
             "BSON field 'APIParametersFromClient.{field}' is the wrong type '{}', expected type \

@@ -31,10 +31,38 @@ pub(crate) enum Change {
     ModifyIndex { namespace: Namespace, name: String, specification: Document },
     /// An index goes.
     DropIndex { namespace: Namespace, name: String },
-    /// A database is gone, after all of its collections.
+    /// A database is gone, after all of its collections, and with it its views.
     DropDatabase { database: String },
     /// Nothing, but it moves the log on: a new primary's first entry, `appendOplogNote`.
     Note(Document),
+}
+
+impl Change {
+    /// The collection that it is made in, and the `_id` of the document, if it is about one.
+    pub(crate) fn touched(&self) -> Option<(&Namespace, Option<&Bson>)> {
+        match self {
+            Self::Insert { namespace, document } | Self::Replace { namespace, document, .. } => {
+                Some((namespace, document.get("_id")))
+            }
+            Self::Delete { namespace, id } => Some((namespace, Some(id))),
+            Self::CreateCollection { namespace, .. }
+            | Self::ModifyCollection { namespace, .. }
+            | Self::DropCollection { namespace }
+            | Self::CreateIndex { namespace, .. }
+            | Self::ModifyIndex { namespace, .. }
+            | Self::DropIndex { namespace, .. } => Some((namespace, None)),
+            Self::RenameCollection { from, .. } => Some((from, None)),
+            Self::DropDatabase { .. } | Self::Note(_) => None,
+        }
+    }
+
+    /// The database that it is made in.
+    pub(crate) fn database(&self) -> Option<&str> {
+        match self {
+            Self::DropDatabase { database } => Some(database),
+            _ => self.touched().map(|(namespace, _)| namespace.database.as_str()),
+        }
+    }
 }
 
 /// What made another document of one: change streams tell it.

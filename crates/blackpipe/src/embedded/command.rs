@@ -39,7 +39,7 @@ use super::{
     call::Call,
     change::{Changes, Progress},
     cursor::Cursors,
-    log::History,
+    log::Histories,
     store::Store,
 };
 
@@ -50,7 +50,7 @@ pub(crate) struct Reading<'a> {
     /// The data as this command may see it.
     pub(crate) store: &'a Store,
     /// What has been written, up to what most members have.
-    pub(crate) history: &'a History,
+    pub(crate) history: &'a Histories,
     /// Where the member keeps what clients have not fetched yet.
     pub(crate) cursors: &'a Mutex<Cursors>,
     /// What the server tells of itself.

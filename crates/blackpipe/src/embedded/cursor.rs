@@ -10,7 +10,7 @@ use steadfast_query::{Code, Environment, Fault};
 
 use super::{
     call::Call,
-    log::{History, SessionId},
+    log::{Histories, SessionId},
     namespace::Namespace,
 };
 
@@ -103,9 +103,9 @@ impl Cursors {
     }
 
     /// Tells a cursor whose documents come into being what is there by now.
-    pub(crate) fn see(&mut self, id: i64, history: &History) {
+    pub(crate) fn see(&mut self, id: i64, seen: &Histories) {
         if let Some(Cursor { source: Source::Live(live), .. }) = self.open.get_mut(&id) {
-            live.see(history);
+            live.see(seen);
         }
     }
 

@@ -1,20 +1,18 @@
 //! The log that members replicate: entries in the order of their time.
 
 mod branch;
+mod history;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use bson::{Bson, DateTime, Document, Timestamp, Uuid, doc};
-use steadfast_query::{Code, Fault};
 
-use super::{
-    change::{Change, Statement},
-    store::Store,
-};
+use super::change::{Change, Statement};
 
 pub(crate) use branch::Log;
+pub(crate) use history::{Histories, History, Sharding};
 
 /// When something was written: the cluster's time, and the term of the primary that wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +90,33 @@ pub(crate) enum Recorded {
     Committed,
 }
 
+/// A transaction by its session and its number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TransactionId {
+    pub(crate) session: SessionId,
+    pub(crate) number: i64,
+}
+
+/// A transaction that cannot fail on this shard any more. Its changes are made when it commits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PreparedTransaction {
+    pub(crate) id: TransactionId,
+    pub(crate) changes: Vec<Change>,
+    /// The record of the commit entry.
+    pub(crate) record: Option<Record>,
+}
+
+/// A step of the two-phase commit of a transaction over several shards.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CommitStep {
+    /// The transaction is prepared.
+    Prepared(Arc<PreparedTransaction>),
+    /// A prepared transaction committed. Snapshots from `visible` on show it, on every shard.
+    Committed { id: TransactionId, visible: TimestampOrder },
+    /// A prepared transaction aborted.
+    Aborted(TransactionId),
+}
+
 /// One entry: its changes are there all together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
@@ -99,6 +124,8 @@ pub(crate) struct Entry {
     pub(crate) wall: DateTime,
     pub(crate) changes: Vec<Change>,
     pub(crate) record: Option<Record>,
+    /// The step of a two-phase commit that this entry is.
+    pub(crate) step: Option<CommitStep>,
     /// What each of the changes found, for change streams.
     pub(crate) before: Vec<Before>,
 }
@@ -124,51 +151,21 @@ impl Entry {
     pub(crate) fn is_migration(&self) -> bool {
         matches!(self.changes.first(), Some(Change::Note(note)) if note.contains_key(MIGRATION))
     }
+
+    /// Whether it commits a prepared transaction that snapshots of this time show, though the entry
+    /// itself is later.
+    fn is_visible_at(&self, at: TimestampOrder) -> bool {
+        matches!(&self.step, Some(CommitStep::Committed { visible, .. }) if *visible <= at)
+    }
 }
 
 /// The field of a note that says so.
-pub(crate) const MIGRATION: &str = "fromMigrate";
+const MIGRATION: &str = "fromMigrate";
 
-/// A member's log as a reader may see it, up to what most members have: what change streams tell of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    log: Log,
-    committed: OpTime,
-    data: Store,
-}
-
-impl History {
-    /// The log of a member that knows most to have it up to here, and the data then.
-    pub(crate) fn new(log: &Log, committed: OpTime, data: &Store) -> Self {
-        Self { log: log.clone(), committed, data: data.clone() }
-    }
-
-    /// The data after the newest entry of it.
-    pub(crate) fn data(&self) -> &Store {
-        &self.data
-    }
-
-    /// The newest entry of the log, whoever has it.
-    pub(crate) fn last(&self) -> OpTime {
-        self.log.last()
-    }
-
-    /// The newest entry of it.
-    pub(crate) fn committed(&self) -> OpTime {
-        self.committed
-    }
-
-    /// Its entries after a time, in order, if none of them has been forgotten yet.
-    pub(crate) fn after(&self, at: TimestampOrder) -> Result<Vec<Arc<Entry>>, Fault> {
-        if at < self.log.before().timestamp {
-            return Err(Fault::new(
-                Code::named(286, "ChangeStreamHistoryLost"),
-                "Resume of change stream was not possible, as the resume point may no longer be in \
-                 the oplog.",
-            ));
-        }
-        let mut entries = self.log.after(at);
-        entries.truncate(entries.partition_point(|entry| entry.at <= self.committed));
-        Ok(entries)
+impl Change {
+    /// The first change of an entry that change streams do not show: its documents come from another
+    /// shard, or another shard's entry is shown for it.
+    pub(crate) fn migration(of: &str) -> Self {
+        Self::Note(doc! { "msg": "migrated", "ns": of, MIGRATION: true })
     }
 }

@@ -18,11 +18,14 @@ use bson::{Document, oid::ObjectId};
 use steadfast_query::{Code, Environment, Fault};
 use tokio::{sync::watch, time::Instant};
 
+pub(crate) use checks::not_stable;
+pub(crate) use read::is_empty;
+
 use super::{
     call::Call,
     command::{self, About, Run},
     cursor::Cursors,
-    log::OpTime,
+    log::{History, OpTime, TimestampOrder},
     set::{SetConfig, Shared, State},
 };
 
@@ -146,6 +149,34 @@ impl Node {
             }
     }
 
+    /// Which start of its process this is.
+    pub(crate) fn process(&self) -> ObjectId {
+        self.shared.look().process(self.index)
+    }
+
+    /// The log up to what most members have. `None` while it is frozen.
+    ///
+    /// # Errors
+    ///
+    /// It runs no longer as this process.
+    pub(crate) fn history(&self, process: ObjectId) -> Result<Option<History>, Fault> {
+        let state = self.shared.look();
+        match state.signals(self.index).1 {
+            Power::On if state.process(self.index) == process => {
+                Ok(Some(state.history(self.index)))
+            }
+            Power::Frozen => Ok(None),
+            Power::On | Power::Off => {
+                Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"))
+            }
+        }
+    }
+
+    /// Has the primary write a note, if the log has nothing of a time or later.
+    pub(crate) fn reach_time(&self, time: TimestampOrder) {
+        self.shared.ask(|state, now| state.reach_time(self.index, time, now));
+    }
+
     /// What clients have not fetched yet is gone with the process that held it.
     pub(super) fn lose_cursors(&self) {
         self.cursors().kill_all();
@@ -165,7 +196,7 @@ impl Node {
         checks::check(call, command, self.about.set_name.is_some())?;
         let run = (command.run)(&call.body);
         if call.in_transaction() {
-            return self.run_in_transaction(running, run);
+            return self.run_in_transaction(running, run).await;
         }
         match run {
             Run::Read(read) => self.run_read(running, command, read).await,

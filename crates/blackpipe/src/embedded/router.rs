@@ -19,6 +19,7 @@ mod catalog;
 mod chunks;
 mod cluster;
 mod config;
+mod coordinator;
 mod cursors;
 mod ddl;
 mod direct;
@@ -32,6 +33,7 @@ mod reads;
 mod sessions;
 mod shard;
 mod statements;
+mod streams;
 mod subject;
 mod target;
 #[cfg(test)]
@@ -50,7 +52,7 @@ use tokio::sync::watch;
 
 use self::{
     cluster::locked, cursors::Remotes, operation::Operation, shard::with_label, statements::Kind,
-    transactions::Transactions,
+    streams::Streams, transactions::Transactions,
 };
 use super::{
     call::Call,
@@ -72,6 +74,7 @@ pub(crate) struct Router {
     process: ObjectId,
     cursors: Mutex<Cursors>,
     remotes: Mutex<Remotes>,
+    streams: Mutex<Streams>,
     transactions: Transactions,
     power: watch::Sender<Power>,
     topology: watch::Sender<u64>,
@@ -94,6 +97,7 @@ impl Router {
             about,
             cursors: Mutex::default(),
             remotes: Mutex::default(),
+            streams: Mutex::default(),
             transactions: Transactions::default(),
             power: watch::Sender::new(Power::On),
             topology: watch::Sender::new(0),
@@ -124,9 +128,8 @@ impl Router {
             "maxWriteBatchSize": 100_000,
             "localTime": self.cluster.clock.time_of_day(Duration::ZERO),
             "logicalSessionTimeoutMinutes": 30,
-            "minWireVersion": 0,
             "maxWireVersion": self.about.max_wire_version,
-            "readOnly": false,
+            "minWireVersion": 0,
         }
     }
 
@@ -137,7 +140,9 @@ impl Router {
         tells
             && match name {
                 "aggregate" => command::opens_change_stream(body),
-                "getMore" => locked(&self.remotes).watches(body.get_i64("getMore").unwrap_or(0)),
+                "getMore" => {
+                    locked(&self.cursors).awaits_data(body.get_i64("getMore").unwrap_or(0))
+                }
                 _ => false,
             }
     }
@@ -193,8 +198,8 @@ impl Router {
 
     /// Adds the times that every reply carries.
     pub(crate) fn stamp(&self, reply: &mut Document) {
-        reply.insert("operationTime", self.cluster.time());
         reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", self.cluster.time());
     }
 
     /// Adds what stands in every reply.
@@ -215,8 +220,8 @@ impl Router {
             reply.insert("recoveryToken", self.transactions.recovery_token(op));
         }
         let time = op.operation_time().unwrap_or_else(|| self.cluster.time());
-        reply.insert("operationTime", time);
         reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", time);
         reply
     }
 }
@@ -290,7 +295,7 @@ fn about_itself(op: &Operation) -> Result<Document, Fault> {
                 call: &op.call,
                 env: &env,
                 store: &Store::default(),
-                history: &History::default(),
+                history: &History::default().into(),
                 cursors: &op.router.cursors,
                 about: &op.router.about,
             };

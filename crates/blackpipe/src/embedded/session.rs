@@ -118,7 +118,8 @@ impl State {
     ) -> Result<(), Fault> {
         let active = self.check_not_older(index, session, arguments.number)?;
         if !arguments.starts {
-            return self.check_goes_on(active, arguments.number);
+            self.check_goes_on(active, arguments.number)?;
+            return self.check_not_prepared(index, session);
         }
         if let Some(active) = active
             && active.number == arguments.number

@@ -124,7 +124,8 @@ impl Shared {
         result
     }
 
-    fn tell(&self, state: MutexGuard<'_, State>) {
+    /// Tells all who watch of what was changed under a lock that [`look`](Self::look) gave.
+    pub(crate) fn tell(&self, state: MutexGuard<'_, State>) {
         for (index, signals) in self.signals.iter().enumerate() {
             let (topology, power) = state.signals(index);
             set_if_new(&signals.topology, topology);

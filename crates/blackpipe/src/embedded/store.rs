@@ -6,6 +6,7 @@
 mod before;
 mod collection;
 mod index;
+mod prepared;
 mod session;
 mod size;
 
@@ -16,12 +17,13 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     change::Change,
-    log::{Before, Entry, Record, SessionId},
+    log::{Before, Entry, Record, SessionId, TransactionId},
     namespace::Namespace,
 };
 
 pub(crate) use collection::Collection;
 pub(crate) use index::Index;
+pub(crate) use prepared::Prepared;
 pub(crate) use session::SessionRecord;
 pub(crate) use size::size_of_document;
 
@@ -30,6 +32,7 @@ pub(crate) use size::size_of_document;
 pub(crate) struct Store {
     collections: RedBlackTreeMapSync<Arc<Namespace>, Collection>,
     sessions: RedBlackTreeMapSync<SessionId, SessionRecord>,
+    prepared: RedBlackTreeMapSync<TransactionId, Prepared>,
 }
 
 impl Store {
@@ -98,10 +101,19 @@ impl Store {
                 *self = changed;
             }
         }
+        self.note(entry);
+        Ok(())
+    }
+
+    /// Keeps what an entry says besides its changes: the record of a session, the step of a two-phase
+    /// commit.
+    pub(crate) fn note(&mut self, entry: &Entry) {
         if let Some(record) = &entry.record {
             self.record(record, entry.wall);
         }
-        Ok(())
+        if let Some(step) = &entry.step {
+            self.note_step(step, entry.at);
+        }
     }
 
     /// Makes a change if it can be made, or none of it: no key may be there twice, and what is changed
@@ -152,7 +164,15 @@ impl Store {
                 Ok(())
             }
             Change::DropIndex { namespace, name } => self.existing(namespace)?.drop_index(name),
-            Change::DropDatabase { .. } | Change::Note(_) => Ok(()),
+            Change::DropDatabase { database } => {
+                let views: Vec<Namespace> =
+                    self.collections(database).map(|(namespace, _)| namespace.clone()).collect();
+                for view in &views {
+                    self.collections.remove_mut(view);
+                }
+                Ok(())
+            }
+            Change::Note(_) => Ok(()),
         }
     }
 

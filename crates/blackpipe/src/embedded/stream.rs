@@ -2,7 +2,8 @@
 //!
 //! A stream stands somewhere in the log. Each time it is asked it goes on from there, up to what most
 //! members have, and makes events of the entries that are about its subject. It keeps nothing of the
-//! log between two questions.
+//! log between two questions. Through a mongos, it reads the logs of all shards, in the order of
+//! their times, up to where all of them are known.
 
 mod description;
 mod difference;
@@ -10,6 +11,8 @@ mod event;
 #[cfg(test)]
 mod tests;
 mod token;
+
+use std::sync::Arc;
 
 use bson::Document;
 use steadfast_query::{Code, Collections, Environment, Fault, Pipeline, value::show_document};
@@ -19,13 +22,13 @@ use super::{
         Live,
         batch::{Batch, MOST_BYTES},
     },
-    log::{Entry, History},
+    log::{Entry, Histories},
     store::size_of_document,
 };
 
 use event::{Event, events};
 
-pub(crate) use event::{Subject, is_internal};
+pub(crate) use event::{SHARD_COLLECTION, Subject, is_internal};
 pub(crate) use token::{Point, Position};
 
 /// Which documents an event shows besides what changed.
@@ -67,6 +70,12 @@ impl Version {
     fn disambiguates(self) -> bool {
         self.max_wire_version >= 18
     }
+
+    /// `collectionUUID`, `disambiguatedPaths` and `operationDescription` without `showExpandedEvents`,
+    /// and `commitTimestamp`: 8.2 and later.
+    fn tells_all(self) -> bool {
+        self.max_wire_version >= 27
+    }
 }
 
 /// What a stream is about and how it is told.
@@ -85,14 +94,14 @@ pub(crate) struct Options {
 /// A change stream that somebody watches.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    options: Options,
+    options: Arc<Options>,
     /// What becomes of its events.
     pipeline: Pipeline,
     env: Environment,
     position: Position,
     /// Whether it was not seen yet that the log has the event that it goes on after.
     unproved: bool,
-    history: Option<History>,
+    seen: Option<Histories>,
 }
 
 impl Stream {
@@ -104,13 +113,18 @@ impl Stream {
         position: Position,
     ) -> Self {
         let unproved = position.point != Point::Start;
-        Self { options, pipeline, env, position, unproved, history: None }
+        let options = Arc::new(options);
+        Self { options, pipeline, env, position, unproved, seen: None }
     }
 
     /// Makes sure that it goes on after an event of its own.
-    fn prove(&mut self, entries: &[impl AsRef<Entry>]) -> Result<(), Fault> {
+    fn prove(&mut self, entries: &[Vec<Arc<Entry>>]) -> Result<(), Fault> {
+        let shard = self.position.shard;
+        let Some(entries) = entries.get(shard as usize) else {
+            return Err(token::not_found(self.position));
+        };
         let Some(first) = entries.first().filter(|_| self.unproved) else { return Ok(()) };
-        let told = events(first.as_ref(), &self.options);
+        let told = events(first, shard, &self.options);
         if !told.iter().any(|event| event.position == self.position) {
             return Err(token::not_found(self.position));
         }
@@ -119,8 +133,8 @@ impl Stream {
     }
 
     /// What its pipeline leaves of an event.
-    fn shaped(&self, event: &Event<'_>, history: &History) -> Result<Option<Document>, Fault> {
-        let document = event.document(&self.options, history.data())?;
+    fn shaped(&self, event: &Event<'_>, seen: &Histories) -> Result<Option<Document>, Fault> {
+        let document = event.document(&self.options, seen)?;
         let id = document.get("_id").cloned();
         let left = self.pipeline.run(vec![document.into()], &Nothing, &self.env)?.pop();
         if let Some(left) = &left
@@ -142,46 +156,64 @@ impl Stream {
     }
 
     /// Fills a batch, until it is full, the stream ends or there are no more entries.
-    fn fill(&mut self, batch: &mut Batch, most: usize, history: &History) -> Result<(), Fault> {
-        let entries = history.after(self.position.floor())?;
+    fn fill(&mut self, batch: &mut Batch, most: usize, seen: &Histories) -> Result<(), Fault> {
+        let entries = seen.after(self.position.floor())?;
         self.prove(&entries)?;
         let mut bytes = 0;
-        for entry in &entries {
-            for event in events(entry, &self.options) {
-                if event.position <= self.position {
-                    continue;
-                }
-                if batch.documents.len() >= most {
-                    return Ok(());
-                }
-                let document = self.shaped(&event, history)?;
-                bytes += document.as_ref().map_or(0, size_of_document);
-                if bytes > MOST_BYTES && !batch.documents.is_empty() {
-                    return Ok(());
-                }
-                self.position = event.position;
-                batch.documents.extend(document);
-                if event.invalidates() {
-                    batch.finished = true;
-                    batch.invalidated = true;
-                    return Ok(());
-                }
+        for event in merged(&entries, &Arc::clone(&self.options)) {
+            if event.position <= self.position {
+                continue;
+            }
+            if batch.documents.len() >= most {
+                return Ok(());
+            }
+            let document = self.shaped(&event, seen)?;
+            bytes += document.as_ref().map_or(0, size_of_document);
+            if bytes > MOST_BYTES && !batch.documents.is_empty() {
+                return Ok(());
+            }
+            self.position = event.position;
+            batch.documents.extend(document);
+            if event.invalidates() {
+                batch.finished = true;
+                batch.invalidated = true;
+                return Ok(());
             }
         }
-        self.position = self.position.max(Position::start(history.committed().timestamp));
+        self.position = self.position.max(Position::start(seen.horizon()));
         Ok(())
     }
 }
 
+/// The events of the entries of all shards, in the order of their positions.
+fn merged<'a>(
+    entries: &'a [Vec<Arc<Entry>>],
+    options: &'a Options,
+) -> impl Iterator<Item = Event<'a>> {
+    let of_shard = |(shard, entries): (usize, &'a Vec<Arc<Entry>>)| {
+        let shard = u32::try_from(shard).unwrap_or(u32::MAX);
+        entries.iter().flat_map(move |entry| events(entry, shard, options)).peekable()
+    };
+    let mut shards: Vec<_> = entries.iter().enumerate().map(of_shard).collect();
+    std::iter::from_fn(move || {
+        let next = shards.iter_mut().enumerate().filter_map(|(shard, events)| {
+            let position = events.peek()?.position;
+            Some((position, shard))
+        });
+        let (_, shard) = next.min()?;
+        shards[shard].next()
+    })
+}
+
 impl Live for Stream {
-    fn see(&mut self, history: &History) {
-        self.history = Some(history.clone());
+    fn see(&mut self, seen: &Histories) {
+        self.seen = Some(seen.clone());
     }
 
     fn take(&mut self, most: usize) -> Result<Batch, Fault> {
         let mut batch = Batch::default();
-        if let Some(history) = self.history.take() {
-            self.fill(&mut batch, most, &history)?;
+        if let Some(seen) = self.seen.take() {
+            self.fill(&mut batch, most, &seen)?;
         }
         batch.resume_token = Some(self.position.token());
         Ok(batch)

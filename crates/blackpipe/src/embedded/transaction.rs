@@ -1,6 +1,8 @@
 //! Transactions of several documents on one member: what they see, what they keep others from, how
 //! they end.
 
+mod two_phase;
+
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
@@ -56,8 +58,8 @@ pub(crate) struct Transaction {
     changes: Vec<Change>,
     /// What nobody else may change until it ends.
     reserved: BTreeMap<Namespace, BTreeSet<Id>>,
-    /// Whether it may no longer fail: a router decides what becomes of it.
-    prepared: bool,
+    /// The entry that prepared it, once a two-phase commit decides its outcome.
+    prepared: Option<OpTime>,
 }
 
 impl Transaction {
@@ -70,7 +72,7 @@ impl Transaction {
             draft: base.clone(),
             changes: Vec::new(),
             reserved: BTreeMap::new(),
-            prepared: false,
+            prepared: None,
         }
     }
 
@@ -83,7 +85,7 @@ impl Transaction {
     }
 
     pub(crate) fn is_prepared(&self) -> bool {
-        self.prepared
+        self.prepared.is_some()
     }
 
     /// The data as it sees it.
@@ -162,7 +164,8 @@ impl Member {
     pub(crate) fn stands_against(&self, change: &Change) -> bool {
         match change {
             Change::Insert { .. } | Change::Replace { .. } | Change::CreateCollection { .. } => {
-                self.open_transactions().any(|open| open.prepared && !open.survives(change, self))
+                self.open_transactions()
+                    .any(|open| open.is_prepared() && !open.survives(change, self))
             }
             // What was reserved is asked for before.
             Change::Delete { .. } | Change::DropDatabase { .. } | Change::Note(_) => false,
@@ -211,6 +214,7 @@ impl State {
             return Ok(at);
         }
         self.check_goes_on(active, number)?;
+        self.check_not_prepared(index, session)?;
         let Some(transaction) = self.member_mut(index).end_transaction(session) else {
             return Err(session::aborted(number));
         };
@@ -238,31 +242,9 @@ impl State {
     ) -> Result<(), Fault> {
         let active = self.check_not_older(index, session, number)?;
         self.check_goes_on(active, number)?;
+        self.check_not_prepared(index, session)?;
         self.member_mut(index).end_transaction(session);
         Ok(())
-    }
-
-    /// The first of two phases, for a router: afterwards a commit cannot fail for what others do.
-    pub(crate) fn prepare_transaction(
-        &mut self,
-        index: usize,
-        session: &SessionId,
-        number: i64,
-    ) -> Result<(), Fault> {
-        let active = self.check_not_older(index, session, number)?;
-        self.check_goes_on(active, number)?;
-        let member = self.member_mut(index);
-        let store = member.store().clone();
-        match member.transaction_mut(session) {
-            Some(transaction) if transaction.fits(store) => {
-                transaction.prepared = true;
-                Ok(())
-            }
-            _ => {
-                member.end_transaction(session);
-                Err(write_conflict())
-            }
-        }
     }
 }
 

@@ -102,6 +102,10 @@ pub struct ErrorReply {
     /// Whether the server executes the request first. Its own reply is then thrown away.
     #[serde(default)]
     pub execute: bool,
+    /// Code of the error replies that this one replaces: the request is forwarded, and a reply without that
+    /// code is passed on unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<i32>,
     /// More fields of the reply, such as `retryAfterMS` or `topologyVersion`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Document>,
@@ -110,7 +114,15 @@ pub struct ErrorReply {
 impl ErrorReply {
     /// An error with this number.
     pub fn new(code: i32) -> Self {
-        Self { code, code_name: None, message: None, labels: None, execute: false, fields: None }
+        Self {
+            code,
+            code_name: None,
+            message: None,
+            labels: None,
+            execute: false,
+            replaces: None,
+            fields: None,
+        }
     }
 
     /// The same with exactly these labels.
@@ -123,6 +135,22 @@ impl ErrorReply {
     pub fn executed(mut self) -> Self {
         self.execute = true;
         self
+    }
+
+    /// Replaces only error replies of the server that have this code.
+    pub fn replacing(mut self, code: i32) -> Self {
+        self.replaces = Some(code);
+        self
+    }
+
+    /// Returns true if the request is forwarded to the server.
+    pub(crate) fn forwards(&self) -> bool {
+        self.execute || self.replaces.is_some()
+    }
+
+    /// Returns true if it replaces a server's reply with this code.
+    pub(crate) fn applies_to(&self, code: Option<i32>) -> bool {
+        self.replaces.is_none_or(|replaced| code == Some(replaced))
     }
 }
 

@@ -93,6 +93,8 @@ mod tests {
             [[rule]]
             then = { error = { code = 11600, labels = ["RetryableWriteError"], execute = true } }
             [[rule]]
+            then = { error = { code = 462, replaces = 449 } }
+            [[rule]]
             then.writeConcernError = { code = 64, message = "too slow" }
             [[rule]]
             then = "refuse"
@@ -122,8 +124,10 @@ mod tests {
         assert_eq!(reactions[3], Reaction::throttle(1000));
         assert_eq!(reactions[4], Reaction::stall(Direction::Reply));
         assert_eq!(reactions[5], Reaction::Error(error));
-        assert!(matches!(&reactions[6], Reaction::WriteConcernError(e) if e.code == 64));
-        assert_eq!(reactions[7], Reaction::Refuse);
+        let replacement = ErrorReply::new(462).replacing(449);
+        assert_eq!(reactions[6], Reaction::Error(replacement));
+        assert!(matches!(&reactions[7], Reaction::WriteConcernError(e) if e.code == 64));
+        assert_eq!(reactions[8], Reaction::Refuse);
     }
 
     #[test]

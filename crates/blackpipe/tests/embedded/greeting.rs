@@ -121,3 +121,115 @@ async fn a_client_introduces_itself_once() {
     assert!(is_ok(&client.run(introduction.clone()).await));
     assert_eq!(code(&client.run(introduction).await), 186);
 }
+
+/// The fields that 8.2 has after those of its role.
+const OF_ALL: &str = "maxBsonObjectSize maxMessageSizeBytes maxWriteBatchSize localTime \
+                      logicalSessionTimeoutMinutes connectionId";
+
+#[tokio::test]
+async fn hello_has_the_fields_of_a_server_in_its_order() {
+    let of_member =
+        "topologyVersion hosts setName setVersion isWritablePrimary secondary primary me";
+    let wire = "minWireVersion maxWireVersion readOnly ok";
+    let times = "$clusterTime operationTime";
+    let standalone = Deployment::standalone().version("8.2").start();
+    let set = Deployment::replica_set(2).version("8.2").start();
+    let cluster = Deployment::sharded(&["alfa"]).version("8.2").start();
+    let shard = cluster.shard("alfa").members()[0].address();
+    let expected = [
+        (
+            standalone.member(0).address(),
+            format!("isWritablePrimary topologyVersion {OF_ALL} {wire}"),
+        ),
+        (
+            set.member(0).address(),
+            format!("{of_member} electionId lastWrite {OF_ALL} {wire} {times}"),
+        ),
+        (set.member(1).address(), format!("{of_member} lastWrite {OF_ALL} {wire} {times}")),
+        (
+            cluster.member(0).address(),
+            format!(
+                "isWritablePrimary msg topologyVersion {OF_ALL} maxWireVersion minWireVersion ok \
+                 {times}"
+            ),
+        ),
+        (
+            shard,
+            format!(
+                "{of_member} electionId lastWrite isImplicitDefaultMajorityWC {OF_ALL} {wire} \
+                 {times}"
+            ),
+        ),
+    ];
+    for (address, fields) in expected {
+        let reply = connect_to(address).await.run(hello()).await;
+        assert_eq!(reply.keys().map(String::as_str).collect::<Vec<_>>().join(" "), fields);
+    }
+}
+
+#[tokio::test]
+async fn local_time_and_last_write_are_of_the_members_own_clock() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let set = Deployment::replica_set(3).start();
+    set.faults().clock_skew(1, HOUR);
+    let time = async |member, path: &str| {
+        let reply = connect(&set, member).await.run(hello()).await;
+        let document = match path {
+            "localTime" => &reply,
+            _ => reply.get_document("lastWrite").unwrap(),
+        };
+        document.get_datetime(path).unwrap().timestamp_millis()
+    };
+    let ahead = time(1, "localTime").await - time(0, "localTime").await;
+    assert!((3_590_000..3_610_000).contains(&ahead), "{ahead}");
+    let before = time(0, "lastWriteDate").await;
+    set.faults().elect(1).unwrap();
+    assert!(is_ok(&connect(&set, 1).await.run(insert(1)).await));
+    set.until_replicated().await;
+    // A secondary whose own clock is right has the times of the primary's entries.
+    assert!(time(0, "lastWriteDate").await - before >= 3_590_000);
+    assert_eq!(time(0, "majorityWriteDate").await, time(1, "majorityWriteDate").await);
+    let reply = connect(&set, 1).await.run(hello()).await;
+    assert_eq!(reply.get_object_id("electionId").unwrap().to_hex(), "7fffffff0000000000000002");
+    let written = reply.get_document("lastWrite").unwrap().get_document("opTime").unwrap();
+    assert_eq!(written.get_i64("t").unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mongos_has_the_clock_of_the_deployment() {
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+    let cluster = Deployment::sharded(&["alfa"]).start();
+    let mut client = connect(&cluster, 0).await;
+    let local_time = |reply: Document| reply.get_datetime("localTime").unwrap().timestamp_millis();
+    let before = local_time(client.run(hello()).await);
+    tokio::time::advance(DAY).await;
+    let after = local_time(client.run(hello()).await);
+    assert!(after - before >= 24 * 3_600_000, "{}", after - before);
+}
+
+#[tokio::test]
+async fn arguments_of_hello_are_checked_as_by_a_server() {
+    let set = Deployment::replica_set(1).version("8.2").start();
+    let cluster = Deployment::sharded(&["alfa"]).version("8.2").start();
+    let process = bson::oid::ObjectId::new();
+    let version = |counter: i64| doc! { "processId": process, "counter": counter };
+    let cases = [
+        (doc! { "hello": 1, "client": 5 }, 14, 14),
+        (doc! { "hello": 1, "compression": "zlib" }, 14, 14),
+        (doc! { "isMaster": 1, "apiVersion": "1", "apiStrict": true }, 323, 323),
+        (doc! { "hello": 1, "maxAwaitTimeMS": 1 }, 31368, 51760),
+        (doc! { "hello": 1, "topologyVersion": version(1) }, 31368, 51760),
+        (doc! { "hello": 1, "topologyVersion": version(-1), "maxAwaitTimeMS": 1 }, 31372, 51758),
+        (doc! { "hello": 1, "topologyVersion": version(1), "maxAwaitTimeMS": -1 }, 2, 2),
+    ];
+    for (mut command, of_member, of_mongos) in cases {
+        command.insert("$db", "admin");
+        for (deployment, expected) in [(&set, of_member), (&cluster, of_mongos)] {
+            let reply = connect(deployment, 0).await.run(command.clone()).await;
+            assert_eq!(code(&reply), expected, "{command}: {reply}");
+            assert!(reply.contains_key("$clusterTime"), "{command}: {reply}");
+        }
+    }
+    let reply = connect(&set, 0).await.run(doc! { "hello": 1, "helloOk": 1, "$db": "admin" }).await;
+    assert!(reply.get_bool("helloOk").unwrap());
+}

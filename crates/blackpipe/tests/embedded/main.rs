@@ -11,6 +11,7 @@ mod fail_points;
 mod greeting;
 mod hostile;
 mod limits;
+mod merged_streams;
 mod messages;
 mod power;
 mod users;

@@ -181,6 +181,29 @@ async fn an_error_comes_with_or_without_the_request_being_executed() {
 }
 
 #[tokio::test]
+async fn an_error_reply_is_replaced_only_if_it_has_the_code() {
+    let upstream = Upstream::start().await;
+    let proxy = upstream.proxy().await;
+    let labels_of_462 = ["SystemOverloadedError", "RetryableError"];
+    let error = ErrorReply::new(462).with_labels(labels_of_462).replacing(449);
+    proxy.add(Rule::new(Reaction::Error(error)));
+    let mut client = Client::of(&proxy).await;
+    let mut answer = async |reply: Document| {
+        upstream.answer_with(reply);
+        client.run(insert(1, 1)).await.unwrap()
+    };
+    let overloaded = doc! { "ok": 0.0, "code": 449, "errorLabels": ["SystemOverloadedError"] };
+    let replaced = answer(overloaded).await;
+    assert_eq!(replaced.get_i32("code").unwrap(), 462, "{replaced}");
+    assert_eq!(labels(&replaced), labels_of_462);
+    for unchanged in [doc! { "ok": 1.0, "n": 1 }, doc! { "ok": 0.0, "code": 11000 }] {
+        assert_eq!(answer(unchanged.clone()).await, unchanged);
+    }
+    let count = proxy.ledger().count("insert", "shop.orders");
+    assert_eq!((count.attempts, count.deliveries, count.executions), (3, 3, 1));
+}
+
+#[tokio::test]
 async fn a_write_concern_error_is_added_to_what_the_server_says() {
     let upstream = Upstream::start().await;
     let proxy = upstream.proxy().await;

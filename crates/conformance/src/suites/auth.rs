@@ -1,11 +1,11 @@
-//! Credentials in connection strings: the defaults and the rules of each mechanism.
+//! Authentication: credentials in connection strings, and mechanisms on a deployment.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use steadfast_core::{connection_string::ConnectionString, credential::Credential};
 
 use super::parsed_uri::equal;
-use crate::{Case, Context, LoadError, Suite};
+use crate::{Case, Context, LoadError, Suite, unified};
 
 /// The suite.
 pub const SUITE: Suite = Suite { name: "auth", load };
@@ -18,6 +18,7 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
             Case::new(file.name.clone(), case.description.clone(), move || case.check())
         }));
     }
+    cases.extend(unified::cases(context, SUITE.name, &["unified"])?);
     Ok(cases)
 }
 

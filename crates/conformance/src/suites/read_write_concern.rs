@@ -1,4 +1,4 @@
-//! Read and write concerns: in connection strings, and as documents sent to a server.
+//! Read and write concerns: in connection strings, as documents, in commands, and in the errors of servers.
 
 use bson::{Bson, Document};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -9,14 +9,21 @@ use steadfast_core::{
 };
 
 use super::parsed_uri::{check_options, equal};
-use crate::{Case, Context, LoadError, Suite};
+use crate::{Case, Context, LoadError, Suite, unified};
 
 /// The suite.
 pub const SUITE: Suite = Suite { name: "read_write_concern", load };
 
+const WRITE_CONCERN_ERRORS: &str = "write-concern-errors";
+
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
     let mut cases = load_cases(context, "connection-string", UriCase::check)?;
     cases.extend(load_cases(context, "document", DocumentCase::check)?);
+    cases.extend(unified::cases(context, SUITE.name, &["operation"])?);
+    // PyMongo's edition alone has it.
+    if context.spec.suite_dir(SUITE.name)?.join(WRITE_CONCERN_ERRORS).is_dir() {
+        cases.extend(unified::cases(context, SUITE.name, &[WRITE_CONCERN_ERRORS])?);
+    }
     Ok(cases)
 }
 

@@ -83,9 +83,8 @@ fn resolve(uri: &str) -> Result<ConnectionString, UriError> {
 
 /// What the name server of the specification's tests says.
 fn look_up(name: &SrvName) -> SrvAnswer {
-    let label = |host: &str| host.strip_suffix(".test.build.10gen.cc").map(str::to_owned);
-    let query = label(&name.query()).unwrap_or_default();
-    let host = label(name.host()).unwrap_or_default();
+    let label = |host: &str| host.strip_suffix(".test.build.10gen.cc").unwrap_or(host).to_owned();
+    let (query, host) = (label(&name.query()), label(name.host()));
     let hosts = SRV_RECORDS.iter().filter(|(record, ..)| *record == query);
     let txt = TXT_RECORDS.iter().filter(|(record, _)| *record == host);
     SrvAnswer {
@@ -106,7 +105,7 @@ fn look_up(name: &SrvName) -> SrvAnswer {
 
 const LOCAL: &str = "localhost.test.build.10gen.cc";
 
-/// Name (in front of `test.build.10gen.cc`), port and host. There is no `test4` and no `test9`.
+/// Name (in front of `test.build.10gen.cc`, or whole), port and host. There is no `test4` and no `test9`.
 const SRV_RECORDS: &[(&str, u16, &str)] = &[
     ("_mongodb._tcp.test1", 27017, LOCAL),
     ("_mongodb._tcp.test1", 27018, LOCAL),
@@ -134,6 +133,8 @@ const SRV_RECORDS: &[(&str, u16, &str)] = &[
     ("_customname._tcp.test22", 27018, LOCAL),
     ("_mongodb._tcp.test23", 8000, LOCAL),
     ("_mongodb._tcp.test24", 8000, LOCAL),
+    ("_mongodb._tcp", 27017, "test.build.10gen.cc"),
+    ("_mongodb._tcp.build.10gen.cc", 27017, "build.10gen.cc"),
 ];
 
 /// Name (in front of `test.build.10gen.cc`) and the strings of one record.

@@ -1,42 +1,62 @@
-//! What collections hold before a test, and what they must hold after it.
+//! The documents of collections before a test, and those expected after it.
 
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document, doc};
 use steadfast::{
-    Client,
+    Client, ClientSession, ClusterTime,
     options::{CollectionOptions, ReadConcern, SelectionCriteria, WriteConcern},
 };
 
 use super::{
+    deployment::Deployment,
     schema::CollectionData,
     stop::{Step, Stop},
 };
 
-/// Fills the collections, whatever they held before.
-pub(super) async fn prepare(client: &Client, data: &[CollectionData]) -> Step<()> {
+/// Fills the collections, whatever they held before, and returns the cluster time after that.
+///
+/// All operations run in one session, with write concern `majority`.
+pub(super) async fn prepare(client: &Client, data: &[CollectionData]) -> Step<Option<ClusterTime>> {
+    let mut session = client.start_session().await?;
     for collection in data {
         let CollectionData { collection_name, database_name, .. } = collection;
-        fill(client, collection)
+        fill(client, &mut session, collection)
             .await
             .map_err(|stop| stop.within(format!("filling {database_name}.{collection_name}")))?;
     }
-    Ok(())
+    if data.is_empty() {
+        client.database("admin").run_command(doc! { "ping": 1 }).session(&mut session).await?;
+    }
+    Ok(session.cluster_time())
 }
 
-async fn fill(client: &Client, data: &CollectionData) -> Step<()> {
+async fn fill(client: &Client, session: &mut ClientSession, data: &CollectionData) -> Step<()> {
     let database = client.database(&data.database_name);
     let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
     let collection = database.collection_with_options::<Document>(&data.collection_name, options);
-    collection.drop().await?;
+    collection.drop().session(&mut *session).await?;
     if data.create_options.is_some() || data.documents.is_empty() {
         let mut command = doc! { "create": &data.collection_name };
         command.extend(data.create_options.clone().unwrap_or_default());
         command.insert("writeConcern", doc! { "w": "majority" });
-        database.run_command(command).await?;
+        database.run_command(command).session(&mut *session).await?;
     }
     if !data.documents.is_empty() {
-        collection.insert_many(&data.documents).await?;
+        collection.insert_many(&data.documents).session(&mut *session).await?;
+    }
+    Ok(())
+}
+
+/// Runs a `distinct` on each collection through each mongos: "StaleDbVersion Errors on Sharded Clusters" in the
+/// specification. A mongos that routes to a database for the first time in a transaction would fail the transaction.
+pub(super) async fn refresh_routing(deployment: &Deployment, data: &[CollectionData]) -> Step<()> {
+    for mongos in &deployment.mongos {
+        for CollectionData { database_name, collection_name, .. } in data {
+            let database = mongos.client.database(database_name);
+            let command = doc! { "distinct": collection_name, "key": "_id" };
+            database.run_command(command).await?;
+        }
     }
     Ok(())
 }

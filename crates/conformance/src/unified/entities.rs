@@ -13,7 +13,7 @@ use std::{
 
 use bson::{Bson, Document};
 use steadfast::{
-    Collection, Database,
+    ClusterTime, Collection, Database,
     gridfs::GridFsBucket,
     options::{CollectionOptions, DatabaseOptions, GridFsBucketOptions},
 };
@@ -51,12 +51,19 @@ pub(super) struct Entities {
     named: Mutex<BTreeMap<String, Entity>>,
     /// Options of clients, unless the test gives them itself.
     defaults: Document,
+    /// Cluster time that each session gets when it is created.
+    cluster_time: Mutex<Option<ClusterTime>>,
 }
 
 impl Entities {
     /// No names yet. Clients get these options, unless the test gives them itself.
     pub(super) fn new(defaults: Document) -> Self {
-        Self { named: Mutex::default(), defaults }
+        Self { defaults, ..Self::default() }
+    }
+
+    /// Advances the cluster time of every session that is created from now on.
+    pub(super) fn advance_sessions_to(&self, time: Option<ClusterTime>) {
+        *self.cluster_time.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
     /// What the name stands for.
@@ -112,6 +119,10 @@ impl Entities {
             schema::Entity::Session(spec) => {
                 let client = self.client(&spec.client)?;
                 let session = SessionEntity::start(self, &client, &spec.session_options).await?;
+                let time = self.cluster_time.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if let Some(time) = time {
+                    session.take().await?.session().advance_cluster_time(&time);
+                }
                 self.add(&spec.id, Entity::Session(session))
             }
             schema::Entity::Bucket(spec) => {

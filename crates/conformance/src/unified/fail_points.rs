@@ -46,30 +46,39 @@ impl FailPoints {
     /// Sets a fail point on this server, through the runner's client.
     pub(super) async fn set_on(
         &self,
-        client: &Client,
+        deployment: &Deployment,
         server: ServerAddress,
         command: Document,
     ) -> Step<()> {
         let name = command.get_str("configureFailPoint").map_err(|error| error.to_string())?;
         let name = name.to_owned();
-        let admin = client.database("admin");
+        let admin = client_of(deployment, &server).database("admin");
         admin.run_command(command).selection_criteria(exactly(&server)).await?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((server, name));
         Ok(())
     }
 
-    /// Switches all fail points off, each on its own server, through the runner's client. Behind a load
+    /// Switches all fail points off, each on its own server, through the runner's clients. Behind a load
     /// balancer a fail point may be on any mongos, and is switched off on all.
     pub(super) async fn clear(&self, deployment: &Deployment) -> Step<()> {
         let set = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let balanced = deployment.balanced.as_ref().map(|balanced| &balanced.mongos);
+        let balanced = deployment.balanced.is_some();
+        let mongos = deployment.mongos.iter().filter(|_| balanced);
+        let mongos: Vec<_> = mongos.map(|mongos| mongos.address.clone()).collect();
         for (server, name) in set {
-            for server in balanced.unwrap_or(&vec![server]) {
-                switch_off(&deployment.client, server, &name).await?;
+            let servers = if mongos.is_empty() { vec![server] } else { mongos.clone() };
+            for server in servers {
+                switch_off(client_of(deployment, &server), &server, &name).await?;
             }
         }
         Ok(())
     }
+}
+
+/// The runner's client that reaches this server.
+fn client_of<'a>(deployment: &'a Deployment, server: &ServerAddress) -> &'a Client {
+    let mongos = deployment.mongos.iter().find(|mongos| mongos.address == *server);
+    mongos.map_or(&deployment.client, |mongos| &mongos.client)
 }
 
 async fn switch_off(client: &Client, server: &ServerAddress, name: &str) -> Step<()> {

@@ -223,7 +223,6 @@ impl Outcome {
 fn unknown(of: &str, name: &str) -> Failure {
     let lacking = match name {
         "count" => "the deprecated count, which the driver leaves out",
-        "mapReduce" => "mapReduce, which the driver leaves out",
         "rename" => "renaming of collections",
         _ => return Stop::failed(format!("unknown operation {name} of a {of}")).into(),
     };

@@ -31,6 +31,18 @@ pub(super) struct Run {
     logs: Logs,
 }
 
+impl Run {
+    fn new(deployment: Deployment, test: &Test) -> Self {
+        Self {
+            deployment,
+            entities: Entities::new(defaults(test)),
+            fail_points: FailPoints::default(),
+            cursors_killed: AtomicUsize::new(0),
+            logs: Logs::default(),
+        }
+    }
+}
+
 /// Longer than any test takes, on a busy machine, too. One that waits for what does not come has failed.
 const BOUND: Duration = Duration::from_secs(120);
 
@@ -47,13 +59,7 @@ pub(super) fn run(deployment: Deployment, file: &TestFile, test: &Test) -> Step<
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let run = Arc::new(Run {
-        deployment,
-        entities: Entities::new(defaults(test)),
-        fail_points: FailPoints::default(),
-        cursors_killed: AtomicUsize::new(0),
-        logs: Logs::default(),
-    });
+    let run = Arc::new(Run::new(deployment, test));
     let work = || runtime.block_on(play(&run, file, test));
     // Whoever listens makes the driver put everything into words: only where it is looked at.
     if test.expect_log_messages.is_some() { run.logs.during(work) } else { work() }
@@ -102,19 +108,26 @@ async fn play(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     judged.and(end_transactions(run, test).await)
 }
 
-/// Ends all transactions, which would keep the next test waiting.
+/// Ends all transactions, which would keep the next test waiting: on each mongos of a sharded cluster.
 async fn end_transactions(run: &Run, test: &Test) -> Step<()> {
-    let starts = |name: &str| ["startTransaction", "withTransaction"].contains(&name);
-    if !test.operations.iter().any(|operation| starts(&operation.name)) {
+    if !starts_transactions(test) {
         return Ok(());
     }
-    /// What befalls the command itself.
+    /// Code of the command itself, which is killed, too (SERVER-38335).
     const INTERRUPTED: i32 = 11601;
-    let admin = run.deployment.client.database("admin");
-    match admin.run_command(doc! { "killAllSessions": [] }).await {
-        Err(error) if error.code() != Some(INTERRUPTED) => Err(error.into()),
-        _ => Ok(()),
+    for client in run.deployment.transaction_clients() {
+        let admin = client.database("admin");
+        match admin.run_command(doc! { "killAllSessions": [] }).await {
+            Err(error) if error.code() != Some(INTERRUPTED) => return Err(error.into()),
+            _ => {}
+        }
     }
+    Ok(())
+}
+
+fn starts_transactions(test: &Test) -> bool {
+    let starts = |name: &str| ["startTransaction", "withTransaction"].contains(&name);
+    test.operations.iter().any(|operation| starts(&operation.name))
 }
 
 /// Waits for the `killCursors` and `abortTransaction` commands that a test expects. The driver sends
@@ -136,7 +149,15 @@ async fn await_background_commands(run: &Run, test: &Test) {
 
 async fn operate(run: &Arc<Run>, file: &TestFile, test: &Test) -> Step<()> {
     let data = file.initial_data.as_deref().unwrap_or_default();
-    collection_data::prepare(&run.deployment.client, data).await?;
+    let cluster_time = collection_data::prepare(&run.deployment.client, data).await?;
+    if run.deployment.is_sharded() {
+        // A mongos that has an older time would choose a snapshot before the initial data: "MigrationConflict Errors on
+        // Sharded Clusters" in the specification.
+        run.entities.advance_sessions_to(cluster_time);
+        if starts_transactions(test) {
+            collection_data::refresh_routing(&run.deployment, data).await?;
+        }
+    }
     let entities = file.create_entities.as_deref().unwrap_or_default();
     run.entities.create(&run.deployment, entities).await?;
     for operation in &test.operations {
@@ -164,4 +185,43 @@ async fn judge(run: &Run, test: &Test) -> Step<()> {
     collection_data::check(&run.deployment.client, test.outcome.as_deref().unwrap_or_default())
         .await
         .map_err(|stop| stop.within("outcome"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, SpecDir, Target};
+
+    #[test]
+    fn sessions_on_a_sharded_cluster_begin_with_the_cluster_time_of_the_initial_data() {
+        let file = doc! {
+            "description": "a file",
+            "schemaVersion": "1.0",
+            "createEntities": [
+                { "client": { "id": "client" } },
+                { "session": { "id": "session", "client": "client" } },
+            ],
+            "initialData": [
+                { "databaseName": "runner", "collectionName": "c", "documents": [{ "_id": 1 }] },
+            ],
+            "tests": [{ "description": "a test", "operations": [] }],
+        };
+        let file = TestFile::parse(file).unwrap();
+        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let cluster_time = |target| {
+            let context = Context::new(spec.clone(), target);
+            let Ok(deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let run = Arc::new(Run::new(deployment, &file.tests[0]));
+            runtime.block_on(async {
+                operate(&run, &file, &file.tests[0]).await.unwrap();
+                let mut session = run.entities.session("session").unwrap().take().await.unwrap();
+                session.session().cluster_time()
+            })
+        };
+        assert!(cluster_time(Target::EmbeddedSharded).is_some());
+        // Elsewhere a session knows none before its first command.
+        assert!(cluster_time(Target::Embedded).is_none());
+    }
 }

@@ -51,7 +51,10 @@ const HOUSE: &[Place] = &[
             "steadfast-testbed",
         ],
     ),
-    private("bench", &["steadfast", "blackpipe", "steadfast-testbed"]),
+    private(
+        "bench",
+        &["steadfast", "steadfast-core", "blackpipe", "steadfast-simulation", "steadfast-testbed"],
+    ),
 ];
 
 /// These must not know the driver even in their tests: what tests it must not lean on it.

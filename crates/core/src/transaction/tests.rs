@@ -240,14 +240,17 @@ fn the_nearest_setting_counts() {
 #[test]
 fn the_latest_recovery_token_is_kept_until_the_transaction_is_over() {
     let mut transaction = in_progress();
-    transaction.see_recovery_token(rawdoc! { "shard": 1 });
-    transaction.see_recovery_token(rawdoc! { "shard": 2 });
+    transaction.see_recovery_token(1, rawdoc! { "shard": 1 });
+    transaction.see_recovery_token(1, rawdoc! { "shard": 2 });
     assert_eq!(transaction.commit(), Ok(End::Send));
     assert_eq!(transaction.recovery_token(), Some(&rawdoc! { "shard": 2 }));
     transaction.start(Settings::default(), || Some(2)).unwrap();
     assert_eq!(transaction.recovery_token(), None, "a new transaction has none");
-    transaction.see_recovery_token(rawdoc! { "shard": 3 });
+    transaction.see_recovery_token(2, rawdoc! { "shard": 3 });
     assert_eq!(transaction.recovery_token(), None, "nothing of it has been sent");
+    transaction.sending(Part::First, 2).unwrap();
+    transaction.see_recovery_token(1, rawdoc! { "shard": 4 });
+    assert_eq!(transaction.recovery_token(), None, "a late reply to an earlier transaction");
     let mut over = committed();
     assert!(over.begin_outside());
     assert_eq!(over.recovery_token(), None);

@@ -3,7 +3,10 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use bson::RawDocument;
-use steadfast_core::selection::Target;
+use steadfast_core::{
+    description::{ServerDescription, ServerType},
+    selection::Target,
+};
 
 use crate::{
     Client, ClientSession,
@@ -46,8 +49,11 @@ pub(super) async fn check_unheard_hint(
     deadline: Option<Deadline>,
 ) -> Result<()> {
     let (selected, _) = select(client, operation, deadline).await?;
-    let version = selected.description().map(|server| server.max_wire_version);
-    if version.is_some_and(|version| version < HINTS_EVERYWHERE) {
+    // Nothing is known of the servers behind a load balancer, but that they are of 5.0 or later.
+    let is_too_old = |server: &ServerDescription| {
+        server.server_type != ServerType::LoadBalancer && server.max_wire_version < HINTS_EVERYWHERE
+    };
+    if selected.description().is_some_and(is_too_old) {
         let message = "before 4.4, it takes no hint for this write, and with w: 0 could not say so";
         let error = Error::new(ErrorKind::IncompatibleServer { message: message.to_owned() });
         return Err(error.with_server(&selected.server.address));

@@ -35,7 +35,8 @@ impl Execution<'_> {
         connection: PooledConnection,
         watch: Watch,
     ) -> Ended {
-        let heard = context::hear(&received, self.client.sessions(), self.session.as_deref());
+        let (session, number) = (self.session.as_deref(), self.transaction.number());
+        let heard = context::hear(&received, self.client.sessions(), session, number);
         let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
         let outcome = outcome.map_err(|error| {
             error

@@ -152,6 +152,7 @@ pub(super) fn hear(
     received: &Result<Bytes>,
     sessions: &Sessions,
     session: Option<&Session>,
+    transaction_number: Option<i64>,
 ) -> Heard {
     let mut heard = Heard::default();
     let Some(body) = received.as_deref().ok().and_then(|body| RawDocument::from_bytes(body).ok())
@@ -182,8 +183,10 @@ pub(super) fn hear(
                 }
             }
             b"recoveryToken" => {
-                if let (Some(session), Some(token)) = (session, field.as_document()) {
-                    session.transaction(|it| it.see_recovery_token(token.to_owned()));
+                if let (Some(session), Some(number)) = (session, transaction_number)
+                    && let Some(token) = field.as_document()
+                {
+                    session.transaction(|it| it.see_recovery_token(number, token.to_owned()));
                 }
             }
             b"atClusterTime" => {

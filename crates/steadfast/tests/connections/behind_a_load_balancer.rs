@@ -89,6 +89,20 @@ async fn the_service_is_named_in_events() {
     assert!(named && events.seen().len() == 2);
 }
 
+#[tokio::test]
+async fn unacknowledged_writes_take_hints() {
+    let server = Server::plain(Role::LoadBalanced);
+    let client = Client::with_uri_str(server.uri("loadBalanced=true&w=0")).await.unwrap();
+    let people = client.database("db").collection::<Document>("people");
+    let hint = || steadfast::options::Hint::Name("i".to_owned());
+    people.delete_one(doc! {}).hint(hint()).await.unwrap();
+    people.find_one_and_delete(doc! {}).hint(hint()).await.unwrap();
+    let model = steadfast::options::DeleteManyModel::new(doc! {}).hint(hint());
+    people.bulk_write([model.into()]).await.unwrap();
+    let sent = |log: &Log| log.named("delete").len() == 2 && log.named("findAndModify").len() == 1;
+    server.wait_for(sent).await;
+}
+
 fn cleared_services(events: &Recorder<CmapEvent>) -> Vec<Option<ObjectId>> {
     let services = events.seen().into_iter().filter_map(|event| match event {
         CmapEvent::PoolCleared(event) => Some(event.service_id),

@@ -1,5 +1,5 @@
 //! Thousands of futures dropped at random moments, over every action of the driver, on a multi-threaded runtime and
-//! a real replica set: nothing is torn, duplicated, lost, mislabelled or leaked.
+//! a real replica set, then a real sharded cluster: nothing is torn, duplicated, lost, mislabelled or leaked.
 //!
 //! Some writes are executed and answered with a retryable error, so that they are retried. `STEADFAST_SEED=7` runs
 //! other operations than seed 1; the moments at which threads meet are not repeated.
@@ -37,14 +37,11 @@ use self::{
 use crate::{common::bounded, every_action::every_action};
 
 const TASKS: u64 = 24;
-const OPERATIONS: i64 = 6_000;
 /// Operations of each task with `and_run2`.
 const AND_RUN2: u64 = 100;
-const FEWEST_DROPPED: u64 = 3_000;
 /// Rounds of every action, each in a task of its own.
 const ROUNDS: u64 = 12;
 const MAX_POOL_SIZE: u32 = 16;
-const APP_NAME: &str = "dropped futures";
 const DATABASE: &str = "dropped";
 /// Of this many writes, one is executed and answered with a retryable error.
 const RETRIED_ONE_IN: u64 = 9;
@@ -56,6 +53,16 @@ const TIMEOUT: Duration = Duration::from_millis(25);
 /// Mark of the last insert.
 const LAST: i64 = -1;
 
+/// A deployment that operations are dropped on.
+struct Tested {
+    uri: String,
+    is_sharded: bool,
+    /// Tells the clients of one test from those of another.
+    app_name: &'static str,
+    operations: i64,
+    fewest_dropped: u64,
+}
+
 /// A client whose futures are dropped, and its events.
 struct Dropping {
     client: Client,
@@ -63,10 +70,10 @@ struct Dropping {
 }
 
 impl Dropping {
-    async fn new(uri: &str, timeout: Option<Duration>) -> Self {
-        let mut options = ClientOptions::parse(uri).await.unwrap();
+    async fn new(proxy: &Proxy, app_name: &str, timeout: Option<Duration>) -> Self {
+        let mut options = ClientOptions::parse(proxy.uri()).await.unwrap();
         options.max_pool_size = Some(MAX_POOL_SIZE);
-        options.app_name = Some(APP_NAME.to_owned());
+        options.app_name = Some(app_name.to_owned());
         options.timeout = timeout;
         let events = EventCounts::of(&mut options);
         Self { client: Client::with_options(options).unwrap(), events }
@@ -88,13 +95,14 @@ impl Dropping {
     /// Checks that as many operations as there may be connections run at the same time: no slot was lost.
     async fn use_every_slot(&self) {
         let met = Arc::new(AtomicBool::new(false));
+        let target = Target::new(&self.client, DATABASE);
         let sleepers = (0..MAX_POOL_SIZE).map(|_| {
-            let (admin, met) = (self.client.database("admin"), Arc::clone(&met));
+            let (read_only, met) = (target.read_only.clone(), Arc::clone(&met));
             tokio::spawn(async move {
                 // Again, until all of them have begun before the first ends.
                 while !met.load(Relaxed) {
-                    let sleep = doc! { "sleep": 1, "millis": 500, "lock": "none" };
-                    admin.run_command(sleep).await.unwrap();
+                    let slow = doc! { "_id": 0, "$where": "sleep(500) || true" };
+                    read_only.find_one(slow).await.unwrap();
                 }
             })
         });
@@ -124,74 +132,109 @@ async fn proxy(uri: &str) -> Proxy {
 
 /// pitfalls 21, 22 and 38
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[allow(clippy::print_stdout)]
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
-    let seed = env::var("STEADFAST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
-    println!("STEADFAST_SEED={seed}");
-    let uri = testbed::shared::uri().expect("a deployment");
-    let proxy = proxy(&uri).await;
-    let straight = Client::with_uri_str(&uri).await.unwrap();
-    let target = Target::new(&straight, DATABASE);
-    target.create().await;
-    let patient = Dropping::new(&proxy.uri(), None).await;
-    // Some of its operations time out.
-    let hurried = Dropping::new(&proxy.uri(), Some(TIMEOUT)).await;
+    let replica_set = Tested {
+        uri: testbed::shared::uri().expect("a deployment"),
+        is_sharded: false,
+        app_name: "dropped futures",
+        operations: 6_000,
+        fewest_dropped: 3_000,
+    };
+    replica_set.test().await;
+}
 
-    let began = Instant::now();
-    let changes = Target::new(&patient.client, DATABASE).entries.watch().await.unwrap();
-    let watcher = tokio::spawn(watch(changes, Rng::new(seed, TASKS + ROUNDS)));
-    let storm = Arc::new(Storm {
-        straight: target.clone(),
-        patient: Target::new(&patient.client, DATABASE),
-        hurried: Target::new(&hurried.client, DATABASE),
-        next: AtomicI64::new(0),
-    });
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|task| tokio::spawn(Arc::clone(&storm).work(Rng::new(seed, task))))
-        .collect();
-    let rounds = (TASKS..TASKS + ROUNDS).map(|round| {
-        tokio::spawn(every_action_once(patient.client.clone(), round, Rng::new(seed, round)))
-    });
-    let and_run2 = (0..4).map(|task| {
-        Arc::clone(&storm).work_with_and_run2(Rng::new(seed, TASKS + ROUNDS + 1 + task))
-    });
-    let (mut records, mut dropped) = (Vec::new(), 0);
-    for (of_task, rng) in join_all(and_run2).await {
-        records.extend(of_task);
-        dropped += rng.dropped;
+/// Every collection is sharded over both shards, so that most transactions are committed in two phases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked_on_a_sharded_cluster()
+ {
+    if !testbed::require(testbed::Version::V8_2) {
+        return;
     }
-    for round in rounds.collect::<Vec<_>>() {
-        dropped += round.await.expect("no action panics");
-    }
-    for task in tasks {
-        let (of_task, rng) = task.await.expect("every answer is right");
-        records.extend(of_task);
-        dropped += rng.dropped;
-    }
-    println!("{dropped} futures dropped in {:?}", began.elapsed());
+    let cluster = Tested {
+        uri: testbed::shared::sharded_cluster().expect("a sharded cluster").uri(),
+        is_sharded: true,
+        app_name: "dropped futures, sharded",
+        operations: 3_000,
+        fewest_dropped: 1_500,
+    };
+    cluster.test().await;
+}
 
-    target.entries.insert_one(doc! { "mark": LAST }).await.unwrap();
-    let seen = bounded(watcher).await.expect("every event is right");
-    for dropping in [&patient, &hurried] {
-        dropping.settle().await;
-    }
-    let mut contradictions =
-        leaked(&straight, doc! { "transaction.parameters.autocommit": false }).await;
-    patient.use_every_slot().await;
-    for dropping in [patient, hurried] {
-        bounded(dropping.client.shutdown()).await;
-    }
-    // After that, nothing more can be executed.
-    contradictions.extend(leaked(&straight, doc! {}).await);
+impl Tested {
+    #[allow(clippy::print_stdout)]
+    async fn test(self) {
+        let seed = env::var("STEADFAST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+        println!("STEADFAST_SEED={seed}");
+        let Self { uri, is_sharded, app_name, operations, fewest_dropped } = self;
+        let proxy = proxy(&uri).await;
+        let straight = Client::with_uri_str(&uri).await.unwrap();
+        let target = Target::new(&straight, DATABASE);
+        target.create(is_sharded).await;
+        let patient = Dropping::new(&proxy, app_name, None).await;
+        // Some of its operations time out.
+        let hurried = Dropping::new(&proxy, app_name, Some(TIMEOUT)).await;
 
-    let mut census = Census::take(&target).await;
-    census.remove(LAST);
-    assert_eq!(seen, census.entries, "each insert is one event of the change stream");
-    contradictions.extend(census.judge(&records));
-    let count = contradictions.len();
-    let first: Vec<_> = contradictions.iter().take(20).map(String::as_str).collect();
-    assert!(count == 0, "STEADFAST_SEED={seed}: {count} of {dropped}:\n{}", first.join("\n"));
-    assert!(dropped >= FEWEST_DROPPED, "only {dropped} futures were dropped");
+        let began = Instant::now();
+        let changes = Target::new(&patient.client, DATABASE).entries.watch().await.unwrap();
+        let watcher = tokio::spawn(watch(changes, Rng::new(seed, TASKS + ROUNDS)));
+        let storm = Arc::new(Storm {
+            straight: target.clone(),
+            patient: Target::new(&patient.client, DATABASE),
+            hurried: Target::new(&hurried.client, DATABASE),
+            next: AtomicI64::new(0),
+            operations,
+        });
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|task| tokio::spawn(Arc::clone(&storm).work(Rng::new(seed, task))))
+            .collect();
+        let rounds = (TASKS..TASKS + ROUNDS).map(|round| {
+            tokio::spawn(every_action_once(patient.client.clone(), round, Rng::new(seed, round)))
+        });
+        let and_run2 = (0..4).map(|task| {
+            Arc::clone(&storm).work_with_and_run2(Rng::new(seed, TASKS + ROUNDS + 1 + task))
+        });
+        let (mut records, mut dropped) = (Vec::new(), 0);
+        for (of_task, rng) in join_all(and_run2).await {
+            records.extend(of_task);
+            dropped += rng.dropped;
+        }
+        for round in rounds.collect::<Vec<_>>() {
+            dropped += round.await.expect("no action panics");
+        }
+        for task in tasks {
+            let (of_task, rng) = task.await.expect("every answer is right");
+            records.extend(of_task);
+            dropped += rng.dropped;
+        }
+        println!("{dropped} futures dropped in {:?}", began.elapsed());
+
+        target.entries.insert_one(doc! { "mark": LAST }).await.unwrap();
+        let seen = bounded(watcher).await.expect("every event is right");
+        for dropping in [&patient, &hurried] {
+            dropping.settle().await;
+        }
+        let open = doc! { "appName": app_name, "transaction.parameters.autocommit": false };
+        let mut contradictions = leaked(&straight, false, open).await;
+        patient.use_every_slot().await;
+        for dropping in [patient, hurried] {
+            bounded(dropping.client.shutdown()).await;
+        }
+        // After that, nothing more can be executed. A mongos keeps sessions whose transactions have ended.
+        let mut connected = doc! { "appName": app_name };
+        if is_sharded {
+            connected.insert("type", "op");
+        }
+        contradictions.extend(leaked(&straight, is_sharded, connected).await);
+
+        let mut census = Census::take(&target).await;
+        census.remove(LAST);
+        assert_eq!(seen, census.entries, "each insert is one event of the change stream");
+        contradictions.extend(census.judge(&records));
+        let count = contradictions.len();
+        let first: Vec<_> = contradictions.iter().take(20).map(String::as_str).collect();
+        assert!(count == 0, "STEADFAST_SEED={seed}: {count} of {dropped}:\n{}", first.join("\n"));
+        assert!(dropped >= fewest_dropped, "only {dropped} futures were dropped");
+    }
 }
 
 /// Operations of all tasks.
@@ -200,6 +243,7 @@ struct Storm {
     patient: Target,
     hurried: Target,
     next: AtomicI64,
+    operations: i64,
 }
 
 impl Storm {
@@ -207,7 +251,7 @@ impl Storm {
         let mut records = Vec::new();
         loop {
             let operation = self.next.fetch_add(1, Relaxed);
-            if operation >= OPERATIONS {
+            if operation >= self.operations {
                 return (records, rng);
             }
             let kind = Kind::random(&mut rng);
@@ -239,7 +283,7 @@ impl Storm {
         run: impl Future<Output = Answer>,
     ) -> Record {
         let answer = tokio::time::timeout(HANG, run).await.unwrap_or_else(|_| {
-            self.next.store(OPERATIONS, Relaxed);
+            self.next.store(self.operations, Relaxed);
             Answer::Hung
         });
         Record { operation, kind, answer }
@@ -274,12 +318,14 @@ async fn watch(
     }
 }
 
-/// Waits until the primary has no connection and no session of the clients of this test that matches. Returns
-/// those that stay.
-async fn leaked(straight: &Client, filter: Document) -> Vec<String> {
-    let all = doc! { "allUsers": true, "idleConnections": true, "idleSessions": true };
-    let own = doc! { "$and": [{ "appName": APP_NAME }, filter] };
-    let pipeline = [doc! { "$currentOp": all }, doc! { "$match": own }];
+/// Waits until no connection and no session matches: of the shards if asked of a mongos, or of the mongos itself if
+/// `local` is set. Returns those that stay.
+async fn leaked(straight: &Client, local: bool, filter: Document) -> Vec<String> {
+    let mut all = doc! { "allUsers": true, "idleConnections": true, "idleSessions": true };
+    if local {
+        all.insert("localOps", true);
+    }
+    let pipeline = [doc! { "$currentOp": all }, doc! { "$match": filter }];
     let began = Instant::now();
     loop {
         let found = straight.database("admin").aggregate(pipeline.clone()).await.unwrap();

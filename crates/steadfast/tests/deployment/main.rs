@@ -12,6 +12,7 @@ mod dropped_futures;
 mod gridfs;
 mod outcomes;
 mod prose;
+mod rate_limiters;
 mod reads;
 mod secured;
 mod sessions;

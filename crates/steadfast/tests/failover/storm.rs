@@ -20,7 +20,10 @@ use steadfast::{
 use testbed::ReplicaSet;
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::books::{self, Answer, Audit, Books};
+use crate::{
+    books::{self, Answer, Audit, Books},
+    is_unlabelled_step_down,
+};
 
 const TASKS: i64 = 16;
 
@@ -46,6 +49,8 @@ pub(crate) enum Retrying {
 #[derive(Debug)]
 pub(crate) struct Storm {
     pub(crate) books: Books,
+    /// Number of errors for which [`is_unlabelled_step_down`] is true.
+    pub(crate) unlabelled: usize,
     pub(crate) audit: Audit,
     /// The sum of the counters.
     pub(crate) counter: usize,
@@ -87,9 +92,11 @@ impl Storm {
             tasks.spawn(async move { increments(&counters, task, marks, retrying, &pace).await });
         }
         fail_over(&set, failovers, &pace).await;
-        let mut books = Books::default();
+        let (mut books, mut unlabelled) = (Books::default(), 0);
         while let Some(done) = tasks.join_next().await {
-            books.absorb(done.expect("no task panics"));
+            let (of_task, of_task_unlabelled) = done.expect("no task panics");
+            books.absorb(of_task);
+            unlabelled += of_task_unlabelled;
         }
         let duration = began.elapsed();
 
@@ -102,7 +109,8 @@ impl Storm {
         let counter = counters.iter().map(|counter| counter.get_i32("n").unwrap()).sum::<i32>();
         let counter = usize::try_from(counter).unwrap();
         let failed_attempts = failed_attempts.load(Relaxed);
-        Self { books, audit, counter, failed_attempts, failovers: failovers.len(), duration }
+        let failovers = failovers.len();
+        Self { books, unlabelled, audit, counter, failed_attempts, failovers, duration }
     }
 
     pub(crate) fn acknowledged(&self) -> usize {
@@ -112,7 +120,7 @@ impl Storm {
 
 impl fmt::Display for Storm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { books, audit, counter, failed_attempts, failovers, duration } = self;
+        let Self { books, audit, counter, failed_attempts, failovers, duration, .. } = self;
         let secs = duration.as_secs_f32();
         write!(
             f,
@@ -202,15 +210,15 @@ impl Failover {
     }
 }
 
-/// One task's increments, of a counter of its own.
+/// One task's increments, of a counter of its own, and the number of step-downs that were reported without a label.
 async fn increments(
     counters: &Collection<Document>,
     task: i64,
     marks: impl Iterator<Item = i64>,
     retrying: Retrying,
     pace: &Pace,
-) -> Books {
-    let mut books = Books::default();
+) -> (Books, usize) {
+    let (mut books, mut unlabelled) = (Books::default(), 0);
     for mark in marks {
         pace.begin_operation().await;
         let mut ended = increment(counters, task, mark).await;
@@ -220,10 +228,11 @@ async fn increments(
         if let Ok(result) = &ended {
             assert_eq!(result.matched_count, 1, "the counter is there");
         }
+        unlabelled += usize::from(ended.as_ref().is_err_and(is_unlabelled_step_down));
         books.note([mark], &ended);
         pace.end_operation();
     }
-    books
+    (books, unlabelled)
 }
 
 async fn increment(counters: &Collection<Document>, task: i64, mark: i64) -> Result<UpdateResult> {

@@ -190,7 +190,7 @@ fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, F
         ));
     }
     let newest = || {
-        let mut at = reading.history.last().timestamp;
+        let mut at = reading.history.last();
         at.increment = at.increment.saturating_add(1);
         Position::start(at)
     };

@@ -104,9 +104,10 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
         }
         _ => {}
     }
-    let namespaces: Vec<Namespace> =
-        writing.changes.store().collections(database).map(|(name, _)| name.clone()).collect();
-    let existed = !namespaces.is_empty();
+    let existed = writing.changes.store().collections(database).next().is_some();
+    // Views go with the database, and no event tells of them.
+    let collections = writing.changes.store().collections(database).filter(|(_, it)| !it.is_view());
+    let namespaces: Vec<Namespace> = collections.map(|(name, _)| name.clone()).collect();
     for namespace in namespaces {
         writing.changes.make(Change::DropCollection { namespace }, None)?;
     }

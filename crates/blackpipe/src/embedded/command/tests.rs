@@ -106,7 +106,7 @@ impl Server {
                 call: &call,
                 env: &env,
                 store: &self.data.store,
-                history: &History::default(),
+                history: &History::default().into(),
                 cursors: &self.cursors,
                 about: &self.about,
             }),

@@ -6,7 +6,7 @@ use bson::Document;
 use steadfast_query::Fault;
 
 use super::{
-    super::{log::History, store::size_of_document},
+    super::{log::Histories, store::size_of_document},
     batch::{Batch, MOST_BYTES},
 };
 
@@ -34,7 +34,7 @@ impl Source {
 /// It is asked while the member's cursors are locked, so it must not wait.
 pub(crate) trait Live: fmt::Debug + Send {
     /// Says what is there by now, before it is asked.
-    fn see(&mut self, history: &History);
+    fn see(&mut self, seen: &Histories);
 
     /// Those that are there by now, at most so many, and no more than fit into a reply.
     fn take(&mut self, most: usize) -> Result<Batch, Fault>;

@@ -180,7 +180,7 @@ fn killed_are_those_that_were_open() {
 struct Stream(Vec<Document>);
 
 impl Live for Stream {
-    fn see(&mut self, _: &History) {}
+    fn see(&mut self, _: &Histories) {}
 
     fn take(&mut self, most: usize) -> Result<Batch, Fault> {
         let count = most.min(self.0.len());

@@ -157,14 +157,31 @@ impl Log {
         }
     }
 
-    /// The data as it was at a time, if that is still known: after the newest entry that is not newer.
+    /// The data after the newest entry that is not newer than a time, if that is still known.
+    pub(crate) fn data_until(&self, at: TimestampOrder) -> Option<Store> {
+        let branch = self.branch();
+        let count = self.count_until(&branch, at)?;
+        branch.data_at(branch.forgotten + count)
+    }
+
+    /// The data that a snapshot of a time shows, if it is still known. A transaction over several
+    /// shards that was prepared by then may have been committed by a later entry.
     pub(crate) fn snapshot(&self, at: TimestampOrder) -> Option<Store> {
         let branch = self.branch();
-        if branch.forgotten > self.end {
-            return None;
+        let count = self.count_until(&branch, at)?;
+        let mut store = branch.data_at(branch.forgotten + count)?;
+        let later = branch.entries.range(count..branch.place(self.end));
+        for logged in later.filter(|logged| logged.entry.is_visible_at(at)) {
+            // Nothing else changed its documents while it was prepared.
+            store.apply(&logged.entry).ok()?;
         }
-        let count = branch.count_until(at).min(branch.place(self.end));
-        branch.data_at(branch.forgotten + count)
+        Some(store)
+    }
+
+    /// The number of kept entries that are not newer than a time. `None` if older ones are missing.
+    fn count_until(&self, branch: &Branch, at: TimestampOrder) -> Option<usize> {
+        let known = branch.forgotten <= self.end;
+        known.then(|| branch.count_until(at).min(branch.place(self.end)))
     }
 
     /// Goes back to an entry and gives the data as it was then, if both are still known.

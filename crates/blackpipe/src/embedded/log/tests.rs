@@ -35,6 +35,7 @@ impl Pair {
             wall: DateTime::from_millis(0),
             changes: vec![create],
             record: None,
+            step: None,
             before: Vec::new(),
         });
         self.store.apply(&entry).unwrap();
@@ -102,7 +103,7 @@ fn what_is_too_old_is_forgotten_once_most_have_it() {
         let at = OpTime { term: 1, timestamp: pair.log.last().timestamp.next(1) };
         let changes = vec![Change::Note(Document::new())];
         let wall = DateTime::from_millis(0);
-        let entry = Entry { at, wall, changes, record: None, before: Vec::new() };
+        let entry = Entry { at, wall, changes, record: None, step: None, before: Vec::new() };
         pair.log.push(Arc::new(entry), now, &pair.store);
     }
     assert_eq!(pair.log.entries().len(), 60_010);
@@ -132,7 +133,7 @@ fn who_leaves_a_long_branch_forgets_for_itself() {
         let namespace = Namespace::new("t", "c");
         let changes = vec![Change::Insert { namespace, document }];
         let wall = DateTime::from_millis(0);
-        let entry = Entry { at, wall, changes, record: None, before: Vec::new() };
+        let entry = Entry { at, wall, changes, record: None, step: None, before: Vec::new() };
         log.push(Arc::new(entry), now, &Store::default());
     };
     let mut one = Log::default();

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
-use bson::{Bson, DateTime, Document, doc, oid::ObjectId};
+use bson::{Bson, Document, oid::ObjectId};
 use steadfast_query::{Code, Fault, value::type_name};
 use steadfast_wire::Compressor;
 
 use super::connection::{Connection, End};
 use crate::{
-    embedded::{auth::users::UserName, era, fail_point::command::Then},
+    embedded::{
+        auth::users::UserName, call, era, fail_point::command::Then, host::Host, node::not_stable,
+    },
     message::Request,
     number::number,
 };
 
 /// The wire version of servers that let clients watch them: that of 4.4.
 const TELL_OF_TOPOLOGY: i32 = 9;
+
+/// The wire version of the first servers whose error for a negative number is `BadValue` (8.0).
+const NEGATIVE_IS_BAD_VALUE: i32 = 25;
 
 /// The first version whose fail points know the application by its very first words.
 const FAILS_BY_NAME_AT_ONCE: era::Version = (4, 4, 7);
@@ -31,10 +36,12 @@ impl Connection {
     /// something new; and then again and again, if it takes many replies.
     pub(super) async fn greet(&mut self, request: &Request, after: Duration) -> Result<(), End> {
         let mut response_to = request.id;
-        let mut watching = match watching(&request.body) {
+        let mut watching = match self.read(request) {
             Ok(watching) => watching,
             Err(fault) => {
-                return self.reply(request, &fault.to_reply(), response_to, false).await.map(drop);
+                let mut reply = fault.to_reply();
+                self.server().host.stamp(&mut reply);
+                return self.reply(request, &reply, response_to, false).await.map(drop);
             }
         };
         let streams = request.takes_many && watching.is_some();
@@ -86,21 +93,7 @@ impl Connection {
         if let Err(fault) = self.meet(&request.body) {
             return Ok(Err(fault));
         }
-        let mut reply = self.server().host.hello();
-        if self.server().host.about().max_wire_version < TELL_OF_TOPOLOGY {
-            reply.remove("topologyVersion");
-        }
-        if request.name != "hello" {
-            let is_writable = reply.remove("isWritablePrimary").unwrap_or(Bson::Boolean(false));
-            reply.insert("ismaster", is_writable);
-        }
-        if request.body.get_bool("helloOk").unwrap_or(false) {
-            reply.insert("helloOk", true);
-        }
-        self.add_limits(&mut reply);
-        if let Some(common) = compressors(&request.body) {
-            reply.insert("compression", common);
-        }
+        let mut reply = self.describe(request);
         if let Err(fault) = self.add_login(&request.body, &request.database, &mut reply) {
             return Ok(Err(fault));
         }
@@ -148,7 +141,15 @@ impl Connection {
 
     /// Learns which driver and application it is that connects.
     fn meet(&mut self, body: &Document) -> Result<(), Fault> {
-        let Ok(client) = body.get_document("client") else { return Ok(()) };
+        let client = match body.get("client") {
+            None => return Ok(()),
+            Some(Bson::Document(client)) => client,
+            Some(_) => {
+                return Err(Fault::type_mismatch(
+                    "The client metadata document must be a document",
+                ));
+            }
+        };
         if self.has_introduced_itself {
             // Said again by one that streams, or watches with the same words.
             return match body.contains_key("topologyVersion") {
@@ -182,22 +183,53 @@ impl Connection {
         Ok(())
     }
 
-    /// What every server says of what it can do, where its host has not said it.
-    fn add_limits(&self, reply: &mut Document) {
-        let of_all = doc! {
-            "maxBsonObjectSize": 16 * 1024 * 1024,
-            "maxMessageSizeBytes": 48_000_000,
-            "maxWriteBatchSize": 100_000,
-            "localTime": DateTime::now(),
-            "logicalSessionTimeoutMinutes": 30,
-            "minWireVersion": 0,
-            "maxWireVersion": self.server().host.about().max_wire_version,
-            "readOnly": false,
-        };
-        for (key, value) in of_all {
-            reply.entry(key).or_insert(value);
+    /// Reads the arguments of a hello.
+    fn read(&self, request: &Request) -> Result<Option<Watching>, Fault> {
+        let body = &request.body;
+        if call::api_strict(body)? && request.name != "hello" {
+            return Err(not_stable(&request.name));
         }
-        reply.insert("connectionId", self.id);
+        match body.get("compression") {
+            None | Some(Bson::Array(_) | Bson::Null) => {}
+            Some(other) => return Err(wrong_type("compression", other, "array")),
+        }
+        let host = &self.server().host;
+        let is_router = matches!(host, Host::Router(_));
+        watching(body, is_router, host.about().max_wire_version)
+    }
+
+    /// The host's hello with what is about the connection, in the order of a server's fields.
+    fn describe(&self, request: &Request) -> Document {
+        let host = &self.server().host;
+        let hello_ok = request.body.get("helloOk").is_some_and(is_true);
+        let is_router = matches!(host, Host::Router(_));
+        let mut reply = Document::new();
+        if let Some(common) = compressors(&request.body) {
+            reply.insert("compression", common);
+        }
+        if hello_ok && !is_router {
+            reply.insert("helloOk", true);
+        }
+        for (field, value) in host.hello() {
+            match field.as_str() {
+                "topologyVersion" if host.about().max_wire_version < TELL_OF_TOPOLOGY => {}
+                "topologyVersion" if hello_ok && is_router => {
+                    reply.insert(field, value);
+                    reply.insert("helloOk", true);
+                }
+                "isWritablePrimary" if request.name != "hello" => {
+                    reply.insert("ismaster", value);
+                }
+                "logicalSessionTimeoutMinutes" => {
+                    reply.insert(field, value);
+                    reply.insert("connectionId", self.id);
+                }
+                _ => {
+                    reply.insert(field, value);
+                }
+            }
+        }
+        reply
     }
 
     /// How the user that the client asks about can log in, and the first step if it is taken already.
@@ -248,8 +280,13 @@ impl Watching {
     }
 }
 
-fn watching(body: &Document) -> Result<Option<Watching>, Fault> {
-    let both = |message: &str| Err(Fault::location(31368, message));
+fn watching(
+    body: &Document,
+    is_router: bool,
+    max_wire_version: i32,
+) -> Result<Option<Watching>, Fault> {
+    let (incomplete, negative) = if is_router { (51760, 51758) } else { (31368, 31372) };
+    let both = |message: &str| Err(Fault::location(incomplete, message));
     let (version, patience) = match (body.get("topologyVersion"), body.get("maxAwaitTimeMS")) {
         (None, None) => return Ok(None),
         (Some(version), Some(patience)) => (version, patience),
@@ -263,6 +300,10 @@ fn watching(body: &Document) -> Result<Option<Watching>, Fault> {
         }
     };
     let (process, counter) = version_of(version)?;
+    if counter < 0 {
+        let message = "topologyVersion must have a non-negative counter";
+        return Err(Fault::location(negative, message));
+    }
     match number(patience) {
         Some(ms) if ms >= 0.0 => {
             let patience = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX);
@@ -270,10 +311,14 @@ fn watching(body: &Document) -> Result<Option<Watching>, Fault> {
             let patience = patience.min(Duration::from_secs(365 * 24 * 3600));
             Ok(Some(Watching { process, counter, patience }))
         }
-        Some(ms) => Err(Fault::location(
-            51024,
-            format!("BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '{ms}'"),
-        )),
+        Some(ms) => {
+            let message =
+                format!("BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '{ms}'");
+            Err(match max_wire_version >= NEGATIVE_IS_BAD_VALUE {
+                true => Fault::bad_value(message),
+                false => Fault::location(51024, message),
+            })
+        }
         None => Err(wrong_type("maxAwaitTimeMS", patience, "long")),
     }
 }
@@ -299,6 +344,11 @@ fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
         "BSON field 'hello.{field}' is the wrong type '{}', expected type '{expected}'",
         type_name(value)
     ))
+}
+
+/// Returns `true` for what a server takes for `true`: also a number that is not zero.
+fn is_true(value: &Bson) -> bool {
+    matches!(value, Bson::Boolean(true)) || number(value).is_some_and(|number| number != 0.0)
 }
 
 /// The compressors that both know, in the client's order.

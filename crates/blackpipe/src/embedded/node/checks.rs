@@ -130,13 +130,13 @@ pub(super) fn no_numbers() -> Fault {
     )
 }
 
-pub(super) fn not_stable(name: &str) -> Fault {
+pub(crate) fn not_stable(name: &str) -> Fault {
     Fault::new(
         Code::API_STRICT_ERROR,
         format!(
             "Provided apiStrict:true, but the command {name} is not in API Version 1. Information \
              on supported commands and migrations in API Version 1 can be found at \
-             https://dochub.mongodb.org/core/manual-versioned-api"
+             https://dochub.mongodb.org/core/manual-versioned-api."
         ),
     )
 }

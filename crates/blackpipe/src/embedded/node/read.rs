@@ -73,7 +73,13 @@ impl Node {
                 "not primary and secondaryOk=false",
             ));
         }
-        let sight = state.sight(self.index, &call.read_concern, now)?;
+        let concern = &call.read_concern;
+        let sight = state.sight(self.index, concern, now)?;
+        if let Some(as_of) = concern.at_cluster_time.or(concern.after_cluster_time)
+            && state.awaits_decision(self.index, call.namespace().as_ref(), as_of.into())
+        {
+            return Ok(None);
+        }
         let identity = state.member(self.index).identity();
         Ok(sight.map(|sight| (sight, self.environment(state, now), identity)))
     }
@@ -122,7 +128,8 @@ impl Node {
     }
 }
 
-fn is_empty(reply: &Document) -> bool {
+/// Returns `true` for the reply to a `getMore` that has no documents.
+pub(crate) fn is_empty(reply: &Document) -> bool {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("nextBatch"));
     batch.is_ok_and(Vec::is_empty)
 }

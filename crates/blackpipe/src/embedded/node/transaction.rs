@@ -4,7 +4,7 @@ use bson::Document;
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Done, Failed, Node, Running, checks, write::Write};
+use super::{Done, Failed, Node, Running, checks, wait::time_is_over, write::Write};
 use crate::embedded::{
     call::TransactionArguments,
     change::Progress,
@@ -17,25 +17,28 @@ use crate::embedded::{
 
 impl Node {
     /// Runs a command as a part of a transaction. If it fails, so does the transaction.
-    pub(super) fn run_in_transaction(
+    pub(super) async fn run_in_transaction(
         &self,
         running: &Running<'_>,
         run: Run,
     ) -> Result<Done, Failed> {
         let (session, arguments) = self.membership(running)?;
         let outcome = match run {
-            Run::Write(write) => self.shared.change(|state, now| {
-                self.enter(state, running, session, arguments, now)?;
-                self.write_in_transaction(state, running, session, write, now)
-            }),
+            Run::Write(write) => {
+                self.entered(running, session, arguments, |state, now| {
+                    self.write_in_transaction(state, running, session, write, now)
+                })
+                .await
+            }
             Run::Read(read) => {
-                let (sight, env) = self.shared.change(|state, now| {
-                    self.enter(state, running, session, arguments, now)?;
-                    let transaction = state.member(self.index).transaction(session);
-                    let transaction = transaction.ok_or_else(|| aborted(arguments.number))?;
-                    let sight = state.plain_sight(self.index, transaction.store());
-                    Ok::<_, Fault>((sight, self.environment(state, now)))
-                })?;
+                let (sight, env) = self
+                    .entered(running, session, arguments, |state, now| {
+                        let transaction = state.member(self.index).transaction(session);
+                        let transaction = transaction.ok_or_else(|| aborted(arguments.number))?;
+                        let sight = state.plain_sight(self.index, transaction.store());
+                        Ok((sight, self.environment(state, now)))
+                    })
+                    .await?;
                 let outcome = read(&Reading {
                     call: running.call,
                     env: &env,
@@ -72,6 +75,30 @@ impl Node {
         })
     }
 
+    /// Acts within the transaction, as soon as it can begin or go on.
+    async fn entered<T>(
+        &self,
+        running: &Running<'_>,
+        session: &SessionId,
+        arguments: TransactionArguments,
+        mut act: impl FnMut(&mut State, Instant) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let acted = self
+            .until(running.deadline, |state, now| {
+                match self.enter(state, running, session, arguments, now) {
+                    Ok(true) => {
+                        state.note_change();
+                        Some(act(state, now))
+                    }
+                    Ok(false) => None,
+                    Err(fault) => Some(Err(fault)),
+                }
+            })
+            .await;
+        acted.unwrap_or_else(|| Err(time_is_over()))
+    }
+
+    /// Begins the transaction, or goes on with it. `false`: a prepared transaction is in the way.
     fn enter(
         &self,
         state: &mut State,
@@ -79,9 +106,12 @@ impl Node {
         session: &SessionId,
         arguments: TransactionArguments,
         now: Instant,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         self.check_runs(state, running)?;
         self.check_primary(state)?;
+        if state.must_wait(self.index, session, arguments.number) {
+            return Ok(false);
+        }
         let concern = &running.call.read_concern;
         if let Some(after) = concern.after_cluster_time.map(TimestampOrder::from) {
             state.check_not_ahead(self.index, "afterClusterTime", after)?;
@@ -91,7 +121,16 @@ impl Node {
         if let Some(at) = at {
             state.check_not_ahead(self.index, "atClusterTime", at)?;
         }
-        state.enter_transaction(self.index, session, arguments, at, now)
+        let namespace = running.call.namespace();
+        let as_of = at.or(concern.after_cluster_time.map(TimestampOrder::from));
+        if arguments.starts
+            && as_of
+                .is_some_and(|as_of| state.awaits_decision(self.index, namespace.as_ref(), as_of))
+        {
+            return Ok(false);
+        }
+        state.enter_transaction(self.index, session, arguments, at, now)?;
+        Ok(true)
     }
 
     fn write_in_transaction(

@@ -52,7 +52,7 @@ impl Node {
         Ok(Done { reply, concern, at: Some(at) })
     }
 
-    /// Runs the command once. `None`: a transaction stands in the way, and it is to be run again when
+    /// Runs the command once. `None`: a transaction is in the way, and it is to be run again when
     /// something has changed.
     fn attempt(
         &self,
@@ -69,10 +69,14 @@ impl Node {
         let seen = (writer != self.index).then(|| state.member(self.index).store().clone());
         let retryable = call.session.as_ref().zip(call.transaction.map(|it| it.number));
         if let Some((session, number)) = retryable {
+            if state.must_wait(writer, session, number) {
+                return Ok(None);
+            }
             state.begin_retryable(writer, session, number)?;
         }
         let env = self.environment(state, now);
-        let mut direct = Direct::new(state, writer, retryable, now).trapped(call.trap.as_ref());
+        let direct = Direct::new(state, writer, retryable, now);
+        let mut direct = direct.trapped(call.trap.as_ref()).hidden(call.repeats);
         let outcome = write(&mut Writing {
             call,
             env: &env,

@@ -12,7 +12,7 @@ use super::{
     operation::{Operation, Purpose},
     reads::number,
 };
-use crate::embedded::namespace::Namespace;
+use crate::embedded::{namespace::Namespace, stream::SHARD_COLLECTION};
 
 /// The commands that are known of real routers and refused here: shards are what a cluster was
 /// started with, and a collection is sharded once.
@@ -233,12 +233,15 @@ async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
     }
     let made = direct::collection(op.cluster().shard(&home)?, &namespace)?;
     let epoch = op.cluster().environment().object_id();
+    let uuid = made.as_ref().map_or_else(|| Uuid::from_bytes([0; 16]), |it| it.uuid);
+    let since = direct::note(op.cluster().shard(&home)?, sharding(&namespace, uuid, &key, unique))?;
     op.cluster().change(|catalog| {
         let chunks = catalog.first_chunks(&namespace, &key, &home, empty)?;
+        catalog.shard_keys.insert(uuid.bytes(), (key.clone(), since.timestamp));
         let sharded = Sharded {
             key,
             unique,
-            uuid: made.as_ref().map_or_else(|| Uuid::from_bytes([0; 16]), |it| it.uuid),
+            uuid,
             epoch,
             chunks,
             version: 1,
@@ -249,6 +252,17 @@ async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
         Ok(())
     })?;
     Ok(done)
+}
+
+/// The note of the log that change streams make a `shardCollection` event of.
+fn sharding(namespace: &Namespace, uuid: Uuid, key: &ShardKey, unique: bool) -> Document {
+    let description = doc! {
+        "shardKey": key.pattern(),
+        "unique": unique,
+        "presplitHashedZones": false,
+        "capped": false,
+    };
+    doc! { SHARD_COLLECTION: namespace.to_string(), "uuid": uuid, "description": description }
 }
 
 fn check_options(op: &Operation, key: &ShardKey, unique: bool) -> Result<(), Fault> {

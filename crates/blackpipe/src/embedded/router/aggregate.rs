@@ -12,9 +12,10 @@ use super::{
     cursors::{refused, remember},
     operation::{Operation, Purpose},
     reads::{concerned, number, without_orphans},
+    streams,
     writes::refuse_config,
 };
-use crate::embedded::{cursor::FIRST_BATCH, namespace::Namespace};
+use crate::embedded::{command::opens_change_stream, cursor::FIRST_BATCH, namespace::Namespace};
 
 /// Stages that ask servers about themselves, not documents.
 const OF_SERVERS: &[&str] = &[
@@ -32,7 +33,9 @@ const OF_SERVERS: &[&str] = &[
 /// `aggregate`.
 pub(super) async fn aggregate(op: &Operation) -> Result<Document, Fault> {
     let stages = stages(&op.call.body)?;
-    check_change_stream(op, &stages)?;
+    if opens_change_stream(&op.call.body) {
+        return streams::open(op).await;
+    }
     let Some(Bson::String(_)) = op.call.body.get("aggregate") else {
         return whole_database(op, &stages).await;
     };
@@ -46,22 +49,6 @@ pub(super) async fn aggregate(op: &Operation) -> Result<Document, Fault> {
     }
     let documents = run(op, &catalog, &plan).await?;
     finish(op, &namespace, documents)
-}
-
-/// The streams of several shards are not brought together, and no shard tells of what a router does.
-fn check_change_stream(op: &Operation, stages: &[Document]) -> Result<(), Fault> {
-    let options = stages.first().and_then(|stage| stage.get("$changeStream"));
-    let Some(options) = options.and_then(Bson::as_document) else { return Ok(()) };
-    if op.cluster().shards().len() > 1 {
-        return Err(refused("$changeStream"));
-    }
-    if options.get_bool("showExpandedEvents").unwrap_or(false) {
-        return Err(Fault::new(
-            Code::COMMAND_NOT_SUPPORTED,
-            "showExpandedEvents is not supported through a router of an embedded cluster",
-        ));
-    }
-    Ok(())
 }
 
 /// `aggregate: 1`: about the cluster, or with no documents but the pipeline's own.

@@ -12,7 +12,10 @@ use super::{
     chunks::{Chunk, Chunks, Range},
     key::{Key, ShardKey, compare_keys},
 };
-use crate::embedded::namespace::Namespace;
+use crate::embedded::{
+    log::{Sharding, TimestampOrder},
+    namespace::Namespace,
+};
 
 /// A range of keys of a collection that is to live in a zone.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,12 +90,27 @@ pub(crate) struct Catalog {
     /// The databases whose collections may be sharded, because somebody asked for it.
     enabled: BTreeSet<String>,
     pub(crate) collections: BTreeMap<Namespace, Sharded>,
+    /// The shard keys that collections have had, by the collections' UUIDs, and since when. They stay
+    /// when the collection goes: change streams show the past.
+    pub(crate) shard_keys: BTreeMap<[u8; 16], (ShardKey, TimestampOrder)>,
     /// In the order of their lower bounds as they were given.
     pub(crate) zones: BTreeMap<Namespace, Vec<ZoneRange>>,
     pub(crate) views: BTreeMap<Namespace, View>,
     /// Documents that a shard has but does not own any more, by their `_id`: a migration could not
     /// delete them yet.
     pub(crate) orphans: BTreeMap<(Namespace, String), Vec<Bson>>,
+}
+
+impl Sharding for Catalog {
+    fn shard_key(&self, collection: Uuid, at: TimestampOrder) -> Option<Vec<String>> {
+        let (key, since) = self.shard_keys.get(&collection.bytes())?;
+        (*since <= at).then(|| key.fields().iter().map(|field| field.path.clone()).collect())
+    }
+
+    fn owner(&self, namespace: &Namespace, document: &Document) -> Option<usize> {
+        let owner = self.collections.get(namespace)?.owner(document).ok()?;
+        self.shards.iter().position(|shard| shard == owner)
+    }
 }
 
 impl Catalog {
@@ -181,6 +199,22 @@ impl Catalog {
         self.zones.remove(namespace);
         self.views.remove(namespace);
         self.orphans.retain(|(other, _), _| other != namespace);
+    }
+
+    /// Gives a sharded collection another name, with its zone ranges.
+    pub(crate) fn rename_collection(&mut self, from: &Namespace, to: &Namespace) {
+        if let Some(sharded) = self.collections.remove(from) {
+            self.collections.insert(to.clone(), sharded);
+        }
+        if let Some(zones) = self.zones.remove(from) {
+            self.zones.insert(to.clone(), zones);
+        }
+        let orphans = std::mem::take(&mut self.orphans);
+        let renamed = |((namespace, shard), ids): ((Namespace, String), Vec<Bson>)| {
+            let namespace = if namespace == *from { to.clone() } else { namespace };
+            ((namespace, shard), ids)
+        };
+        self.orphans = orphans.into_iter().map(renamed).collect();
     }
 
     /// A collection that is sharded, or the error that it is not.

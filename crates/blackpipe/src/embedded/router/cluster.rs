@@ -16,11 +16,12 @@ use tokio::{
 use super::{
     Router,
     catalog::{Catalog, shard_not_found},
+    coordinator::Coordinator,
     shard::Shard,
 };
 use crate::embedded::{
     clock::Clock,
-    log::{SessionId, TimestampOrder},
+    log::{SessionId, TimestampOrder, TransactionId},
     namespace::Namespace,
     set::{ReplicaSet, SetConfig},
 };
@@ -29,7 +30,7 @@ use crate::embedded::{
 const TURN: Duration = Duration::from_millis(250);
 
 /// Shards end transactions that are older.
-const LIFETIME: Duration = Duration::from_secs(60);
+pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
 /// How a cluster is made.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct Cluster {
     gates: Mutex<BTreeMap<Namespace, Arc<RwLock<()>>>>,
     /// Which open transactions have been at a collection, and since when.
     visits: Mutex<BTreeMap<Namespace, Visitors>>,
+    /// The transactions over several shards that are being committed.
+    pub(super) coordinators: Mutex<BTreeMap<TransactionId, Coordinator>>,
     newest: Mutex<TimestampOrder>,
     balancing: Mutex<bool>,
     changed: Arc<Notify>,
@@ -85,6 +88,7 @@ impl Cluster {
             catalog: Mutex::new(Arc::new(catalog)),
             gates: Mutex::default(),
             visits: Mutex::default(),
+            coordinators: Mutex::default(),
             newest: Mutex::default(),
             balancing: Mutex::new(config.balancing),
             changed: Arc::default(),
@@ -213,6 +217,9 @@ impl Cluster {
 
     /// Whether a transaction that has been at a collection is open, or may be.
     pub(super) fn is_visited(&self, namespace: &Namespace) -> bool {
+        if locked(&self.coordinators).values().any(|it| it.concerns(namespace)) {
+            return true;
+        }
         let mut visits = locked(&self.visits);
         let Some(visitors) = visits.get_mut(namespace) else { return false };
         visitors.retain(|_, since| since.elapsed() <= LIFETIME);

@@ -11,10 +11,9 @@ use super::{
     operation::{Operation, Purpose},
     reads::number,
     shard::{ask, read_reply},
+    streams,
 };
-use crate::embedded::{
-    command::opens_change_stream, cursor::Owner, namespace::Namespace, node::Node,
-};
+use crate::embedded::{cursor::Owner, namespace::Namespace, node::Node};
 
 /// A cursor that a member of a shard keeps.
 #[derive(Clone, Debug)]
@@ -22,21 +21,12 @@ pub(super) struct Remote {
     shard: String,
     node: Arc<Node>,
     id: i64,
-    /// Whether it is a change stream.
-    watches: bool,
 }
 
 /// The cursors that shards keep, by the ids that clients know.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
     open: BTreeMap<i64, Remote>,
-}
-
-impl Remotes {
-    /// Whether a cursor is a change stream.
-    pub(super) fn watches(&self, id: i64) -> bool {
-        self.open.get(&id).is_some_and(|remote| remote.watches)
-    }
 }
 
 /// Runs a command on one shard. If it leaves a cursor there, the client gets to know it by another id.
@@ -66,8 +56,7 @@ fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> D
                 break known;
             }
         };
-        let watches = opens_change_stream(&op.call.body);
-        remotes.open.insert(known, Remote { shard: shard.to_owned(), node, id, watches });
+        remotes.open.insert(known, Remote { shard: shard.to_owned(), node, id });
         cursor.insert("id", known);
     }
     reply
@@ -89,6 +78,9 @@ pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
         let namespace = Namespace::of_command(&op.call.database, body.get("collection"))?;
         let batch_size = body.get("batchSize").map(|_| number(body, "batchSize"));
         let batch_size = batch_size.and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
+        if locked(&op.router.cursors).awaits_data(id) {
+            return streams::get_more(op, id, &namespace, batch_size).await;
+        }
         let now = op.cluster().environment().now;
         let owner = Owner::of(&op.call);
         return locked(&op.router.cursors).more(id, &namespace, &owner, batch_size, now);

@@ -48,7 +48,7 @@ pub(super) async fn drop_collection(op: &Operation) -> Result<Document, Fault> {
     let reply = op.forward(&home).await;
     if sharded {
         let others = others(op, &home);
-        for (_, answer) in op.ask_all(questions(&others, &op.call.body), Purpose::Do).await? {
+        for (_, answer) in op.ask_all(questions(&others, &op.call.body), Purpose::Repeat).await? {
             forgive(answer, Code::NAMESPACE_NOT_FOUND)?;
         }
     }
@@ -68,10 +68,12 @@ pub(super) async fn drop_database(op: &Operation) -> Result<Document, Fault> {
             format!("Cannot drop '{database}' database while in a cluster"),
         ));
     }
-    let everywhere = others(op, "");
-    for (_, answer) in op.ask_all(questions(&everywhere, &op.call.body), Purpose::Do).await? {
+    let home = op.home(&op.catalog());
+    let others = others(op, &home);
+    for (_, answer) in op.ask_all(questions(&others, &op.call.body), Purpose::Repeat).await? {
         answer?;
     }
+    op.forward(&home).await?;
     op.cluster().change(|catalog| {
         catalog.drop_database(&database);
         Ok(())
@@ -114,11 +116,14 @@ pub(super) async fn of_collection(op: &Operation) -> Result<Document, Fault> {
 async fn on_collection(op: &Operation, namespace: &Namespace) -> Result<Document, Fault> {
     let _passed = op.pass(namespace).await?;
     let home = op.cluster().database(&namespace.database)?;
-    if !op.catalog().collections.contains_key(namespace) {
+    let catalog = op.catalog();
+    let Some(sharded) = catalog.collections.get(namespace) else {
         return op.forward(&home).await;
-    }
-    let everywhere = others(op, "");
-    let answers = op.ask_each(&everywhere, &op.call.body, Purpose::Do).await?;
+    };
+    let owners = sharded.shards();
+    let mut answers = op.ask_each(&owners, &op.call.body, Purpose::Do).await?;
+    let others = others(op, "").difference(&owners).cloned().collect();
+    answers.extend(op.ask_each(&others, &op.call.body, Purpose::Repeat).await?);
     let mut raw = Document::new();
     let mut reply = Document::new();
     for (shard, answer) in answers {
@@ -141,12 +146,12 @@ pub(super) async fn rename(op: &Operation) -> Result<Document, Fault> {
     let (from, to) = (named("renameCollection")?, named("to")?);
     refuse_config(&from)?;
     refuse_config(&to)?;
+    let _alone = alone(op, &from).await?;
     let catalog = op.catalog();
-    let sharded = |namespace| catalog.collections.contains_key(namespace);
-    if sharded(&from) || sharded(&to) {
+    if catalog.collections.contains_key(&to) {
         return Err(Fault::new(
             Code::COMMAND_NOT_SUPPORTED,
-            "renameCollection is not known for sharded collections here",
+            "renameCollection to a sharded collection is not supported by an embedded cluster",
         ));
     }
     let home = catalog.primary(&from.database).map(str::to_owned);
@@ -162,7 +167,16 @@ pub(super) async fn rename(op: &Operation) -> Result<Document, Fault> {
             "Source and destination collections must be on the same shard",
         ));
     }
-    op.forward(&home).await
+    let reply = op.forward(&home).await?;
+    if catalog.collections.contains_key(&from) {
+        let others = others(op, &home);
+        op.ask_each(&others, &op.call.body, Purpose::Repeat).await?;
+        op.cluster().change(|catalog| {
+            catalog.rename_collection(&from, &to);
+            Ok(())
+        })?;
+    }
+    Ok(reply)
 }
 
 /// What is known for a collection that one shard has all of.

@@ -8,40 +8,32 @@ use std::{
     time::Duration,
 };
 
-use bson::{Bson, Document, Uuid, doc};
+use bson::{Bson, Document, Uuid};
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{
-    cluster::Cluster,
-    key::ShardKey,
-    operation::Operation,
-    shard::{Shard, with_label},
-};
+use super::{cluster::Cluster, key::ShardKey, shard::Shard};
 use crate::embedded::{
     call::ReadConcern,
     change::{Change, Statement},
-    log::{MIGRATION, OpTime, Record, Recorded, SessionId},
+    log::{OpTime, PreparedTransaction, Record, Recorded, SessionId, TransactionId},
     namespace::Namespace,
-    set::State,
+    set::{Shared, State},
     store::Store,
+    transaction::write_conflict,
 };
 
 /// The states of shards, all locked, by the shards' names.
 struct Locked<'a> {
-    states: BTreeMap<&'a str, MutexGuard<'a, State>>,
+    states: BTreeMap<&'a str, (&'a Shared, MutexGuard<'a, State>)>,
     now: Instant,
 }
 
 impl<'a> Locked<'a> {
     /// The primary of a shard, and its state.
     fn primary(&mut self, shard: &str) -> Result<(usize, &mut State), Fault> {
-        let state = self.states.get_mut(shard).map(|guard| &mut **guard);
-        let found = state.and_then(|state| {
-            let primary = state.primary()?;
-            let runs = state.member(primary).is_on() && state.member(primary).is_content();
-            runs.then_some((primary, state))
-        });
+        let state = self.states.get_mut(shard).map(|(_, guard)| &mut **guard);
+        let found = state.and_then(|state| Some((content_primary(state)?, state)));
         found.ok_or_else(|| no_primary(shard))
     }
 
@@ -58,7 +50,13 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// Locks the states of shards, always in the same order, acts, and tells all who watch.
+/// The primary of a shard, if it reaches most members.
+pub(super) fn content_primary(state: &State) -> Option<usize> {
+    state.primary().filter(|primary| state.member(*primary).is_content())
+}
+
+/// Locks the states of shards, always in the same order, acts, and replicates what was written. Then
+/// the locks are released, and all who watch are told.
 fn together<T>(
     shards: &[&Shard],
     now: Instant,
@@ -68,55 +66,20 @@ fn together<T>(
     order.sort_by(|one, other| one.name.cmp(&other.name));
     let mut locked = Locked { states: BTreeMap::new(), now };
     for shard in &order {
-        locked.states.insert(&shard.name, shard.set.shared().look());
+        let shared = shard.set.shared();
+        locked.states.insert(&shard.name, (shared, shared.look()));
     }
     let result = act(&mut locked);
-    drop(locked);
-    for shard in &order {
-        shard.set.shared().change(|state, now| {
-            state.replicate(now);
-            state.settle(now);
-        });
+    for (_, state) in locked.states.values_mut() {
+        state.settle(now);
+    }
+    for (shared, state) in locked.states.into_values() {
+        shared.tell(state);
     }
     result
 }
 
-/// Commits a transaction on several shards at one moment: on all of them, or on none.
-pub(super) fn commit_together(op: &Operation, shards: &[String]) -> Result<(), Fault> {
-    let (Some(session), Some(transaction)) = (&op.call.session, op.call.transaction) else {
-        return Ok(());
-    };
-    let number = transaction.number;
-    let shards: Vec<&Shard> =
-        shards.iter().map(|shard| op.cluster().shard(shard)).collect::<Result<_, _>>()?;
-    let transient = |fault| with_label(fault, "TransientTransactionError");
-    together(&shards, Instant::now(), |locked| {
-        let now = locked.now;
-        // A commit that is repeated finds all of them committed.
-        let mut open = Vec::new();
-        for shard in &shards {
-            let (primary, state) = locked.primary(&shard.name)?;
-            match state.prepare_transaction(primary, session, number) {
-                Ok(()) => open.push(shard),
-                Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => {}
-                Err(fault) => {
-                    for shard in &shards {
-                        let (primary, state) = locked.primary(&shard.name)?;
-                        let _ = state.abort_transaction(primary, session, number);
-                    }
-                    return Err(transient(fault));
-                }
-            }
-        }
-        for shard in open {
-            let (primary, state) = locked.primary(&shard.name)?;
-            state.commit_transaction(primary, session, number, now)?;
-        }
-        Ok(())
-    })
-}
-
-/// A document of one shard is replaced by one on another, at one moment, and put on record there.
+/// A document of one shard is replaced by one on another, in a transaction, and put on record there.
 pub(super) struct Move<'a> {
     pub(super) namespace: &'a Namespace,
     pub(super) from: &'a Shard,
@@ -130,16 +93,24 @@ pub(super) struct Move<'a> {
     pub(super) statement: Statement,
 }
 
-/// Makes such a move. `WriteConflict` if the document is not what it was, or a transaction has it.
-pub(super) fn move_document(it: Move<'_>) -> Result<(), Fault> {
+impl Move<'_> {
+    /// The transaction that the move is.
+    pub(super) fn transaction(&self) -> TransactionId {
+        TransactionId::internal(self.session, self.number, self.statement.id)
+    }
+}
+
+/// Prepares such a move on both shards. `WriteConflict` if the document is not what it was, or a
+/// transaction has it.
+pub(super) fn prepare_move(it: Move<'_>) -> Result<(), Fault> {
+    let id = it.transaction();
     together(&[it.from, it.to], Instant::now(), |locked| {
+        let now = locked.now;
         let (primary, state) = locked.primary(&it.from.name)?;
-        let member = state.member(primary);
-        let now_there = member.store().collection(it.namespace).and_then(|all| all.by_id(it.id));
-        if now_there.is_none_or(|document| **document != *it.before)
-            || member.is_reserved(it.namespace, it.id)
-        {
-            return Err(crate::embedded::transaction::write_conflict());
+        let found = state.member(primary).store().collection(it.namespace);
+        let found = found.and_then(|all| all.by_id(it.id));
+        if found.is_none_or(|document| **document != *it.before) {
+            return Err(write_conflict());
         }
         let record = Record {
             session: it.session.clone(),
@@ -148,9 +119,17 @@ pub(super) fn move_document(it: Move<'_>) -> Result<(), Fault> {
         };
         let insert =
             Change::Insert { namespace: it.namespace.clone(), document: Arc::new(it.after) };
-        locked.append(&it.to.name, vec![insert], Some(record))?;
         let delete = Change::Delete { namespace: it.namespace.clone(), id: it.id.clone() };
-        locked.append(&it.from.name, vec![delete], None)?;
+        let parts = [(it.to, insert, Some(record)), (it.from, delete, None)];
+        for (shard, change, _) in &parts {
+            let (primary, state) = locked.primary(&shard.name)?;
+            state.check_change(primary, change)?;
+        }
+        for (shard, change, record) in parts {
+            let (primary, state) = locked.primary(&shard.name)?;
+            let part = PreparedTransaction { id: id.clone(), changes: vec![change], record };
+            state.prepare_changes(primary, part, now)?;
+        }
         Ok(())
     })
 }
@@ -194,7 +173,7 @@ pub(super) fn copy(
         let source = state.member(primary).store().clone();
         let (primary, state) = locked.primary(&to.name)?;
         let target = state.member(primary).store().clone();
-        let mut changes = vec![migration(namespace)];
+        let mut changes = vec![Change::migration(&namespace.to_string())];
         let mut ids = Vec::new();
         if let Some(collection) = source.collection(namespace) {
             if target.collection(namespace).is_none() {
@@ -226,16 +205,22 @@ pub(super) fn copy(
                     number: record.number(),
                     what: Recorded::Statement(statement),
                 };
-                at = locked.append(&to.name, vec![migration(namespace)], Some(record))?;
+                at = locked.append(
+                    &to.name,
+                    vec![Change::migration(&namespace.to_string())],
+                    Some(record),
+                )?;
             }
         }
         Ok(Copied { ids, at })
     })
 }
 
-/// What an entry begins with that moves documents between shards.
-fn migration(namespace: &Namespace) -> Change {
-    Change::Note(doc! { "msg": "migrated", "ns": namespace.to_string(), MIGRATION: true })
+/// Writes a note to the log of a shard.
+pub(super) fn note(shard: &Shard, note: Document) -> Result<OpTime, Fault> {
+    together(&[shard], Instant::now(), |locked| {
+        locked.append(&shard.name, vec![Change::Note(note)], None)
+    })
 }
 
 /// Deletes documents of a shard by their `_id`, those that are there.
@@ -257,7 +242,8 @@ pub(super) fn delete(
         if changes.is_empty() {
             return Ok(None);
         }
-        let changes = [migration(namespace)].into_iter().chain(changes).collect();
+        let changes =
+            [Change::migration(&namespace.to_string())].into_iter().chain(changes).collect();
         locked.append(&shard.name, changes, None).map(Some)
     })
 }

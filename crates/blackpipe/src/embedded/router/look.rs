@@ -9,6 +9,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use super::{
     catalog::{Catalog, Sharded},
+    coordinator,
     direct::{self, Move},
     operation::{Operation, Purpose},
     preference::Preference,
@@ -239,7 +240,7 @@ async fn relocate(
     };
     let (donor, recipient) = (op.cluster().shard(from)?, op.cluster().shard(to)?);
     op.cluster().until_swept(namespace, to, op.deadline).await?;
-    let moved = direct::move_document(Move {
+    let it = Move {
         namespace,
         from: donor,
         to: recipient,
@@ -249,15 +250,20 @@ async fn relocate(
         session,
         number: transaction.number,
         statement,
-    });
-    match moved {
-        Ok(()) => {
-            // Until it is settled that it is gone from there.
-            op.cluster().disown(namespace, from, vec![id]);
-            op.cluster().sweep();
-        }
+    };
+    let transaction = it.transaction();
+    match direct::prepare_move(it) {
+        Ok(()) => {}
         Err(fault) if fault.code == Code::WRITE_CONFLICT => return Ok(None),
         Err(fault) => return Err(fault),
+    }
+    let shards = [to.to_owned(), from.to_owned()];
+    let namespaces = BTreeSet::from([namespace.clone()]);
+    match coordinator::commit(op, &transaction, &shards, namespaces).await {
+        Ok(()) => {}
+        Err(fault) if fault.code == Code::MAX_TIME_MS_EXPIRED => return Err(fault),
+        // A shard lost its primary before most members had its part. The document is where it was.
+        Err(_) => return Ok(None),
     }
     // Asking for what is on record waits for its write concern, too.
     let body = subject.command(op, catalog, namespace, to);

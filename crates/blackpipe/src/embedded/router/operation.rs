@@ -43,8 +43,16 @@ const GENERAL: &[&str] = &[
 pub(super) enum Purpose {
     /// To do what the client asked for.
     Do,
+    /// To do the same on a shard as another does: change streams show it once.
+    Repeat,
     /// To look at something first.
     Look,
+}
+
+impl Purpose {
+    fn acts(self) -> bool {
+        matches!(self, Self::Do | Self::Repeat)
+    }
 }
 
 /// One command on its way through a router.
@@ -79,6 +87,13 @@ impl Operation {
 
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         self.cluster().catalog()
+    }
+
+    /// Notes that the reply tells of what happened at a time.
+    pub(super) fn note_time(&self, time: TimestampOrder) {
+        let mut heard = locked(&self.heard);
+        *heard = (*heard).max(Some(time));
+        self.cluster().hear(time.into());
     }
 
     /// When the newest of what it was told happened.
@@ -164,7 +179,7 @@ impl Operation {
                     full.insert("startTransaction", true);
                 }
             }
-            Some(_) if purpose == Purpose::Do => general.push("txnNumber"),
+            Some(_) if purpose.acts() => general.push("txnNumber"),
             Some(_) | None => {}
         }
         let concern = match self.in_transaction() {
@@ -174,7 +189,7 @@ impl Operation {
         if let Some(concern) = concern.filter(|_| starts) {
             full.insert("readConcern", concern);
         }
-        if purpose == Purpose::Do {
+        if purpose.acts() {
             general.extend(["writeConcern", "$readPreference"]);
         }
         for field in general {
@@ -189,6 +204,7 @@ impl Operation {
         full.insert("$clusterTime", self.cluster().cluster_time());
         let mut call = Call::read(name, database, full)?;
         call.session.clone_from(&self.call.session);
+        call.repeats = purpose == Purpose::Repeat;
         Ok(self.addressed(call, purpose))
     }
 
@@ -203,7 +219,7 @@ impl Operation {
         };
         let preference = match purpose {
             Purpose::Do if reads => self.preference.clone(),
-            Purpose::Do | Purpose::Look => Preference::primary(),
+            Purpose::Do | Purpose::Repeat | Purpose::Look => Preference::primary(),
         };
         Errand { call, preference, deadline: self.deadline, repeatable }
     }
@@ -396,7 +412,7 @@ fn whole(mut body: Document) -> Document {
 }
 
 /// A task ends without an answer only by a panic.
-fn broken(error: tokio::task::JoinError) -> Fault {
+pub(super) fn broken(error: tokio::task::JoinError) -> Fault {
     Fault::new(Code::INTERNAL_ERROR, error.to_string())
 }
 

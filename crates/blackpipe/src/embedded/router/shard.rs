@@ -196,13 +196,19 @@ pub(crate) async fn ask(node: &Node, call: Call, deadline: Instant) -> Result<Do
     };
     tokio::select! {
         biased;
-        () = gone(node.power()) => Err(Fault::new(
-            Code::HOST_UNREACHABLE,
-            format!("Error connecting to {} :: caused by :: Connection refused", node.about().address),
-        )),
+        () = gone(node.power()) => Err(unreachable(node)),
         reply = answered => Ok(reply),
         () = late => Err(Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
     }
+}
+
+/// The error of a member whose process has ended.
+pub(crate) fn unreachable(node: &Node) -> Fault {
+    let address = &node.about().address;
+    Fault::new(
+        Code::HOST_UNREACHABLE,
+        format!("Error connecting to {address} :: caused by :: Connection refused"),
+    )
 }
 
 async fn thawed(mut power: watch::Receiver<Power>) {

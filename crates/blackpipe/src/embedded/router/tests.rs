@@ -6,4 +6,5 @@ mod local_writes;
 mod moving;
 mod pure;
 mod storm;
+mod two_phase;
 mod zones;

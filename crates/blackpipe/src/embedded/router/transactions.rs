@@ -12,11 +12,16 @@ use steadfast_query::{Code, Fault};
 use super::{
     catalog::Catalog,
     cluster::{Cluster, locked},
+    coordinator,
     operation::{Operation, Purpose},
     preference::Preference,
     shard::{is_absence, is_passing, with_label},
 };
-use crate::embedded::{call::Call, log::SessionId, namespace::Namespace};
+use crate::embedded::{
+    call::Call,
+    log::{SessionId, TransactionId},
+    namespace::Namespace,
+};
 
 /// What became of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +325,7 @@ pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
 }
 
 /// Those that only read first: as long as nobody has committed what was written, all can still end
-/// without it. One writer's commit is the commit of all; several commit at one moment.
+/// without it. One writer's commit is the commit of all; several commit in two phases.
 async fn commit_on(
     op: &Operation,
     writers: Vec<String>,
@@ -334,15 +339,23 @@ async fn commit_on(
             return Err(fault);
         }
     }
-    if writers.len() > 1 {
+    let several = writers.len() > 1;
+    if several {
         for shard in &writers {
             op.cluster().shard(shard)?.select(&Preference::primary(), op.deadline).await?;
         }
-        super::direct::commit_together(op, &writers)?;
+        if let Some(id) = transaction_id(op) {
+            let visited = op.router.transactions.with(op, |it| it.visited.clone());
+            coordinator::commit(op, &id, &writers, visited.unwrap_or_default()).await?;
+        }
     }
     let mut reply = Document::new();
     for shard in writers {
-        let answer = op.ask(&shard, &body, Purpose::Do).await?;
+        let answer = match op.ask(&shard, &body, Purpose::Do).await {
+            // Committed in two phases; the session did not wait to begin something else.
+            Err(fault) if several && fault.code == Code::TRANSACTION_TOO_OLD => continue,
+            answer => answer?,
+        };
         if let Some(error) = answer.get("writeConcernError") {
             reply.insert("writeConcernError", error.clone());
         }
@@ -353,6 +366,11 @@ async fn commit_on(
 /// Finds out for a transaction of another router whether it committed. If it has not, it never will.
 async fn recover(op: &Operation, shard: &str) -> Result<Document, Fault> {
     let number = op.call.transaction.map_or(-1, |it| it.number);
+    if let Some(id) = transaction_id(op)
+        && let Some(outcome) = coordinator::join(op, &id).await
+    {
+        outcome?;
+    }
     match op.ask(shard, &doc! { "abortTransaction": 1 }, Purpose::Do).await {
         Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => {
             op.ask(shard, &doc! { "commitTransaction": 1 }, Purpose::Do).await
@@ -360,6 +378,11 @@ async fn recover(op: &Operation, shard: &str) -> Result<Document, Fault> {
         Err(fault) if is_passing(&fault) => Err(fault),
         Ok(_) | Err(_) => Err(with_label(no_such_transaction(number), "TransientTransactionError")),
     }
+}
+
+fn transaction_id(op: &Operation) -> Option<TransactionId> {
+    let (session, transaction) = op.call.session.clone().zip(op.call.transaction)?;
+    Some(TransactionId { session, number: transaction.number })
 }
 
 fn recovery_shard(op: &Operation) -> Option<String> {

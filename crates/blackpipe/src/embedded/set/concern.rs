@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::state::State;
 use crate::embedded::{
     call::{Acknowledged, ReadConcern, WriteConcern},
-    log::{History, OpTime, TimestampOrder},
+    log::{Histories, History, OpTime, TimestampOrder},
     store::Store,
 };
 
@@ -15,7 +15,7 @@ use crate::embedded::{
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) store: Store,
-    pub(crate) history: History,
+    pub(crate) history: Histories,
     /// Until when, for a snapshot.
     pub(crate) at: Option<TimestampOrder>,
     /// What must have reached most members before the read is answered.
@@ -101,9 +101,14 @@ impl State {
 
     /// A sight of this data of a member.
     pub(crate) fn plain_sight(&self, index: usize, store: &Store) -> Sight {
-        let member = self.member(index);
-        let history = History::new(&member.log, member.commit, &member.committed);
+        let history = self.history(index).into();
         Sight { store: store.clone(), history, at: None, confirm: None }
+    }
+
+    /// The log of a member, up to what it knows most members to have.
+    pub(crate) fn history(&self, index: usize) -> History {
+        let member = self.member(index);
+        History::new(&member.log, member.commit, &member.committed)
     }
 
     /// The data at a time, or as most members have it.

@@ -201,6 +201,7 @@ impl State {
         let note = bson::doc! { "msg": "new primary" };
         let first = self.append(index, vec![Change::Note(note)], None, now);
         self.members[index].first_of_term = first.unwrap_or_default();
+        self.restore_prepared(index, now);
         self.replicate(now);
     }
 }

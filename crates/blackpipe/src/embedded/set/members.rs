@@ -61,8 +61,11 @@ impl Member {
         self.transactions.insert(session.clone(), transaction);
     }
 
-    /// Ends a session's transaction, as aborted until somebody says otherwise.
+    /// Ends a session's transaction, as aborted until somebody says otherwise. A prepared one goes on.
     pub(crate) fn end_transaction(&mut self, session: &SessionId) -> Option<Transaction> {
+        if self.transaction(session)?.is_prepared() {
+            return None;
+        }
         let transaction = self.transactions.remove(session)?;
         let aborted = Active { number: transaction.number(), phase: Phase::Aborted };
         self.set_active(session, aborted);
@@ -84,6 +87,11 @@ impl State {
             Some(used) => *used = now,
             None => drop(self.used.insert(session.clone(), now)),
         }
+    }
+
+    /// Wakes those who wait: a transaction may have ended.
+    pub(crate) fn note_change(&mut self) {
+        self.revision += 1;
     }
 
     /// An older transaction of a session that has begun something new is over.
@@ -116,6 +124,9 @@ impl State {
         self.revision += 1;
         self.used.remove(session);
         for member in &mut self.members {
+            if member.transaction(session).is_some_and(Transaction::is_prepared) {
+                continue;
+            }
             member.transactions.remove(session);
             member.sessions.remove(session);
             member.store.forget(session);

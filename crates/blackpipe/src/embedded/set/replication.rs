@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::state::{Role, State};
 use crate::embedded::{
     change::Change,
-    log::{Entry, OpTime, Record, TimestampOrder},
+    log::{CommitStep, Entry, OpTime, Record, TimestampOrder},
 };
 
 impl State {
@@ -21,6 +21,18 @@ impl State {
         record: Option<Record>,
         now: Instant,
     ) -> Result<OpTime, Fault> {
+        self.append_step(index, changes, record, None, now)
+    }
+
+    /// The same for an entry that is a step of a two-phase commit.
+    pub(crate) fn append_step(
+        &mut self,
+        index: usize,
+        changes: Vec<Change>,
+        record: Option<Record>,
+        step: Option<CommitStep>,
+        now: Instant,
+    ) -> Result<OpTime, Fault> {
         self.revision += 1;
         let second = self.second(index, now);
         let wall = self.time_of_day(index, now);
@@ -28,10 +40,8 @@ impl State {
         let newest = member.cluster_time.max(member.last().timestamp);
         let at = OpTime { term: member.term, timestamp: newest.next(second) };
         let before = member.store.write(&changes)?;
-        let entry = Arc::new(Entry { at, wall, changes, record, before });
-        if let Some(record) = &entry.record {
-            member.store.record(record, wall);
-        }
+        let entry = Arc::new(Entry { at, wall, changes, record, step, before });
+        member.store.note(&entry);
         member.cluster_time = at.timestamp;
         member.log.push(Arc::clone(&entry), now, &member.store);
         self.note_expiry(&entry.changes, now);

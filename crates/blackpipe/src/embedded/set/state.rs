@@ -48,7 +48,7 @@ pub(crate) struct Member {
     /// The newest entry that it knows most members to have, and the data after it.
     pub(super) commit: OpTime,
     pub(super) committed: Store,
-    pub(super) cluster_time: TimestampOrder,
+    pub(crate) cluster_time: TimestampOrder,
     /// While it is primary: how far it knows each member to have come.
     pub(super) known: Vec<OpTime>,
     /// While it is primary: its first entry. Only with it, or a later one, older ones commit.
@@ -142,7 +142,7 @@ impl Member {
     /// Makes the data that most members have of the data that they had.
     fn commit_entries(&mut self, at: OpTime) {
         if !self.log.has(self.commit) {
-            if let Some(store) = self.log.snapshot(at.timestamp) {
+            if let Some(store) = self.log.data_until(at.timestamp) {
                 self.committed = store;
             }
             return;
@@ -359,7 +359,8 @@ impl State {
             let view = View { role: member.role, primary, term: member.term };
             if member.power == Power::On && member.view != view {
                 member.view = view;
-                member.topology += 1;
+                // Nothing of what a standalone server says of itself changes.
+                member.topology += u64::from(self.config.name.is_some());
             }
         }
     }

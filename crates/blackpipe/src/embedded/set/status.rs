@@ -9,6 +9,9 @@ use crate::embedded::node::Power;
 /// The version of the set's configuration, which does not change.
 const SET_VERSION: i32 = 1;
 
+/// The wire version of the first shards whose hello has the default write concern (5.0).
+const TELLS_DEFAULT_CONCERN: i32 = 13;
+
 impl State {
     /// What `hello` says of the set and of a member.
     pub(crate) fn hello(&self, index: usize, now: Instant) -> Document {
@@ -68,6 +71,10 @@ impl State {
                 "majorityWriteDate": commit.timestamp.date(),
             },
         );
+        if self.config().is_shard && self.config().max_wire_version >= TELLS_DEFAULT_CONCERN {
+            // A majority of members that bear data, as all members do.
+            hello.insert("isImplicitDefaultMajorityWC", true);
+        }
         hello
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Direct<'a> {
     /// The session and the number of a retryable write.
     retryable: Option<(&'a SessionId, i64)>,
     trap: Option<&'a Trap>,
+    /// Change streams do not show its entries.
+    hidden: bool,
     now: Instant,
     /// Its newest entry.
     written: Option<OpTime>,
@@ -33,12 +35,17 @@ impl<'a> Direct<'a> {
         retryable: Option<(&'a SessionId, i64)>,
         now: Instant,
     ) -> Self {
-        Self { state, index, retryable, trap: None, now, written: None }
+        Self { state, index, retryable, trap: None, hidden: false, now, written: None }
     }
 
     /// Its statements run into this.
     pub(crate) fn trapped(self, trap: Option<&'a Trap>) -> Self {
         Self { trap, ..self }
+    }
+
+    /// Hides its entries from change streams.
+    pub(crate) fn hidden(self, hidden: bool) -> Self {
+        Self { hidden, ..self }
     }
 
     /// The newest entry that it wrote.
@@ -72,7 +79,11 @@ impl Changes for Direct<'_> {
             number,
             what: Recorded::Statement(statement),
         });
-        self.written = Some(self.state.append(self.index, vec![change], record, self.now)?);
+        let changes = match change.database().filter(|_| self.hidden) {
+            Some(database) => vec![Change::migration(database), change],
+            None => vec![change],
+        };
+        self.written = Some(self.state.append(self.index, changes, record, self.now)?);
         Ok(())
     }
 

@@ -50,6 +50,7 @@ fn entry(changes: Vec<Change>, record: Option<Record>) -> Entry {
         wall: DateTime::from_millis(1),
         changes,
         record,
+        step: None,
         before: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
+use bson::{Binary, Bson, Document, Timestamp, Uuid, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault, value::show_document};
 
 use super::{
@@ -13,9 +13,8 @@ use super::{
 };
 use crate::embedded::{
     change::Change,
-    log::{Before, Entry, Recorded},
+    log::{Before, CommitStep, Entry, Histories, Recorded, TransactionId},
     namespace::Namespace,
-    store::Store,
 };
 
 /// What a change stream is about.
@@ -64,7 +63,7 @@ pub(super) struct Event<'a> {
 }
 
 /// The events of an entry, in order; each `invalidate` follows the event that it is about.
-pub(super) fn events<'a>(entry: &'a Entry, options: &Options) -> Vec<Event<'a>> {
+pub(super) fn events<'a>(entry: &'a Entry, shard: u32, options: &Options) -> Vec<Event<'a>> {
     let mut all = Vec::new();
     if entry.is_migration() {
         return all;
@@ -75,7 +74,7 @@ pub(super) fn events<'a>(entry: &'a Entry, options: &Options) -> Vec<Event<'a>> 
         }
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let event = |point| {
-            let position = Position { at: entry.at.timestamp, point };
+            let position = Position { at: entry.at.timestamp, point, shard };
             Event { entry, change, before, position }
         };
         all.push(event(Point::Event(number)));
@@ -105,9 +104,21 @@ fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
             let watched = !(before.is_view && matches!(subject, Subject::Collection(_)));
             options.expanded && watched && subject.is(namespace)
         }
-        Change::Note(_) => false,
+        Change::Note(note) => {
+            options.expanded && sharded(note).is_some_and(|namespace| subject.is(&namespace))
+        }
     }
 }
+
+/// The collection that a note of the log says to be sharded.
+fn sharded(note: &Document) -> Option<Namespace> {
+    let (database, collection) = note.get_str(SHARD_COLLECTION).ok()?.split_once('.')?;
+    Some(Namespace::new(database, collection))
+}
+
+/// The field of a note that names a collection that is sharded from now on. The note has the
+/// collection's `uuid`, too, and a `description`.
+pub(crate) const SHARD_COLLECTION: &str = "shardCollection";
 
 /// Whether nothing is left that a stream could be about.
 fn ends(change: &Change, subject: &Subject) -> bool {
@@ -127,20 +138,18 @@ impl Event<'_> {
         matches!(self.position.point, Point::Invalidate(_))
     }
 
-    /// As it is told; `data` is where the current document is looked up.
-    pub(super) fn document(&self, options: &Options, data: &Store) -> Result<Document, Fault> {
+    /// As it is told; `seen` is where the current document is looked up.
+    pub(super) fn document(&self, options: &Options, seen: &Histories) -> Result<Document, Fault> {
         let mut told = Document::new();
         if self.invalidates() {
             self.head(&mut told, "invalidate", options);
             return Ok(told);
         }
-        if let Some(record) = &self.entry.record
-            && record.what == Recorded::Committed
-        {
-            let binary = |subtype, bytes: &Vec<u8>| Binary { subtype, bytes: bytes.clone() };
-            let id = binary(BinarySubtype::Uuid, &record.session.id);
-            let user = binary(BinarySubtype::Generic, &record.session.user);
-            told.insert("txnNumber", record.number);
+        if let Some(TransactionId { session, number }) = self.transaction() {
+            let binary = |subtype, bytes: Vec<u8>| Binary { subtype, bytes };
+            let id = binary(BinarySubtype::Uuid, session.id);
+            let user = binary(BinarySubtype::Generic, session.user);
+            told.insert("txnNumber", number);
             told.insert("lsid", doc! { "id": id, "uid": user });
         }
         if let Change::RenameCollection { to, .. } = self.change {
@@ -148,10 +157,19 @@ impl Event<'_> {
         }
         match self.change {
             Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => {
-                self.of_document(told, options, data)
+                self.of_document(told, options, seen)
             }
             _ => Ok(self.of_collection(told, options)),
         }
+    }
+
+    /// The transaction that the change was a part of, as the client knows it.
+    fn transaction(&self) -> Option<TransactionId> {
+        if let Some(CommitStep::Committed { id, .. }) = &self.entry.step {
+            return Some(id.of_client());
+        }
+        let record = self.entry.record.as_ref().filter(|it| it.what == Recorded::Committed)?;
+        Some(TransactionId { session: record.session.clone(), number: record.number })
     }
 
     /// What all events begin with.
@@ -159,8 +177,13 @@ impl Event<'_> {
         told.insert("_id", self.position.token());
         told.insert("operationType", kind);
         told.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
-        if let Some(uuid) = self.before.collection
-            && options.expanded
+        if let Some(CommitStep::Committed { visible, .. }) = &self.entry.step
+            && options.version.tells_all()
+        {
+            told.insert("commitTimestamp", Timestamp::from(*visible));
+        }
+        if let Some(uuid) = self.collection()
+            && (options.expanded || options.version.tells_all())
             && !self.invalidates()
         {
             told.insert("collectionUUID", uuid);
@@ -170,29 +193,45 @@ impl Event<'_> {
         }
     }
 
+    /// The collection that the change was made in.
+    fn collection(&self) -> Option<Uuid> {
+        match self.change {
+            Change::Note(note) => match note.get("uuid") {
+                Some(Bson::Binary(uuid)) => uuid.to_uuid().ok(),
+                _ => None,
+            },
+            _ => self.before.collection,
+        }
+    }
+
     fn of_document(
         &self,
         mut told: Document,
         options: &Options,
-        data: &Store,
+        seen: &Histories,
     ) -> Result<Document, Fault> {
         let mut full = None;
         let mut details = None;
-        let (kind, namespace, id) = match self.change {
+        let before = self.before.document.as_deref();
+        let key = |document: Option<&Document>, id: Option<&Bson>| {
+            let id = id.unwrap_or(&Bson::Null);
+            seen.document_key(self.before.collection, self.entry.at.timestamp, document, id)
+        };
+        let (kind, namespace, key) = match self.change {
             Change::Insert { namespace, document } => {
                 full = Some(Bson::Document((**document).clone()));
-                ("insert", namespace, document.get("_id").cloned())
+                ("insert", namespace, key(Some(document), document.get("_id")))
             }
             Change::Replace { namespace, document, .. } => {
-                let id = document.get("_id").cloned();
+                let key = key(before, document.get("_id"));
                 details = self.update(options);
                 full = match &details {
                     None => Some(Bson::Document((**document).clone())),
-                    Some(_) => self.after(namespace, document, options, data)?,
+                    Some(_) => self.after(namespace, document, &key, options, seen)?,
                 };
-                (if details.is_some() { "update" } else { "replace" }, namespace, id)
+                (if details.is_some() { "update" } else { "replace" }, namespace, key)
             }
-            Change::Delete { namespace, id } => ("delete", namespace, Some(id.clone())),
+            Change::Delete { namespace, id } => ("delete", namespace, key(before, Some(id))),
             _ => return Ok(told),
         };
         self.head(&mut told, kind, options);
@@ -200,7 +239,7 @@ impl Event<'_> {
             told.insert("fullDocument", full);
         }
         told.insert("ns", name(namespace));
-        told.insert("documentKey", doc! { "_id": id.unwrap_or(Bson::Null) });
+        told.insert("documentKey", key);
         if let Some(details) = details {
             told.insert("updateDescription", details);
         }
@@ -223,7 +262,8 @@ impl Event<'_> {
         let found = difference(before, document, by)?;
         let details = Details {
             truncated: options.version.has_differences(),
-            disambiguated: options.version.disambiguates() && options.expanded,
+            disambiguated: options.version.disambiguates() && options.expanded
+                || options.version.tells_all(),
         };
         Some(description(&found, details))
     }
@@ -233,17 +273,15 @@ impl Event<'_> {
         &self,
         namespace: &Namespace,
         document: &Arc<Document>,
+        key: &Document,
         options: &Options,
-        data: &Store,
+        seen: &Histories,
     ) -> Result<Option<Bson>, Fault> {
         let image = || self.before.has_images.then(|| Bson::Document((**document).clone()));
         Ok(match options.full {
             Images::Off => None,
             Images::Lookup => {
-                let collection = data.collection(namespace);
-                let same = collection.filter(|it| Some(it.uuid()) == self.before.collection);
-                let id = document.get("_id").unwrap_or(&Bson::Null);
-                let now = same.and_then(|it| it.by_id(id));
+                let now = seen.lookup(namespace, self.before.collection, key);
                 Some(now.map_or(Bson::Null, |it| Bson::Document((**it).clone())))
             }
             Images::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
@@ -302,7 +340,11 @@ impl Event<'_> {
                 if let Some(uuid) = self.before.replaced {
                     description.insert("dropTarget", uuid);
                 }
-                ("rename", name(from), Some(description).filter(|_| options.expanded))
+                (
+                    "rename",
+                    name(from),
+                    Some(description).filter(|_| options.expanded || options.version.tells_all()),
+                )
             }
             Change::CreateCollection { namespace, options, .. } => {
                 let mut description = options.clone();
@@ -332,19 +374,21 @@ impl Event<'_> {
                 let gone = self.before.document.as_deref().cloned().unwrap_or_default();
                 ("dropIndexes", name(namespace), Some(doc! { "indexes": [gone] }))
             }
-            // These are told elsewhere, or not at all.
-            Change::Insert { .. }
-            | Change::Replace { .. }
-            | Change::Delete { .. }
-            | Change::Note(_) => return told,
+            Change::Note(note) => {
+                let Some(namespace) = sharded(note) else { return told };
+                let description = note.get_document("description").cloned().unwrap_or_default();
+                (SHARD_COLLECTION, name(&namespace), Some(description))
+            }
+            // These are told elsewhere.
+            Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return told,
         };
         self.head(&mut told, kind, options);
         told.insert("ns", ns);
-        if kind == "create" && options.version.names_types() {
-            told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
-        }
         if let Some(description) = description {
             told.insert("operationDescription", description);
+        }
+        if kind == "create" && options.version.names_types() {
+            told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
         }
         if let Some(state) = self.state_before() {
             told.insert("stateBeforeChange", state);

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::embedded::{
     change::{Change, Rewrite},
-    log::{Entry, History, Log, MIGRATION, OpTime, Record, Recorded, SessionId, TimestampOrder},
+    log::{
+        Entry, Histories, History, Log, OpTime, Record, Recorded, SessionId, Sharding,
+        TimestampOrder,
+    },
     namespace::Namespace,
     store::Store,
 };
@@ -37,17 +40,17 @@ impl Lab {
         let timestamp = self.log.last().timestamp.next(self.log.last().timestamp.time + 1);
         let before = self.store.write(&changes).unwrap();
         let (at, wall) = (OpTime { term: 1, timestamp }, DateTime::from_millis(7));
-        let entry = Arc::new(Entry { at, wall, changes, record, before });
+        let entry = Arc::new(Entry { at, wall, changes, record, step: None, before });
         self.log.push(entry, tokio::time::Instant::now(), &self.store);
     }
 
     /// What most members have, all or up to a second.
-    fn history(&self, until: u32) -> History {
+    fn history(&self, until: u32) -> Histories {
         let timestamp = TimestampOrder { time: until, increment: 1 };
-        History::new(&self.log, OpTime { term: 1, timestamp }, &self.store)
+        History::new(&self.log, OpTime { term: 1, timestamp }, &self.store).into()
     }
 
-    fn all(&self) -> History {
+    fn all(&self) -> Histories {
         self.history(self.log.last().timestamp.time)
     }
 
@@ -112,7 +115,7 @@ fn an_insert_is_told_with_its_document() {
     assert_eq!(
         lab.told(options()),
         [doc! {
-            "_id": Position { at, point: Point::Event(0) }.token(),
+            "_id": Position { at, point: Point::Event(0), shard: 0 }.token(),
             "operationType": "insert",
             "clusterTime": Timestamp::from(at),
             "wallTime": DateTime::from_millis(7),
@@ -210,7 +213,7 @@ fn the_parts_of_a_transaction_are_events_of_one_time() {
 #[test]
 fn what_comes_from_another_shard_is_no_event() {
     let mut lab = Lab::new();
-    let note = Change::Note(doc! { MIGRATION: true });
+    let note = Change::migration("shop.orders");
     lab.write(vec![note, insert(doc! { "_id": 1 })]);
     assert!(lab.told(options()).is_empty());
 }
@@ -255,7 +258,7 @@ fn only_what_most_members_have_is_told() {
     lab.write(vec![insert(doc! { "_id": 1 })]);
     lab.write(vec![insert(doc! { "_id": 2 })]);
     let mut stream = stream(options(), start());
-    let mut ids = |history: &History| -> Result<Vec<i32>, Fault> {
+    let mut ids = |history: &Histories| -> Result<Vec<i32>, Fault> {
         stream.see(history);
         let documents = stream.take(9)?.documents;
         let id = |event: &Document| event.get_document("documentKey").unwrap().get_i32("_id");
@@ -290,11 +293,11 @@ fn a_token_of_an_event_that_is_not_there_is_refused() {
     let mut lab = Lab::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
     let at = TimestampOrder { time: 2, increment: 1 };
-    let mut lost = stream(options(), Position { at, point: Point::Event(3) });
+    let mut lost = stream(options(), Position { at, point: Point::Event(3), shard: 0 });
     lost.see(&lab.all());
     assert_eq!(lost.take(9).unwrap_err().code.number, 280);
     // Not if the member does not know yet that most have it.
-    let mut early = stream(options(), Position { at, point: Point::Event(0) });
+    let mut early = stream(options(), Position { at, point: Point::Event(0), shard: 0 });
     early.see(&lab.history(1));
     assert!(early.take(9).unwrap().documents.is_empty());
     early.see(&lab.all());
@@ -342,4 +345,78 @@ fn a_pipeline_is_told_by_its_difference_unless_that_is_large() {
         "as large as the document itself"
     );
     assert_eq!(found(doc! { "_id": 1, "a": 1, "b": 1 }), None);
+}
+
+/// Two shards that shard the collection by `k`.
+#[derive(Debug)]
+struct ByK;
+
+impl Sharding for ByK {
+    fn shard_key(&self, _: Uuid, _: TimestampOrder) -> Option<Vec<String>> {
+        Some(vec![String::from("k")])
+    }
+
+    fn owner(&self, _: &Namespace, document: &Document) -> Option<usize> {
+        usize::try_from(document.get_i32("k").ok()?).ok()
+    }
+}
+
+fn cluster(shards: [&Lab; 2], until: [u32; 2]) -> Histories {
+    let history = |(lab, until): (&Lab, u32)| {
+        let timestamp = TimestampOrder { time: until, increment: 1 };
+        History::new(&lab.log, OpTime { term: 1, timestamp }, &lab.store)
+    };
+    Histories::of_shards(shards.into_iter().zip(until).map(history).collect(), Arc::new(ByK))
+}
+
+fn ids_of(documents: &[Document]) -> Vec<i32> {
+    let id = |it: &Document| it.get_document("documentKey").unwrap().get_i32("_id").unwrap();
+    documents.iter().map(id).collect()
+}
+
+#[test]
+fn entries_of_two_shards_at_the_same_time_are_told_one_by_one() {
+    let mut labs = [Lab::new(), Lab::new()];
+    for (shard, lab) in (0..).zip(&mut labs) {
+        for id in 0..3 {
+            lab.write(vec![insert(doc! { "_id": 10 * id + shard, "k": shard })]);
+        }
+    }
+    let seen = cluster([&labs[0], &labs[1]], [4, 4]);
+    let mut whole = stream(options(), start());
+    whole.see(&seen);
+    let all = whole.take(usize::MAX).unwrap().documents;
+    assert_eq!(ids_of(&all), [0, 1, 10, 11, 20, 21]);
+    assert_eq!(*all[1].get_document("documentKey").unwrap(), doc! { "k": 1, "_id": 1 });
+    for (place, event) in all.iter().enumerate() {
+        let token = Position::read(event.get_document("_id").unwrap()).unwrap();
+        let mut rest = stream(options(), token);
+        rest.see(&seen);
+        assert_eq!(rest.take(usize::MAX).unwrap().documents, all[place + 1..]);
+        // One by one it is the same.
+        let mut slowly = stream(options(), token);
+        for expected in &all[place + 1..] {
+            slowly.see(&seen);
+            assert_eq!(slowly.take(1).unwrap().documents, std::slice::from_ref(expected));
+        }
+    }
+}
+
+#[test]
+fn an_event_waits_until_all_logs_are_known_up_to_it() {
+    let mut labs = [Lab::new(), Lab::new()];
+    labs[0].write(vec![insert(doc! { "_id": 1, "k": 0 })]);
+    labs[0].write(vec![insert(doc! { "_id": 2, "k": 0 })]);
+    let behind = cluster([&labs[0], &labs[1]], [3, 1]);
+    assert_eq!(behind.held_up(), Some(TimestampOrder { time: 3, increment: 1 }));
+    let mut stream = stream(options(), start());
+    stream.see(&behind);
+    let batch = stream.take(usize::MAX).unwrap();
+    assert!(batch.documents.is_empty());
+    labs[1].write(vec![insert(doc! { "_id": 3, "k": 1 })]);
+    labs[1].write(vec![Change::Note(doc! {})]);
+    let level = cluster([&labs[0], &labs[1]], [3, 3]);
+    assert_eq!(level.held_up(), None);
+    stream.see(&level);
+    assert_eq!(ids_of(&stream.take(usize::MAX).unwrap().documents), [1, 3, 2]);
 }

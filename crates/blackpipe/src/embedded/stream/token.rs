@@ -13,6 +13,8 @@ use crate::embedded::log::TimestampOrder;
 pub(crate) struct Position {
     pub(crate) at: TimestampOrder,
     pub(crate) point: Point,
+    /// The number of the shard. Entries of several shards can have the same time.
+    pub(crate) shard: u32,
 }
 
 /// A point within one entry of the log.
@@ -59,7 +61,7 @@ const INVALIDATE: &str = "6F04";
 impl Position {
     /// Before all that was written at a time.
     pub(crate) fn start(at: TimestampOrder) -> Self {
-        Self { at, point: Point::Start }
+        Self { at, point: Point::Start, shard: 0 }
     }
 
     /// The newest time that is before all that it has not told yet.
@@ -79,7 +81,11 @@ impl Position {
             Point::Event(number) => format!("{CHANGE}{number:08X}{EVENT}"),
             Point::Invalidate(number) => format!("{CHANGE}{number:08X}{INVALIDATE}"),
         };
-        doc! { "_data": format!("{TIME}{time:08X}{increment:08X}{point}") }
+        let shard = match self.shard {
+            0 => String::new(),
+            shard => format!("{shard:08X}"),
+        };
+        doc! { "_data": format!("{TIME}{time:08X}{increment:08X}{point}{shard}") }
     }
 
     /// Reads a token.
@@ -113,12 +119,16 @@ impl Position {
             return Some(Self::start(at));
         }
         let (change, data) = number(data.strip_prefix(CHANGE)?)?;
-        let point = match data {
-            EVENT => Point::Event(change),
-            INVALIDATE => Point::Invalidate(change),
-            _ => return None,
+        let (point, shard) = match (data.strip_prefix(EVENT), data.strip_prefix(INVALIDATE)) {
+            (Some(shard), _) => (Point::Event(change), shard),
+            (_, Some(shard)) => (Point::Invalidate(change), shard),
+            (None, None) => return None,
         };
-        Some(Self { at, point })
+        let shard = match shard {
+            "" => 0,
+            shard => number(shard).filter(|(_, rest)| rest.is_empty())?.0,
+        };
+        Some(Self { at, point, shard })
     }
 }
 
@@ -143,7 +153,7 @@ mod tests {
     use super::*;
 
     fn at(time: u32, increment: u32, point: Point) -> Position {
-        Position { at: TimestampOrder { time, increment }, point }
+        Position { at: TimestampOrder { time, increment }, point, shard: 0 }
     }
 
     #[test]
@@ -151,7 +161,10 @@ mod tests {
         let all = [
             at(1, 9, Point::Start),
             at(1, 9, Point::Event(0)),
+            Position { shard: 1, ..at(1, 9, Point::Event(0)) },
+            Position { shard: 2, ..at(1, 9, Point::Event(0)) },
             at(1, 9, Point::Invalidate(0)),
+            Position { shard: 1, ..at(1, 9, Point::Invalidate(0)) },
             at(1, 9, Point::Event(1)),
             at(1, 10, Point::Start),
             at(2, 1, Point::Start),

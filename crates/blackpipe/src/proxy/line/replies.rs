@@ -61,7 +61,12 @@ impl Line<'_> {
                 let sent = send(&mut *to_client.lock().await, &message, None).await;
                 sent.map(|()| message.len()).map_err(|error| End::of_client(&error))
             }
-            Some(plan) => {
+            Some(mut plan) => {
+                if let Some((Reaction::Error(error), _)) = &plan.decided
+                    && !error.applies_to(outcome.code)
+                {
+                    plan.decided = None;
+                }
                 self.act_on_reply(&message, &sight, *plan, pending.entry, to_client).await
             }
         }?;

@@ -180,7 +180,7 @@ impl Line<'_> {
                 let verdict = Verdict { decided: None, ..verdict };
                 self.forward(request, verdict, to).await
             }
-            Some((Reaction::Error(error), _)) if !error.execute => {
+            Some((Reaction::Error(error), _)) if !error.forwards() => {
                 self.tell_fault(&verdict.rules, &format!("answers with the error {}", error.code));
                 if request.sight.more_to_come {
                     return Ok(());

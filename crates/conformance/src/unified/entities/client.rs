@@ -44,16 +44,7 @@ impl ClientEntity {
         if spec.store_events_as_entities.is_some() {
             return Err(Stop::needs("events as entities, which the format has given up"));
         }
-        let uri = match deployment.facts.topology {
-            TopologyName::Sharded if spec.use_multiple_routers != Some(true) => {
-                uri::with_one_seed(&deployment.uri)
-            }
-            TopologyName::LoadBalanced if spec.use_multiple_routers == Some(false) => {
-                let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
-                one.unwrap_or(&deployment.uri).clone()
-            }
-            _ => deployment.uri.clone(),
-        };
+        let uri = uri_for(deployment, spec.use_multiple_mongoses)?;
         let uri = uri::with_options(&uri, defaults)?;
         let uri = uri::with_options(&uri, &spec.uri_options)?;
         let mut options = ClientOptions::parse(&uri).await?;
@@ -68,6 +59,22 @@ impl ClientEntity {
         }
         Ok(Self { client, journal, logs: spec.observe_log_messages })
     }
+}
+
+/// The connection string that `useMultipleMongoses` asks for.
+fn uri_for(deployment: &Deployment, use_multiple_mongoses: Option<bool>) -> Step<String> {
+    let uri = &deployment.uri;
+    Ok(match (deployment.facts.topology, use_multiple_mongoses) {
+        (TopologyName::Sharded, Some(false)) => uri::with_one_seed(uri),
+        (TopologyName::Sharded, Some(true)) if deployment.mongos.len() < 2 => {
+            return Err(Stop::needs("several mongos"));
+        }
+        (TopologyName::LoadBalanced, Some(false)) => {
+            let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
+            one.unwrap_or(uri).clone()
+        }
+        _ => uri.clone(),
+    })
 }
 
 fn server_api(spec: &ServerApiSpec) -> Step<ServerApi> {
@@ -90,4 +97,33 @@ async fn await_min_pool_size(journal: &Journal, connections: u32, limit_ms: u64)
         return Ok(());
     }
     Err(Stop::failed(format!("no {connections} connections within {limit_ms} ms")))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+    use crate::{Context, SpecDir, Target, unified::schema::TestFile};
+
+    #[test]
+    fn use_multiple_mongoses_chooses_the_hosts_of_the_connection_string() {
+        let file = doc! {
+            "description": "a file",
+            "schemaVersion": "1.0",
+            "tests": [{ "description": "a test", "operations": [] }],
+        };
+        let file = TestFile::parse(file).unwrap();
+        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let context = Context::new(spec, Target::EmbeddedSharded);
+        let Ok(mut deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
+        let hosts = |deployment: &Deployment, multiple| {
+            uri_for(deployment, multiple).map(|uri| uri.matches("127.0.0.1:").count())
+        };
+        assert_eq!(hosts(&deployment, Some(true)), Ok(2));
+        assert_eq!(hosts(&deployment, None), Ok(2));
+        assert_eq!(hosts(&deployment, Some(false)), Ok(1));
+        deployment.mongos.truncate(1);
+        assert_eq!(hosts(&deployment, Some(true)), Err(Stop::needs("several mongos")));
+    }
 }

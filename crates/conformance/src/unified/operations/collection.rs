@@ -21,6 +21,7 @@ pub(super) async fn call(
         "countDocuments" => reads::count_documents(collection, arguments).await,
         "estimatedDocumentCount" => reads::estimated_document_count(collection, arguments).await,
         "distinct" => reads::distinct(collection, arguments).await,
+        "mapReduce" => reads::map_reduce(collection, arguments).await,
 
         "insertOne" => writes::insert_one(collection, arguments).await,
         "insertMany" => writes::insert_many(collection, arguments).await,

@@ -1,6 +1,6 @@
 //! Reading from collections.
 
-use bson::Document;
+use bson::{Bson, Document, doc};
 use steadfast::{
     Collection,
     options::{
@@ -80,4 +80,25 @@ pub(super) async fn distinct(collection: &Collection<Document>, mut arguments: A
     let filter = arguments.required("filter")?;
     let options: DistinctOptions = arguments.options()?;
     Ok(awaited!(session, collection.distinct(field, filter).with_options(options))?.into())
+}
+
+/// The driver has no method for it: applications send the command. The specification forbids to retry it, and
+/// `run_command` does not.
+pub(super) async fn map_reduce(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> Done {
+    let mut session = arguments.session();
+    let namespace = collection.namespace();
+    let mut command = doc! { "mapReduce": namespace.coll };
+    for part in ["map", "reduce", "out"] {
+        command.insert(part, arguments.required::<Bson>(part)?);
+    }
+    arguments.done()?;
+    let database = collection.client().database(&namespace.db);
+    let mut reply = awaited!(session, database.run_command(command))?;
+    Ok(match reply.remove("results") {
+        Some(results) => bson::deserialize_from_bson::<Vec<Document>>(results)?.into(),
+        None => Outcome::Value(reply.into()),
+    })
 }

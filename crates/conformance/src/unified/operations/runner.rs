@@ -71,7 +71,7 @@ async fn targeted_fail_point(run: &Run, given: &mut Arguments) -> Step<()> {
     let session = run.entities.session(&given.required::<String>("session")?)?;
     let server = session.pinned_server().await?;
     let command = given.required("failPoint")?;
-    run.fail_points.set_on(&run.deployment.client, server, command).await
+    run.fail_points.set_on(&run.deployment, server, command).await
 }
 
 async fn wait_for_event(run: &Run, given: &mut Arguments) -> Step<()> {

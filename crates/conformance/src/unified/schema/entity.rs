@@ -31,7 +31,7 @@ pub(crate) struct ClientSpec {
     pub(crate) uri_options: Document,
     // Without effect where there is no router.
     #[serde(rename = "useMultipleMongoses")]
-    pub(in crate::unified) use_multiple_routers: Option<bool>,
+    pub(in crate::unified) use_multiple_mongoses: Option<bool>,
     pub(crate) observe_events: Option<NonEmpty<EventName>>,
     pub(crate) ignore_command_monitoring_events: Option<NonEmpty<String>>,
     #[serde(default)]

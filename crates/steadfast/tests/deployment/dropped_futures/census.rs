@@ -144,10 +144,7 @@ fn fault(record: &Record, times: &[u64]) -> Option<&'static str> {
         Answer::Failed(outcome) if outcome.is_certainly_not_applied() && is_applied => {
             Some("mislabelled")
         }
-        // The error of an upload tells of the command that failed, which may be that of a chunk.
-        Answer::Failed(Outcome::AppliedNotDurable) if !is_applied && !record.kind.is_upload() => {
-            Some("mislabelled")
-        }
+        Answer::Failed(Outcome::AppliedNotDurable) if !is_applied => Some("mislabelled"),
         _ => None,
     }
 }

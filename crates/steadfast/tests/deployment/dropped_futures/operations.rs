@@ -112,10 +112,6 @@ impl Kind {
         self == Self::AndRun2 || Self::TRANSACTIONS.contains(&self)
     }
 
-    pub(super) fn is_upload(self) -> bool {
-        matches!(self, Self::Upload | Self::UploadStream)
-    }
-
     /// Number of marks that an operation of this kind has.
     pub(super) fn marks(self) -> i64 {
         match self {
@@ -207,16 +203,32 @@ impl Target {
     }
 
     /// Creates the collections, and what is read and changed in them.
-    pub(super) async fn create(&self) {
+    pub(super) async fn create(&self, is_sharded: bool) {
         self.database.drop().await.unwrap();
+        if is_sharded {
+            self.shard().await;
+        }
         for collection in [&self.entries, &self.documents] {
-            self.database.create_collection(collection.name()).await.unwrap();
+            if !is_sharded {
+                self.database.create_collection(collection.name()).await.unwrap();
+            }
         }
         let logs = (0..LOGS).map(|id| doc! { "_id": id, "n": 0_i64, "log": [] });
         self.logs.insert_many(logs).await.unwrap();
         self.read_only.insert_many((0..READ_ONLY).map(|id| doc! { "_id": id })).await.unwrap();
         // The first upload creates the indexes.
         self.upload("first", -1).await;
+    }
+
+    /// Distributes the collections over the shards by what operations find their documents by.
+    async fn shard(&self) {
+        let admin = self.client.database("admin");
+        let by_id = [&self.logs, &self.entries, &self.read_only].map(|it| (it, "_id"));
+        for (collection, key) in by_id.into_iter().chain([(&self.documents, "mark")]) {
+            let namespace = collection.namespace().to_string();
+            let shard = doc! { "shardCollection": namespace, "key": { key: "hashed" } };
+            admin.run_command(shard).await.unwrap();
+        }
     }
 
     async fn upload(&self, name: &str, operation: i64) -> Bson {
@@ -376,7 +388,9 @@ impl Target {
                 let own = [doc! { "$match": { "fullDocument.mark": first } }];
                 let mut changes = self.entries.watch().pipeline(own).await?;
                 self.entries.insert_one(doc! { "mark": first }).await?;
-                let event = changes.try_next().await?.expect("a stream without an end");
+                // The insert is acknowledged, whatever comes of reading.
+                let Ok(event) = changes.try_next().await else { return Ok(()) };
+                let event = event.expect("a stream without an end");
                 let document = event.full_document.expect("an inserted document");
                 assert_eq!(document.get_i64("mark").unwrap(), first);
             }

@@ -116,6 +116,15 @@ impl Deployment {
         body
     }
 
+    /// Runs a command on a shard's primary, past the mongos.
+    pub(super) async fn ask_shard(&self, shard: &str, mut body: Document) -> Document {
+        let name = body.keys().next().unwrap().clone();
+        body.insert("$db", "admin");
+        let set = self.set(shard);
+        let primary = set.nodes()[set.primary().unwrap()].clone();
+        primary.run(Call::read(name, "admin", body).unwrap()).await
+    }
+
     pub(super) fn set(&self, shard: &str) -> Arc<ReplicaSet> {
         self.cluster.shard(shard).unwrap().set.clone()
     }

@@ -3,7 +3,7 @@
 use steadfast_query::Code;
 
 use super::*;
-use crate::embedded::{call::TransactionArguments, transaction::InTransaction};
+use crate::embedded::{call::TransactionArguments, log::TransactionId, transaction::InTransaction};
 
 fn arguments(number: i64, starts: bool) -> TransactionArguments {
     TransactionArguments { number, several: true, starts }
@@ -112,10 +112,13 @@ fn a_unique_key_that_somebody_took_meanwhile_is_a_conflict_at_the_commit() {
     let (one, two) = (session(1), session(2));
     lab.begin(&one, 1).unwrap();
     make_within(&mut lab, &one, 1);
-    lab.state.prepare_transaction(0, &one, 1).unwrap();
+    let id = TransactionId { session: one.clone(), number: 1 };
+    lab.state.prepare_transaction(0, &id, lab.now).unwrap();
     assert_eq!(make(&mut lab, 2).unwrap_err().code, Code::WRITE_CONFLICT, "it is prepared");
     lab.pass(Duration::from_secs(120));
-    lab.state.abort_transaction(0, &one, 1).unwrap();
+    assert_eq!(lab.commit(&one, 1).unwrap_err().code.number, 267);
+    assert_eq!(lab.state.abort_transaction(0, &one, 1).unwrap_err().code.number, 267);
+    lab.state.abort_prepared(0, &id, lab.now).unwrap();
 
     lab.begin(&two, 1).unwrap();
     make_within(&mut lab, &two, 1);

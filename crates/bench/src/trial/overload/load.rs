@@ -1,0 +1,170 @@
+//! Open-loop load: operations begin as a Poisson process, whether or not earlier ones have ended.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::strategy::Strategy;
+use crate::{Result, contender::Application, measure::Latencies};
+
+/// Bound on the operations that are still under way when the load ends. Their retries take some seconds.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Load of all clients together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) operations_per_second: f64,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
+}
+
+/// Outcome of a load.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) begun: u64,
+    /// Operations that began in the last quarter.
+    pub(super) begun_late: u64,
+    /// Operations that succeeded before the load ended.
+    pub(super) succeeded_in_time: u64,
+    pub(super) succeeded: u64,
+    pub(super) failed: u64,
+    /// Time from the planned beginning of each operation that succeeded.
+    pub(super) latencies: Latencies,
+    /// An error that is not of overload. The figures of such a run mean nothing.
+    pub(super) unexpected: Option<String>,
+}
+
+/// Puts a load on the clients in equal parts; returns when all operations have ended.
+pub(super) async fn put<A: Application>(
+    clients: &[A],
+    strategy: Strategy,
+    load: Load,
+) -> Result<Tally> {
+    let tally = Arc::new(Mutex::new(Tally {
+        begun: 0,
+        begun_late: 0,
+        succeeded_in_time: 0,
+        succeeded: 0,
+        failed: 0,
+        latencies: Latencies::new(),
+        unexpected: None,
+    }));
+    let mut generators = JoinSet::new();
+    let start = Instant::now();
+    let per_client = load.operations_per_second / clients.len() as f64;
+    for (client, seed) in clients.iter().zip(load.seed..) {
+        let part = Load { operations_per_second: per_client, seed, ..load };
+        let (client, tally) = (client.clone(), Arc::clone(&tally));
+        generators.spawn(generate(client, strategy, part, start, tally));
+    }
+    while let Some(ended) = generators.join_next().await {
+        ended??;
+    }
+    let tally = Arc::into_inner(tally).ok_or("an operation is still under way")?;
+    Ok(tally.into_inner()?)
+}
+
+async fn generate<A: Application>(
+    client: A,
+    strategy: Strategy,
+    load: Load,
+    start: Instant,
+    tally: Arc<Mutex<Tally>>,
+) -> Result<()> {
+    let mut rng = Rng::new(load.seed);
+    let mut operations = JoinSet::new();
+    let end = start + load.duration;
+    let mut next = start;
+    loop {
+        next += Duration::from_secs_f64(rng.exponential() / load.operations_per_second);
+        if next >= end {
+            break;
+        }
+        sleep_until(next).await;
+        let (client, tally, mut rng) = (client.clone(), Arc::clone(&tally), rng.split());
+        operations.spawn(async move {
+            let outcome = strategy.insert(&client, &mut rng).await;
+            let now = Instant::now();
+            let mut tally = tally.lock().expect("no operation panicked");
+            tally.begun += 1;
+            tally.begun_late += u64::from(next >= end - load.duration / 4);
+            match outcome {
+                Ok(()) => {
+                    tally.succeeded += 1;
+                    tally.succeeded_in_time += u64::from(now <= end);
+                    tally.latencies.add(now - next);
+                }
+                Err(error) => {
+                    tally.failed += 1;
+                    if !error.overloaded {
+                        tally.unexpected.get_or_insert(error.message);
+                    }
+                }
+            }
+        });
+        // Ended tasks are freed while the load goes on.
+        while let Some(ended) = operations.try_join_next() {
+            ended?;
+        }
+    }
+    let drained = timeout(DRAIN_TIMEOUT, async {
+        while let Some(ended) = operations.join_next().await {
+            ended?;
+        }
+        Result::Ok(())
+    });
+    drained.await.map_err(|_| "operations did not end within a minute after the load")?
+}
+
+/// Pseudo-random numbers (SplitMix64): the same load for the same seed.
+#[derive(Clone, Debug)]
+pub(super) struct Rng(u64);
+
+impl Rng {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xA24B_AED4_963E_E407))
+    }
+
+    /// Returns a generator with a sequence of its own.
+    fn split(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number from 0 to 1.
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Returns a number of the exponential distribution with mean 1.
+    fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit()).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_the_mean_and_spread_of_a_poisson_process() {
+        let mut rng = Rng::new(1);
+        let intervals: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
+        let mean = intervals.iter().sum::<f64>() / 1e5;
+        let variance = intervals.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+}

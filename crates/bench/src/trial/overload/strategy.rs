@@ -1,0 +1,120 @@
+//! Ways to answer rejected operations.
+
+use std::{sync::Arc, time::Instant};
+
+use steadfast_core::retry::{
+    Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
+};
+
+use super::load::Rng;
+use crate::contender::{Application, Contender, LabelledError};
+
+/// Retries of the application that retries at once.
+const RETRIES_AT_ONCE: u32 = 5;
+
+/// Way to answer rejected operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// `maxAdaptiveRetries=0`: the error is raised.
+    NoRetries,
+    /// An application that retries at once, five times, whatever the labels; the driver does not.
+    AtOnce,
+    /// The official driver with its defaults.
+    Official,
+    /// The retries of this driver without its budget: its own code decides, with a bucket that is never
+    /// empty, around calls with `maxAdaptiveRetries=0`.
+    NoBudget,
+    /// This driver with its defaults.
+    Steadfast,
+}
+
+impl Strategy {
+    /// Those that this program was built with.
+    pub(super) fn all() -> Vec<Self> {
+        let all = [Self::NoRetries, Self::AtOnce, Self::Official, Self::NoBudget, Self::Steadfast];
+        let built_in = |strategy: &Self| Contender::ALL.contains(&strategy.contender());
+        all.into_iter().filter(built_in).collect()
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::NoRetries => "no retries",
+            Self::AtOnce => "at once, 5 times",
+            Self::Official => "official driver",
+            Self::NoBudget => "backoff, no bucket",
+            Self::Steadfast => "steadfast",
+        }
+    }
+
+    /// The driver that it uses.
+    pub(super) fn contender(self) -> Contender {
+        match self {
+            Self::Official => Contender::Official,
+            Self::NoRetries | Self::AtOnce | Self::NoBudget | Self::Steadfast => {
+                Contender::Steadfast
+            }
+        }
+    }
+
+    /// The options in the connection string of its clients.
+    pub(super) fn options(self) -> &'static str {
+        match self {
+            Self::NoRetries | Self::AtOnce | Self::NoBudget => "&maxAdaptiveRetries=0",
+            Self::Official | Self::Steadfast => "",
+        }
+    }
+
+    /// Inserts a document, and retries as the strategy has it.
+    pub(super) async fn insert<A: Application>(
+        self,
+        application: &A,
+        rng: &mut Rng,
+    ) -> Result<(), LabelledError> {
+        match self {
+            Self::NoRetries | Self::Official | Self::Steadfast => {
+                application.insert_labelled().await
+            }
+            Self::AtOnce => insert_at_once(application).await,
+            Self::NoBudget => insert_without_budget(application, rng).await,
+        }
+    }
+}
+
+async fn insert_at_once<A: Application>(application: &A) -> Result<(), LabelledError> {
+    let mut outcome = application.insert_labelled().await;
+    for _ in 0..RETRIES_AT_ONCE {
+        match outcome {
+            Err(error) if error.overloaded => outcome = application.insert_labelled().await,
+            ended => return ended,
+        }
+    }
+    outcome
+}
+
+async fn insert_without_budget<A: Application>(
+    application: &A,
+    rng: &mut Rng,
+) -> Result<(), LabelledError> {
+    let budget = Arc::new(Budget::with_capacity(u32::MAX));
+    let mut retry = Retry::new(RetrySettings::default(), Operation::new(Kind::Write), &budget);
+    loop {
+        // There is neither a deadline nor an earlier attempt in doubt: it may always be sent.
+        let _ = retry.begin_sending(Instant::now());
+        let Err(error) = application.insert_labelled().await else { return Ok(()) };
+        let failure = Failure {
+            phase: Phase::Sending,
+            cause: Cause::Refused { code: 0, message: &error.message },
+            labels: labels_of(&error),
+            base_backoff: None,
+        };
+        match retry.on_failure(&failure, Instant::now(), || rng.unit()).next {
+            Next::Retry { wait } => tokio::time::sleep(wait).await,
+            Next::GiveUp(_) => return Err(error),
+        }
+    }
+}
+
+fn labels_of(error: &LabelledError) -> Labels {
+    let labels = [("SystemOverloadedError", error.overloaded), ("RetryableError", error.retryable)];
+    labels.iter().filter(|(_, present)| *present).map(|(label, _)| *label).collect()
+}

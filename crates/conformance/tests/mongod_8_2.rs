@@ -1,0 +1,135 @@
+//! Runs chosen suites on MongoDB 8.2, on a replica set and on a sharded cluster, a test each.
+//!
+//! The other suites and targets are run by `cargo run --release -p conformance -- --target all`.
+#![allow(missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    env, io,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        mpsc::{self, Receiver},
+    },
+    thread,
+};
+
+use conformance::{Context, Ledger, SpecDir, SuiteReport, Target, figures, run, suites};
+use testbed::Version;
+
+macro_rules! chosen_suites {
+    ($each:ident) => {
+        $each! {
+            client_backpressure,
+            crud,
+            retryable_reads,
+            retryable_writes,
+            sessions,
+            transactions,
+            transactions_convenient_api,
+        }
+    };
+}
+
+macro_rules! names {
+    ($($name:ident,)*) => {
+        const CHOSEN: &[&str] = &[$(stringify!($name),)*];
+    };
+}
+chosen_suites!(names);
+
+/// Longest suite on a sharded cluster. It has a cluster to itself, so that the time is not the sum of all.
+const LONGEST: &str = "retryable_reads";
+
+/// Suites that run one after the other, on a target.
+struct Queue {
+    target: Target,
+    suites: Vec<&'static str>,
+    has_own_cluster: bool,
+}
+
+type Reports = BTreeMap<(&'static str, &'static str), Receiver<SuiteReport>>;
+
+/// Starts all queues at once: tests are started in the order of their names, those of one target first.
+fn start_queues() -> Mutex<Reports> {
+    let others = CHOSEN.iter().copied().filter(|&name| name != LONGEST).collect();
+    let queues = [
+        Queue { target: Target::Mongod8_2, suites: CHOSEN.to_vec(), has_own_cluster: false },
+        Queue { target: Target::Mongod8_2Sharded, suites: others, has_own_cluster: false },
+        Queue { target: Target::Mongod8_2Sharded, suites: vec![LONGEST], has_own_cluster: true },
+    ];
+    let mut reports = Reports::new();
+    for Queue { target, suites, has_own_cluster } in queues {
+        let (senders, receivers): (Vec<_>, Vec<_>) = suites.iter().map(|_| mpsc::channel()).unzip();
+        let keys = suites.iter().map(|&name| (target.name(), name));
+        reports.extend(keys.zip(receivers));
+        thread::spawn(move || {
+            for (name, sender) in suites.into_iter().zip(senders) {
+                // A test that has failed does not receive its report.
+                let _ = sender.send(report(&target, name, has_own_cluster));
+            }
+        });
+    }
+    Mutex::new(reports)
+}
+
+fn report(target: &Target, name: &str, has_own_cluster: bool) -> SuiteReport {
+    let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
+    let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
+    let context = Context::new(spec, target.clone());
+    let context = if has_own_cluster { context.apart(0) } else { context };
+    let suite = suites::find(name).expect("a suite has the name of its module");
+    run(&suite, &context, &Ledger::of_this_repository(target))
+}
+
+fn passes(target: &Target, name: &'static str) {
+    static QUEUED: OnceLock<Mutex<Reports>> = OnceLock::new();
+    if !testbed::require(Version::V8_2) {
+        return;
+    }
+    let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
+    let report = if all_are_asked_for {
+        let queued = QUEUED.get_or_init(start_queues);
+        let receiver =
+            queued.lock().unwrap_or_else(PoisonError::into_inner).remove(&(target.name(), name));
+        receiver.expect("each test has its suite").recv().expect("the queue has not panicked")
+    } else {
+        report(target, name, false)
+    };
+    if !report.second_tries.is_empty() {
+        // Not captured, so that it is seen although the test passes: the figures of first tries are published.
+        report.write(&mut io::stderr()).expect("the standard error can be written to");
+    }
+    assert!(report.is_ok(), "{}", report.complaints().join("\n"));
+    // The figures are those of the suites that the tests fetch.
+    if env::var_os("STEADFAST_SPEC_TESTS").is_none() {
+        figures::check(&report, target).unwrap_or_else(|differ| panic!("{differ}"));
+    }
+}
+
+macro_rules! replica_set_tests {
+    ($($name:ident,)*) => {
+        mod replica_set {
+            $(
+                #[test]
+                fn $name() {
+                    super::passes(&super::Target::Mongod8_2, stringify!($name));
+                }
+            )*
+        }
+    };
+}
+chosen_suites!(replica_set_tests);
+
+macro_rules! sharded_tests {
+    ($($name:ident,)*) => {
+        mod sharded {
+            $(
+                #[test]
+                fn $name() {
+                    super::passes(&super::Target::Mongod8_2Sharded, stringify!($name));
+                }
+            )*
+        }
+    };
+}
+chosen_suites!(sharded_tests);
