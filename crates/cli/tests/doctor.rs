@@ -128,7 +128,7 @@ fn a_standalone_server_says_why_writes_are_not_retried() {
 }
 
 #[test]
-fn a_cluster_shows_its_routers_and_shards() {
+fn a_cluster_shows_its_mongos_and_shards() {
     let cluster = started(Deployment::sharded(&["alfa", "bravo"]).routers(2));
     let diagnosis = diagnosis(&cluster.uri(), 0);
     assert_eq!(diagnosis["deployment"]["type"], "sharded cluster");
@@ -137,7 +137,7 @@ fn a_cluster_shows_its_routers_and_shards() {
     assert_eq!(shards[0]["name"], "alfa");
     assert!(shards[1]["host"].as_str().unwrap().starts_with("bravo/127.0.0.1:"));
     let report = out(&run(&[&cluster.uri()]));
-    assert!(report.starts_with("a sharded cluster, 2 routers, 2 shards\n"), "{report}");
+    assert!(report.starts_with("a sharded cluster, 2 mongos, 2 shards\n"), "{report}");
 }
 
 #[test]

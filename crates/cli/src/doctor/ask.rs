@@ -17,13 +17,18 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::facts::{Clock, Facts, Failure, Kind, Login, Member, RecordLifetime, Server, Shard};
+use super::facts::{
+    Clock, Facts, Failure, Kind, Login, Member, MemberState, RecordLifetime, Server, Shard,
+};
 
 /// So many pings give the median and the worst.
 const PINGS: usize = 9;
 
 /// The code of an error that a login would have avoided.
 const UNAUTHORIZED: i32 = 13;
+
+/// Limit of commands that wait for a shard without a primary: for 15 seconds or more by themselves.
+const SHARDS_ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Asks all servers at the same time, and then the deployment as a whole.
 pub(super) async fn all(client: &Client, facts: &mut Facts, until: Instant) {
@@ -67,7 +72,7 @@ impl Line {
     }
 
     /// None if there was no time for it.
-    async fn answer(&self, question: Document) -> Option<steadfast::error::Result<Document>> {
+    async fn answer(&self, question: Document) -> Option<Answer> {
         let asked = self.admin.run_command(question).selection_criteria(self.criteria.clone());
         timeout_at(self.until, asked).await.ok()
     }
@@ -84,6 +89,23 @@ impl Line {
             Err(error) if error.code() == Some(UNAUTHORIZED) => RecordLifetime::Denied,
             Err(error) => RecordLifetime::NotRead(error.to_string()),
         })
+    }
+
+    /// The state of a member of a shard.
+    pub(super) async fn member_state(&self) -> MemberState {
+        let hello = match self.answer(doc! { "hello": 1 }).await {
+            Some(Ok(hello)) => hello,
+            Some(Err(error)) => return MemberState::Unreached(error.to_string()),
+            None => return MemberState::Unreached("it was not reached in time".to_owned()),
+        };
+        let is = |field| hello.get_bool(field).unwrap_or(false);
+        match (is("isWritablePrimary"), is("secondary")) {
+            (true, _) => MemberState::Primary,
+            (false, true) => {
+                MemberState::Secondary { knows_primary: hello.contains_key("primary") }
+            }
+            (false, false) => MemberState::Other,
+        }
     }
 
     async fn ping(&self) -> Option<Duration> {
@@ -139,28 +161,55 @@ async fn deployment(client: &Client, facts: &mut Facts, until: Instant) {
     if let Some(status) = line.ask(doc! { "connectionStatus": 1 }).await {
         facts.login = login(&status);
     }
-    if facts.login.users.is_empty() {
+    if matches!(facts.kind, Kind::Sharded | Kind::LoadBalanced) {
+        cluster(&line, facts).await;
+    } else if facts.login.users.is_empty() {
         let answer = line.answer(doc! { "listDatabases": 1, "nameOnly": true }).await;
-        facts.login.required = match answer {
-            Some(Ok(_)) => Some(false),
-            Some(Err(error)) if error.code() == Some(UNAUTHORIZED) => Some(true),
-            Some(Err(_)) | None => None,
-        };
+        facts.login.required = login_required(answer.as_ref());
+    }
+    if facts.kind == Kind::ReplicaSet {
+        let answer = line.ask(doc! { "replSetGetConfig": 1 }).await;
+        facts.members = answer.as_ref().and_then(members);
     }
     let status = line.ask(doc! { "serverStatus": 1 }).await;
     let engine = status.as_ref().and_then(|status| status.get_document("storageEngine").ok());
     facts.storage_engine =
         engine.and_then(|engine| engine.get_str("name").ok().map(ToOwned::to_owned));
-    match facts.kind {
-        Kind::ReplicaSet => {
-            let answer = line.ask(doc! { "replSetGetConfig": 1 }).await;
-            facts.members = answer.as_ref().and_then(members);
-        }
-        Kind::Sharded | Kind::LoadBalanced => {
-            let answer = line.ask(doc! { "listShards": 1 }).await;
-            facts.shards = answer.as_ref().and_then(shards);
-        }
-        Kind::Standalone | Kind::Unknown => {}
+}
+
+/// Asks a mongos for the shards, then something that every shard has to answer.
+async fn cluster(line: &Line, facts: &mut Facts) {
+    let limit = i64::try_from(SHARDS_ANSWER_WITHIN.as_millis()).unwrap_or(i64::MAX);
+    let listed = line.answer(doc! { "listShards": 1, "maxTimeMS": limit }).await;
+    if facts.login.users.is_empty() {
+        facts.login.required = login_required(listed.as_ref());
+    }
+    facts.cluster_error = failed(listed.as_ref());
+    facts.shards = listed.and_then(Result::ok).as_ref().and_then(shards);
+    if facts.shards.is_some() {
+        let databases = doc! { "listDatabases": 1, "nameOnly": true, "maxTimeMS": limit };
+        facts.cluster_error = failed(line.answer(databases).await.as_ref());
+    }
+}
+
+type Answer = steadfast::error::Result<Document>;
+
+/// Whether a login is required, by the answer to a question that only users may ask.
+fn login_required(answer: Option<&Answer>) -> Option<bool> {
+    match answer? {
+        Ok(_) => Some(false),
+        Err(error) if error.code() == Some(UNAUTHORIZED) => Some(true),
+        Err(_) => None,
+    }
+}
+
+/// The error of a question that was allowed.
+fn failed(answer: Option<&Answer>) -> Option<String> {
+    match answer {
+        Some(Ok(_)) => None,
+        Some(Err(error)) if error.code() == Some(UNAUTHORIZED) => None,
+        Some(Err(error)) => Some(error.to_string()),
+        None => Some("there was no time left to wait for an answer".to_owned()),
     }
 }
 
@@ -200,6 +249,7 @@ fn shards(answer: &Document) -> Option<Vec<Shard>> {
             name: it.get_str("_id").ok()?.to_owned(),
             host: it.get_str("host").ok()?.to_owned(),
             draining: it.get_bool("draining").unwrap_or(false),
+            members: Vec::new(),
         })
     };
     let shards = answer.get_array("shards").ok()?.iter();

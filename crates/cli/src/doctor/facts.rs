@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub(super) members: Option<Vec<Member>>,
     /// The shards of a cluster, if they could be read.
     pub(super) shards: Option<Vec<Shard>>,
+    /// Error of a command that needs the config servers and every shard. `None` if it succeeded or was not allowed.
+    pub(super) cluster_error: Option<String>,
     /// What the data is stored with, if it could be read.
     pub(super) storage_engine: Option<String>,
     /// For each `mongod` that was asked, or each shard that could not be: its name and the answer.
@@ -121,7 +123,7 @@ impl Server {
     pub(super) fn role(&self) -> &'static str {
         match self.server_type {
             ServerType::Standalone => "standalone",
-            ServerType::Mongos => "router",
+            ServerType::Mongos => "mongos",
             ServerType::RsPrimary => "primary",
             ServerType::RsSecondary => "secondary",
             ServerType::RsArbiter => "arbiter",
@@ -210,6 +212,58 @@ pub(super) struct Shard {
     pub(super) name: String,
     pub(super) host: String,
     pub(super) draining: bool,
+    /// Its members, as they answered without a mongos. Empty if they were not asked.
+    pub(super) members: Vec<ShardMember>,
+}
+
+impl Shard {
+    pub(super) fn reached(&self) -> impl Iterator<Item = &ShardMember> {
+        self.members.iter().filter(|member| member.state.is_reached())
+    }
+
+    /// Returns true if a member is primary, or names one.
+    pub(super) fn has_primary(&self) -> bool {
+        self.members.iter().any(|member| match member.state {
+            MemberState::Primary => true,
+            MemberState::Secondary { knows_primary } => knows_primary,
+            MemberState::Other | MemberState::Unreached(_) => false,
+        })
+    }
+}
+
+/// Member of a shard.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ShardMember {
+    pub(super) host: String,
+    pub(super) state: MemberState,
+}
+
+/// State of a shard's member.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum MemberState {
+    Primary,
+    Secondary {
+        /// Its reply to `hello` names a primary.
+        knows_primary: bool,
+    },
+    /// Neither of both: it starts, recovers or votes only.
+    Other,
+    Unreached(String),
+}
+
+impl MemberState {
+    pub(super) fn is_reached(&self) -> bool {
+        !matches!(self, Self::Unreached(_))
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Secondary { .. } => "secondary",
+            Self::Other => "neither primary nor secondary",
+            Self::Unreached(_) => "unreachable",
+        }
+    }
 }
 
 impl Facts {
@@ -225,6 +279,7 @@ impl Facts {
             login: Login::default(),
             members: None,
             shards: None,
+            cluster_error: None,
             storage_engine: None,
             record_lifetimes: Vec::new(),
             patience,

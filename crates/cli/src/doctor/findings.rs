@@ -3,6 +3,7 @@
 //! No I/O here: the same facts give the same findings.
 
 mod abilities;
+mod cluster;
 mod reach;
 mod safety;
 mod set;
@@ -91,6 +92,7 @@ pub(super) fn diagnose(facts: &Facts) -> Vec<Finding> {
     reach::examine(facts, &mut findings);
     if facts.reached().next().is_some() {
         set::examine(facts, &mut findings);
+        cluster::examine(facts, &mut findings);
         abilities::examine(facts, &mut findings);
         safety::login(facts, &mut findings);
     }

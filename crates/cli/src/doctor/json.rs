@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use steadfast::options::Tls;
 
 use super::{
-    facts::{Facts, RecordLifetime, Server},
+    facts::{Facts, MemberState, RecordLifetime, Server, ShardMember},
     findings::{Finding, Level},
 };
 
@@ -15,7 +15,8 @@ pub(super) fn document(facts: &Facts, findings: &[Finding]) -> Value {
     let servers: Vec<_> = facts.servers.iter().map(|it| server(facts, it)).collect();
     let shards = facts.shards.as_ref().map(|shards| {
         let shard = |it: &super::facts::Shard| {
-            json!({ "name": it.name, "host": it.host, "draining": it.draining })
+            let members: Vec<_> = it.members.iter().map(member).collect();
+            json!({ "name": it.name, "host": it.host, "draining": it.draining, "members": members })
         };
         shards.iter().map(shard).collect::<Vec<_>>()
     });
@@ -53,6 +54,14 @@ fn server(facts: &Facts, server: &Server) -> Value {
         "clockAheadMs": server.clock.map(|clock| clock.ahead_ms),
         "clockUncertaintyMs": server.clock.map(|clock| millis(clock.uncertainty)),
     })
+}
+
+fn member(member: &ShardMember) -> Value {
+    let error = match &member.state {
+        MemberState::Unreached(why) => Some(why),
+        MemberState::Primary | MemberState::Secondary { .. } | MemberState::Other => None,
+    };
+    json!({ "host": member.host, "state": member.state.name(), "error": error })
 }
 
 fn record_lifetime((server, lifetime): &(String, RecordLifetime)) -> Value {

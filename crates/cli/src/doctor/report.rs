@@ -5,7 +5,7 @@ use std::{fmt::Write, time::Duration};
 use steadfast::options::Tls;
 
 use super::{
-    facts::{Facts, Kind, Server},
+    facts::{Facts, Kind, Server, Shard},
     findings::{Finding, Level},
 };
 use crate::{duration, paint::Paint, wrap::wrapped};
@@ -47,12 +47,15 @@ fn headline(facts: &Facts) -> String {
             format!("the replica set {name}, {}", counted(facts.servers.len(), "member"))
         }
         Kind::Sharded => {
-            let routers = counted(facts.servers.len(), "router");
+            let mongos = facts.servers.len();
             match &facts.shards {
                 Some(shards) => {
-                    format!("a sharded cluster, {routers}, {}", counted(shards.len(), "shard"))
+                    format!(
+                        "a sharded cluster, {mongos} mongos, {}",
+                        counted(shards.len(), "shard")
+                    )
                 }
-                None => format!("a sharded cluster, {routers}"),
+                None => format!("a sharded cluster, {mongos} mongos"),
             }
         }
         Kind::LoadBalanced => format!("{seeds}: a load balancer"),
@@ -127,10 +130,19 @@ fn shards(facts: &Facts, text: &mut String) {
     let Some(shards) = facts.shards.as_ref().filter(|shards| !shards.is_empty()) else { return };
     text.push('\n');
     for shard in shards {
-        // The host says the set's name and then its members.
-        let host = shard.host.replace(',', ", ");
-        let entry = format!("shard {}: {host}", shard.name);
+        // The host is the set's name and then its members.
+        let hosts = shard.host.split_once('/').map_or(shard.host.as_str(), |(_, hosts)| hosts);
+        let members: Vec<_> = hosts.split(',').map(|host| member(shard, host)).collect();
+        let entry = format!("shard {}: {}", shard.name, members.join(", "));
         wrapped(COLUMNS, &entry, "  ", "    ", text);
+    }
+}
+
+/// A member of a shard, with its state if it was asked.
+fn member(shard: &Shard, host: &str) -> String {
+    match shard.members.iter().find(|member| member.host == host) {
+        Some(member) => format!("{host} ({})", member.state.name()),
+        None => host.to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     ask::Line,
-    facts::{Facts, Kind, RecordLifetime, Shard},
+    facts::{Facts, Kind, MemberState, RecordLifetime, Shard, ShardMember},
 };
 
 /// Shards are often out of an application's reach: they are not waited for longer.
@@ -27,16 +27,16 @@ pub(super) fn options(cluster: &ClientOptions) -> ClientOptions {
         .build()
 }
 
-/// Asks each member of each shard for the minimum lifetime of its records.
+/// Asks each member of each shard for its state and for the minimum lifetime of its records.
 pub(super) async fn ask(options: &ClientOptions, facts: &mut Facts, until: Instant) {
-    let shards = match (facts.kind, &facts.shards) {
-        (Kind::Sharded | Kind::LoadBalanced, Some(shards)) => shards.clone(),
+    let shards = match (facts.kind, &mut facts.shards) {
+        (Kind::Sharded | Kind::LoadBalanced, Some(shards)) => shards,
         _ => return,
     };
     let until = until.min(Instant::now() + REACHED_WITHIN);
     let mut asked = JoinSet::new();
-    for shard in shards {
-        let members = members(&shard);
+    for (place, shard) in shards.iter().enumerate() {
+        let members = members(shard);
         let mut options = options.clone();
         options.hosts = members.iter().map(|(_, address)| address.clone()).collect();
         options.repl_set_name = shard.host.split_once('/').map(|(name, _)| name.to_owned());
@@ -44,19 +44,36 @@ pub(super) async fn ask(options: &ClientOptions, facts: &mut Facts, until: Insta
         for (name, address) in members {
             let client = client.clone();
             asked.spawn(async move {
-                let lifetime = match client {
-                    Ok(client) => Line::to(&client, &address, until).record_lifetime().await,
-                    Err(error) => Some(RecordLifetime::NotRead(error.to_string())),
+                let (state, lifetime) = match client {
+                    Ok(client) => member(&Line::to(&client, &address, until)).await,
+                    Err(error) => unreached(error.to_string()),
                 };
-                let silent = || RecordLifetime::NotRead("it was not reached in time".to_owned());
-                (name, lifetime.unwrap_or_else(silent))
+                (place, ShardMember { host: name, state }, lifetime)
             });
         }
     }
-    while let Some(Ok(answer)) = asked.join_next().await {
-        facts.record_lifetimes.push(answer);
+    while let Some(Ok((place, member, lifetime))) = asked.join_next().await {
+        facts.record_lifetimes.push((member.host.clone(), lifetime));
+        shards[place].members.push(member);
+    }
+    for shard in shards {
+        shard.members.sort_by(|one, other| one.host.cmp(&other.host));
     }
     facts.record_lifetimes.sort_by(|(one, _), (other, _)| one.cmp(other));
+}
+
+async fn member(line: &Line) -> (MemberState, RecordLifetime) {
+    match line.member_state().await {
+        MemberState::Unreached(why) => unreached(why),
+        state => {
+            let silent = || RecordLifetime::NotRead("it was not reached in time".to_owned());
+            (state, line.record_lifetime().await.unwrap_or_else(silent))
+        }
+    }
+}
+
+fn unreached(why: String) -> (MemberState, RecordLifetime) {
+    (MemberState::Unreached(why), RecordLifetime::NotRead("it was not reached".to_owned()))
 }
 
 /// The members that `config.shards` lists, as `shard/host:port,host:port`.

@@ -8,6 +8,7 @@ mod application;
 mod books;
 #[allow(dead_code, reason = "shared with an example that uses more of it")]
 mod datacenters;
+mod doctor;
 mod outage;
 #[path = "../program/mod.rs"]
 #[allow(dead_code, reason = "shared with tests that use more of it")]

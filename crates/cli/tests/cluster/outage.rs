@@ -21,7 +21,7 @@ use crate::{
     application::{Application, Keys},
     books::{Books, Census, Told},
     datacenters::{Datacenters, LAYOUT, NAMES},
-    out, run, succeed, turn,
+    doctor, out, run, succeed, turn,
 };
 
 /// Half of the default, to wait less.
@@ -64,6 +64,8 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     let missing: Vec<_> = before.iter().filter(|key| !read.contains(key)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 
+    diagnose_without_alfa(datacenters);
+
     act(datacenters, |it| it.restart("alfa")).await;
     alfa.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
@@ -90,6 +92,22 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     let trimmed = self::census(datacenters).await;
     assert_eq!((trimmed.surplus(), trimmed.firsts()), (0, census.firsts()));
     assert_eq!(read_all(&uri, ReadPreference::nearest(None)).await, read);
+}
+
+/// `doctor` names the mongos and the shard that are lost.
+fn diagnose_without_alfa(datacenters: &Datacenters) {
+    let hurt = doctor::diagnosis(&datacenters.cluster.uri(), 1);
+    let mongos = datacenters.cluster.mongos()[0].address().to_string();
+    let [unreachable] = doctor::findings(&hurt, "member_unreachable")[..] else { panic!("{hurt}") };
+    assert!(unreachable["what"].as_str().unwrap().starts_with(&mongos), "{unreachable}");
+    let [shard] = doctor::findings(&hurt, "shard_without_primary")[..] else { panic!("{hurt}") };
+    assert_eq!(shard["what"], "the shard shard0 has no primary", "{shard}");
+    assert_eq!(doctor::states(&hurt, 0), ["secondary", "unreachable", "unreachable"], "{hurt}");
+    let [member] = doctor::findings(&hurt, "shard_member_unreachable")[..] else {
+        panic!("{hurt}")
+    };
+    assert!(member["what"].as_str().unwrap().contains("of the shard shard1"), "{member}");
+    assert_eq!(doctor::states(&hurt, 1), ["primary", "secondary", "unreachable"], "{hurt}");
 }
 
 /// Plans, applies and shows the zones.

@@ -45,9 +45,9 @@ fn strangers(facts: &Facts, findings: &mut Findings) {
             _ if facts.kind == Kind::Sharded && server.server_type != ServerType::Mongos => {
                 findings.problem(
                     "not_a_router",
-                    format!("{address} is {}, and the others are routers", article(server)),
+                    format!("{address} is {}, and the others are mongos", article(server)),
                     "Hosts of one connection string are of one kind; this one is not used.",
-                    "Name only the routers (mongos) of the cluster.",
+                    "Name only the mongos of the cluster.",
                 );
             }
             _ => {}
@@ -57,7 +57,7 @@ fn strangers(facts: &Facts, findings: &mut Findings) {
 
 fn article(server: &Server) -> &'static str {
     match server.server_type {
-        ServerType::Mongos => "a router of a sharded cluster",
+        ServerType::Mongos => "a mongos of a sharded cluster",
         ServerType::Standalone => "a standalone server",
         ServerType::RsGhost => "a server whose replica set has not been initiated",
         _ => "a member of a replica set",

@@ -28,7 +28,6 @@ pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     clocks(facts, findings);
     lags(facts, findings);
     distances(facts, findings);
-    cluster(facts, findings);
 }
 
 fn states(facts: &Facts, findings: &mut Findings) {
@@ -84,7 +83,7 @@ fn votes(facts: &Facts, findings: &mut Findings) {
 }
 
 /// What could not be read is not passed over in silence.
-fn not_examined(what: &str, facts: &Facts, findings: &mut Findings) {
+pub(super) fn not_examined(what: &str, facts: &Facts, findings: &mut Findings) {
     // Otherwise there is a greater problem.
     if facts.failure.is_none() && facts.login.required != Some(true) {
         findings.note(
@@ -224,26 +223,4 @@ fn distances(facts: &Facts, findings: &mut Findings) {
         "Each write costs at least one; a loop of single writes is slow.",
         "Run the application near the primary, and use insert_many and bulk_write.",
     );
-}
-
-fn cluster(facts: &Facts, findings: &mut Findings) {
-    if facts.kind == Kind::Sharded && facts.servers.len() == 1 && !facts.is_direct() {
-        findings.note(
-            "one_router",
-            "the connection string names one router",
-            "Routers do not tell of each other: when this one is down, the cluster is not found.",
-            "Name two or more routers.",
-        );
-    }
-    if facts.kind == Kind::Sharded && facts.shards.is_none() {
-        not_examined("the list of shards", facts, findings);
-    }
-    for shard in facts.shards.iter().flatten().filter(|shard| shard.draining) {
-        findings.note(
-            "draining",
-            format!("the shard {} is being removed", shard.name),
-            "Its chunks are moved to other shards, which takes some of their strength.",
-            "",
-        );
-    }
 }

@@ -9,7 +9,9 @@ use steadfast::{
 };
 
 use super::{Level, diagnose};
-use crate::doctor::facts::{Clock, Facts, Failure, Kind, Member, RecordLifetime, Server, Shard};
+use crate::doctor::facts::{
+    Clock, Facts, Failure, Kind, Member, MemberState, RecordLifetime, Server, Shard, ShardMember,
+};
 
 /// What healthy applications write.
 const GOOD: &str =
@@ -387,9 +389,73 @@ fn a_cluster_with_one_router_has_no_other() {
     let mut facts = standalone(&GOOD.replace("replicaSet=rs0&", ""));
     facts.kind = Kind::Sharded;
     facts.servers[0].server_type = ServerType::Mongos;
-    let shard = Shard { name: "s1".to_owned(), host: "s1/x:1,y:1".to_owned(), draining: true };
-    facts.shards = Some(vec![shard]);
+    facts.shards = Some(vec![Shard { draining: true, ..shard("s1", &[]) }]);
     assert_found(&facts, &[("one_router", Level::Note), ("draining", Level::Note)]);
+}
+
+/// A shard whose members are in these states.
+fn shard(name: &str, states: &[MemberState]) -> Shard {
+    let member = |(place, state): (usize, &MemberState)| ShardMember {
+        host: format!("{name}-{place}:1"),
+        state: state.clone(),
+    };
+    Shard {
+        name: name.to_owned(),
+        host: format!("{name}/{name}-0:1"),
+        draining: false,
+        members: states.iter().enumerate().map(member).collect(),
+    }
+}
+
+#[test]
+fn a_shard_without_a_primary_is_a_problem() {
+    use Level::{Note, Problem, Warning};
+    let primary = || MemberState::Primary;
+    let secondary = |knows_primary| MemberState::Secondary { knows_primary };
+    let unreached = || MemberState::Unreached("connection refused".to_owned());
+    let well = || shard("s0", &[primary(), secondary(true), secondary(true)]);
+    let failed = || Some("operation exceeded time limit".to_owned());
+    let gone = ("shard_without_primary", Problem);
+    for (members, cluster_error, expected) in [
+        (vec![primary(), secondary(true), secondary(true)], None, vec![]),
+        (vec![unreached(), unreached(), secondary(false)], failed(), vec![gone]),
+        (vec![secondary(false), secondary(false), secondary(false)], None, vec![gone]),
+        (vec![unreached(), unreached(), unreached()], failed(), vec![gone]),
+        // The mongos reaches what this machine does not.
+        (vec![unreached(), unreached(), unreached()], None, vec![]),
+        (
+            vec![unreached(), secondary(true), secondary(true)],
+            None,
+            vec![("shard_member_unreachable", Warning)],
+        ),
+        (vec![primary(), MemberState::Other, secondary(true)], None, vec![("not_ready", Warning)]),
+        (vec![primary()], None, vec![("one_member", Note)]),
+        (vec![], None, vec![]),
+        (
+            vec![primary(), secondary(true), secondary(true)],
+            failed(),
+            vec![("shards_unanswered", Problem)],
+        ),
+    ] {
+        let mut facts = cluster();
+        facts.shards = Some(vec![well(), shard("s1", &members)]);
+        facts.cluster_error = cluster_error;
+        assert_found(&facts, &expected);
+    }
+    let mut facts = cluster();
+    facts.shards = None;
+    facts.cluster_error = failed();
+    assert_found(&facts, &[("config_servers", Problem)]);
+}
+
+/// A cluster with two mongos.
+fn cluster() -> Facts {
+    let mut facts = standalone(&GOOD.replace("replicaSet=rs0&", "").replace("a,b,c", "a,b"));
+    facts.kind = Kind::Sharded;
+    let mongos = |host| Server { set_name: None, ..server(host, ServerType::Mongos) };
+    facts.servers = ["a", "b"].map(mongos).to_vec();
+    facts.seeds = ["a", "b"].map(address).to_vec();
+    facts
 }
 
 #[test]
