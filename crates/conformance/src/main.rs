@@ -142,7 +142,13 @@ fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
 }
 
 /// Variables that name other servers or suites than those that the figures are of.
-const VARIABLES: [&str; 3] = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
+const VARIABLES: [&str; 5] = [
+    "STEADFAST_SPEC_TESTS",
+    "STEADFAST_MONGOD",
+    "STEADFAST_MONGOD_8_2",
+    "STEADFAST_MONGOS_8_2",
+    "STEADFAST_TEST_URI",
+];
 
 /// Runs suites on a target. The standard error gets a line when one begins, since some take minutes.
 fn run_target(
