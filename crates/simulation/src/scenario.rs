@@ -31,7 +31,7 @@ impl Strategy {
 }
 
 /// Cost of rejecting an insert with the default write concern on MongoDB 8.2.0, as a part of serving it: 11 µs
-/// and 106 µs of processor time, measured by `bench overload`.
+/// of processor time against 106 to 124 µs, measured by `bench overload`.
 pub const INSERT_SHED_COST: f64 = 0.1;
 
 /// The same for a query that takes the server a millisecond of processor time, such as a find that scans some
