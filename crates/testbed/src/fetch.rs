@@ -82,8 +82,9 @@ impl PackageIndex {
             }
             Self::Npm(package) => {
                 let mut npm = Command::new("npm");
-                // In that directory, no package.json or .npmrc of a project counts.
-                npm.args(["pack", "--no-update-notifier", package]).current_dir(into);
+                // In that directory, no package.json or .npmrc of a project counts. Retries are the cache's.
+                npm.args(["pack", "--no-update-notifier", "--fetch-retries=0", package])
+                    .current_dir(into);
                 run(&mut npm).map_err(advise_on_npm)
             }
         }
@@ -134,11 +135,21 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, TestbedError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let report = String::from_utf8_lossy(&output.stderr);
-    // Retries and notices come first.
+    let summary = summary_of(&String::from_utf8_lossy(&output.stderr));
+    Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(summary))
+}
+
+/// The lines of a program's standard error that say why it failed.
+fn summary_of(report: &str) -> String {
+    // npm begins with the reason and goes on with a stack trace.
+    let of_npm = |line: &&str| line.starts_with("npm error") || line.starts_with("npm ERR!");
     let lines: Vec<&str> = report.trim().lines().collect();
-    let end = lines[lines.len().saturating_sub(5)..].join("\n");
-    Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(end))
+    let npm: Vec<&str> = lines.iter().copied().filter(of_npm).take(4).collect();
+    match npm.is_empty() {
+        false => npm.join("\n"),
+        // Others begin with retries and notices.
+        true => lines[lines.len().saturating_sub(5)..].join("\n"),
+    }
 }
 
 pub(crate) fn only_file_of(dir: &Path) -> Result<PathBuf, TestbedError> {
@@ -196,6 +207,17 @@ mod tests {
         let error = run(Command::new("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"));
         assert!(error.to_string().contains("broken"));
+    }
+
+    #[test]
+    fn the_summary_has_the_reason() {
+        let npm = "npm warn old\nnpm error code E404\nnpm error 404 Not Found\nnpm error at a\nnpm error at b\n\
+                   npm error at c\n";
+        let summary =
+            "npm error code E404\nnpm error 404 Not Found\nnpm error at a\nnpm error at b";
+        assert_eq!(summary_of(npm), summary);
+        assert_eq!(summary_of("1\n2\n3\n4\n5\n6\n"), "2\n3\n4\n5\n6");
+        assert_eq!(summary_of(""), "");
     }
 
     #[test]

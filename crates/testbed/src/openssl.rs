@@ -1,12 +1,19 @@
 //! OpenSSL 1.1 for servers that link it, from Debian 11, beside the OpenSSL of the system.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     Result, TestbedError, cache,
     fetch::{check_sha256, only_file_of, output_of, run},
 };
 
+/// Name of the directory in the cache.
+const FOLDER: &str = "openssl-1.1.1w";
 /// Version in the last point release of Debian 11. The release gets no further ones, so that the package
 /// can be pinned by its hash; the newer versions of Debian's security archive replace each other.
 const PACKAGE: &str = "libssl1.1=1.1.1w-0+deb11u1";
@@ -14,51 +21,96 @@ const SHA256: &str = "aadf8b4b197335645b230c2839b4517aa444fd2e8f434e5438c48a1885
 const LIBRARIES: [&str; 2] = ["libssl.so.1.1", "libcrypto.so.1.1"];
 const UNPACKED_FOLDER: &str = "usr/lib/x86_64-linux-gnu";
 
-/// Puts the two libraries of OpenSSL 1.1 into `into`, by `apt-get`, from the Debian mirror that it is set up
-/// with. Nothing is installed: `apt-get` works in directories of its own.
-pub(crate) fn fetch(into: &Path) -> Result<()> {
-    fetch_by_apt(into).map_err(|error| {
+/// Returns a directory of this cache with the libraries of OpenSSL 1.1, which are fetched if they are not there.
+/// Returns `None` if the program finds its libraries without.
+pub(crate) fn libraries_for(program: &Path, cache: &Path) -> Result<Option<PathBuf>> {
+    let cached = cache.join(FOLDER);
+    if cached.is_dir() {
+        return Ok(Some(cached));
+    }
+    if !lacks_openssl(program) {
+        return Ok(None);
+    }
+    // A program that is not installed will not be at the next attempt, either.
+    let fetched = run(Command::new("apt-get").arg("--version"))
+        .and_then(|()| cache::cached_in(cache, FOLDER, fetch));
+    fetched.map(Some).map_err(|error| {
         error
             .during("OpenSSL 1.1 could not be fetched from Debian 11")
             .advise("check that apt-get is set up with a Debian mirror that this machine reaches")
     })
 }
 
-fn fetch_by_apt(into: &Path) -> Result<()> {
-    let apt = Apt::new(into.join("apt"))?;
-    let archive = apt.download(PACKAGE)?;
+fn lacks_openssl(program: &Path) -> bool {
+    // Without ldd, the libraries are fetched: they do no harm.
+    output_of(Command::new("ldd").arg(program))
+        .map_or(true, |libraries| libraries.lines().any(|line| line.contains("1.1 => not found")))
+}
+
+/// Puts the two libraries into `into`. Nothing is installed: `apt-get` works in a directory of its own.
+fn fetch(into: &Path) -> Result<()> {
+    cache::make_readable(into)?;
+    let folder = into.join("apt");
+    let archive = download(&folder)?;
     check_sha256(&archive, SHA256)?;
-    let unpacked = apt.folder.join("unpacked");
+    let unpacked = folder.join("unpacked");
     run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&unpacked))?;
     for library in LIBRARIES {
         let file = into.join(library);
         fs::copy(unpacked.join(UNPACKED_FOLDER).join(library), &file)
             .map_err(|error| TestbedError::at(&file, &error))?;
     }
-    fs::remove_dir_all(&apt.folder).map_err(|error| TestbedError::at(&apt.folder, &error))
+    fs::remove_dir_all(&folder).map_err(|error| TestbedError::at(&folder, &error))
 }
 
-/// `apt-get` with lists and a cache of its own, for Debian 11 only.
-struct Apt {
-    folder: std::path::PathBuf,
-}
-
-impl Apt {
-    fn new(folder: std::path::PathBuf) -> Result<Self> {
-        for part in ["lists/partial", "cache/archives/partial"] {
-            cache::empty(&folder.join(part))?;
+/// Downloads the package from the first mirror that has it.
+fn download(folder: &Path) -> Result<PathBuf> {
+    let mut last = TestbedError::new("apt-get is set up with no mirror");
+    for mirror in mirrors(&output_of(Command::new("apt-get").args(["--print-uris", "update"]))?) {
+        let apt = Apt { folder };
+        match apt.update(&mirror).and_then(|()| apt.download(PACKAGE)) {
+            Ok(archive) => return Ok(archive),
+            Err(error) => last = error.during(format!("{mirror} does not have {PACKAGE}")),
         }
-        let uris =
-            output_of(Command::new("apt-get").args(["indextargets", "--format", "$(REPO_URI)"]))?;
-        let sources = folder.join("sources.list");
-        fs::write(&sources, debian_11_sources(&uris)?)
-            .map_err(|error| TestbedError::at(&sources, &error))?;
-        let apt = Self { folder };
-        run(apt.command().arg("update"))?;
-        Ok(apt)
+    }
+    Err(last)
+}
+
+/// Repositories with a component `main` that apt is set up with, from the addresses of their indexes, which are
+/// known before anything was downloaded. Those that are called `debian` come first.
+fn mirrors(index_uris: &str) -> Vec<String> {
+    let repository = |line: &str| {
+        let uri = line.strip_prefix('\'')?.split('\'').next()?;
+        let (repository, index) = uri.split_once("/dists/")?;
+        let is_main = index.split('/').nth(1) == Some("main");
+        is_main.then(|| format!("{repository}/"))
+    };
+    let repositories: BTreeSet<String> = index_uris.lines().filter_map(repository).collect();
+    let (mut mirrors, others): (Vec<_>, Vec<_>) =
+        repositories.into_iter().partition(|uri| uri.ends_with("/debian/"));
+    mirrors.extend(others);
+    mirrors
+}
+
+/// `apt-get` with lists and a cache of its own.
+struct Apt<'a> {
+    folder: &'a Path,
+}
+
+impl Apt<'_> {
+    /// Fetches the list of Debian 11's packages from this mirror. Its signature is checked.
+    fn update(&self, mirror: &str) -> Result<()> {
+        const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+        for part in ["lists/partial", "cache/archives/partial"] {
+            cache::empty(&self.folder.join(part))?;
+        }
+        let sources = self.folder.join("sources.list");
+        let source = format!("deb [signed-by={KEYRING} arch=amd64] {mirror} bullseye main\n");
+        fs::write(&sources, source).map_err(|error| TestbedError::at(&sources, &error))?;
+        run(self.command().arg("update"))
     }
 
-    fn download(&self, package: &str) -> Result<std::path::PathBuf> {
+    fn download(&self, package: &str) -> Result<PathBuf> {
         let into = self.folder.join("download");
         cache::empty(&into)?;
         run(self.command().args(["download", package]).current_dir(&into))?;
@@ -85,33 +137,19 @@ impl Apt {
     }
 }
 
-/// Sources of Debian 11 on the mirrors that have the packages of this system.
-fn debian_11_sources(repository_uris: &str) -> Result<String> {
-    const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-    let uris: std::collections::BTreeSet<&str> = repository_uris
-        .lines()
-        .map(str::trim)
-        .filter(|uri| uri.trim_end_matches('/').ends_with("/debian"))
-        .collect();
-    if uris.is_empty() {
-        return Err(TestbedError::new("apt-get is not set up with a Debian mirror"));
-    }
-    let source = |uri| format!("deb [signed-by={KEYRING} arch=amd64] {uri} bullseye main\n");
-    Ok(uris.into_iter().map(source).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sources_come_from_the_mirror_of_the_system() {
-        let uris = "http://mirror.example/debian/\nhttp://mirror.example/debian-security/\n\
-                    http://mirror.example/debian/\nhttps://other.example/node\n";
-        let sources = debian_11_sources(uris).unwrap();
-        assert_eq!(sources.lines().count(), 1, "{sources}");
-        assert!(sources.contains(" http://mirror.example/debian/ bullseye main"), "{sources}");
-        let error = debian_11_sources("http://mirror.example/ubuntu/\n").unwrap_err();
-        assert!(error.to_string().contains("not set up with a Debian mirror"), "{error}");
+    fn mirrors_are_those_that_the_system_is_set_up_with() {
+        let uris = "'http://other.example/apt/dists/bookworm/main/binary-amd64/Packages.xz' a 0\n\
+                    'http://mirror.example/debian/dists/bookworm/InRelease' b 0\n\
+                    'http://mirror.example/debian/dists/bookworm/main/binary-amd64/Packages.xz' c 0\n\
+                    'http://mirror.example/debian/dists/bookworm/main/dep11/Components-all.yml.xz' d 0\n\
+                    'http://third.example/debian/dists/bookworm/stable/binary-amd64/Packages' e 0\n\
+                    Reading package lists...\n";
+        assert_eq!(mirrors(uris), ["http://mirror.example/debian/", "http://other.example/apt/"]);
+        assert_eq!(mirrors(""), [""; 0]);
     }
 }

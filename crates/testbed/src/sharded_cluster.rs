@@ -8,8 +8,8 @@ use std::{
 use bson::{Document, doc};
 
 use crate::{
-    ClusterOptions, LoadBalancer, Mongos, Options, ReplicaSet, Result, TestbedError, parallel,
-    replica_set::ClusterRole, wire,
+    ClusterOptions, LoadBalancer, Mongos, Options, ReplicaSet, Result, TestbedError, binaries,
+    parallel, replica_set::ClusterRole, wire,
 };
 
 const CONFIG_SET: &str = "config";
@@ -49,6 +49,8 @@ impl ShardedCluster {
             ));
         }
         let common = options.common();
+        // Before any server is started: not every version has a mongos.
+        binaries::mongos(common.chosen_version())?;
         let start_shard = |shard: usize| {
             let role = ClusterRole::Shard;
             let members = options.members_per_shard;

@@ -8,7 +8,7 @@ use std::{
     env, fs,
     net::SocketAddr,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
@@ -26,6 +26,8 @@ fn servers_report_the_version_that_was_asked_for() {
     let build_info = || doc! { "buildInfo": 1 };
     let mongod = shared::standalone_of(Version::V8_2).unwrap();
     assert_eq!(version(mongod.run_command("admin", build_info()).unwrap()), "8.2.0");
+    let set = shared::replica_set_of(Version::V8_2).unwrap();
+    assert_eq!(version(set.run_command(2, "admin", build_info()).unwrap()), "8.2.0");
     let mongos = &shared::sharded_cluster().unwrap().mongos()[0];
     assert_eq!(version(mongos.run_command("admin", build_info()).unwrap()), "8.2.0");
     let default = shared::standalone().unwrap().run_command("admin", build_info()).unwrap();
@@ -249,7 +251,7 @@ fn servers_of_8_2_start_from_a_private_directory() {
         return;
     }
     let mongod = testbed::mongod_path(Version::V8_2).unwrap();
-    let libraries = mongod.with_file_name("openssl");
+    let libraries = mongod.ancestors().nth(2).unwrap().join("openssl-1.1.1w");
     let private = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let private = private.join(format!("private-{}", std::process::id()));
     fs::create_dir(&private).unwrap();
@@ -259,18 +261,16 @@ fn servers_of_8_2_start_from_a_private_directory() {
     // This makes it a target folder of Cargo's.
     fs::write(private.join("CACHEDIR.TAG"), "").unwrap();
 
-    let output = Command::new(&program)
-        .args(["standalone", "--version", "8.2"])
-        .env("STEADFAST_MONGOD_8_2", &mongod)
-        .env("LD_LIBRARY_PATH", &libraries)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let mut command = Command::new(&program);
+    command.args(["standalone", "--version", "8.2"]).env("STEADFAST_MONGOD_8_2", &mongod);
+    if libraries.is_dir() {
+        command.env("LD_LIBRARY_PATH", &libraries);
+    }
+    let output = command.stdin(Stdio::null()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let is_root = fs::metadata(&private).unwrap().uid() == 0;
     let data = private.join("testbed/run").exists();
     fs::remove_dir_all(&private).unwrap();
     assert!(output.status.success(), "{errors}");
     assert_eq!(data, !is_root, "root's servers have their data elsewhere");
-    assert!(Path::new(&mongod).is_file());
 }
