@@ -71,10 +71,7 @@ pub(crate) enum Task {
     Shed,
     Idle,
     /// Measure overload of a real server.
-    #[cfg_attr(
-        not(feature = "mongod"),
-        allow(dead_code, reason = "there is no server to overload")
-    )]
+    #[cfg(feature = "mongod")]
     Overload(OverloadOptions),
     /// Show the samples of a comparison as Markdown.
     Table {
@@ -111,7 +108,7 @@ pub(crate) struct CountWishes {
 
 /// Options of `overload`.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(not(feature = "mongod"), allow(dead_code, reason = "there is no server to overload"))]
+#[cfg(feature = "mongod")]
 pub(crate) struct OverloadOptions {
     pub(crate) seconds: u32,
     pub(crate) rate: u32,
@@ -119,6 +116,7 @@ pub(crate) struct OverloadOptions {
     pub(crate) loads: Vec<f64>,
 }
 
+#[cfg(feature = "mongod")]
 impl Default for OverloadOptions {
     fn default() -> Self {
         Self { seconds: 20, rate: 300, clients: 10, loads: vec![0.5, 1.0, 2.0, 3.0, 5.0] }
@@ -136,9 +134,12 @@ impl Task {
         }
         let mut rest = arguments.iter().map(String::as_str);
         let task = match rest.next() {
+            #[cfg(feature = "mongod")]
             Some("overload") => {
                 return OverloadOptions::from_command_line(rest).map(Self::Overload);
             }
+            #[cfg(not(feature = "mongod"))]
+            Some("overload") => return Err(crate::servers::NO_MONGOD.to_owned()),
             Some("count") => return CountWishes::from_command_line(rest).map(Self::Count),
             Some("failover") => Self::Failover,
             Some("churn") => Self::Churn,
@@ -191,6 +192,7 @@ impl Wishes {
     }
 }
 
+#[cfg(feature = "mongod")]
 impl OverloadOptions {
     fn from_command_line<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut options = Self::default();
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(wishes.json, Some(PathBuf::from("out.json")));
     }
 
+    #[cfg(feature = "mongod")]
     #[test]
     fn options_of_overload_are_understood() {
         let Ok(Task::Overload(options)) = parse("overload --seconds 5 --loads 1,2.5") else {

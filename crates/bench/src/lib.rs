@@ -57,8 +57,6 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
         Task::Idle => trial::idle::run(),
         #[cfg(feature = "mongod")]
         Task::Overload(options) => trial::overload::run(&options),
-        #[cfg(not(feature = "mongod"))]
-        Task::Overload(_) => Err(servers::NO_MONGOD.into()),
         Task::Table { samples } => table::print_markdown(&samples),
         Task::Picture { samples, picture } => picture::draw(&samples, &picture),
         Task::Serve => canned::serve(),

@@ -48,7 +48,7 @@ async fn measure(options: &OverloadOptions) -> Result<()> {
     println!("Processor time of the server for a request:\n\n{}", table::costs(&costs.requests));
 
     let strategies = Strategy::all();
-    let cells = 2 * options.loads.len() * strategies.len();
+    let cells = u32::try_from(2 * options.loads.len() * strategies.len())?;
     let (began, mut done) = (Instant::now(), 0);
     let mut load_averages = Vec::new();
     for route in [Route::Direct, Route::Relabelled] {
@@ -56,11 +56,10 @@ async fn measure(options: &OverloadOptions) -> Result<()> {
         let mut rows = Vec::new();
         for &load in &options.loads {
             for &strategy in &strategies {
-                let left = if done == 0 {
-                    (options.seconds + 4) as usize * cells
-                } else {
-                    began.elapsed().as_secs() as usize * (cells - done) / done
-                };
+                // The first takes some seconds more than its load: clients connect, and retries end.
+                let planned = Duration::from_secs(u64::from(options.seconds) + 2);
+                let each = began.elapsed().checked_div(done).unwrap_or(planned);
+                let left = (each * (cells - done)).as_secs();
                 eprintln!(
                     "{} of {cells}, about {left} s left: {}, load {load}, {}",
                     done + 1,
