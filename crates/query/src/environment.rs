@@ -6,6 +6,17 @@ use bson::{Bson, DateTime, Document, Timestamp, oid::ObjectId};
 
 use crate::{Collation, Expression, Fault, expression::variable_name};
 
+/// The version of MongoDB whose query language is meant, where versions differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// MongoDB 6.0, and what came before 8.2.
+    #[default]
+    V6_0,
+    /// MongoDB 8.2.
+    V8_2,
+}
+
 /// What a query can see besides documents. One for each command.
 #[derive(Debug)]
 pub struct Environment {
@@ -17,6 +28,8 @@ pub struct Environment {
     pub variables: Document,
     /// How strings compare.
     pub collation: Collation,
+    /// The version of the query language.
+    pub dialect: Dialect,
     /// Whether what is constant in an expression may fail before there is a document.
     pub(crate) fails_early: bool,
     dice: Cell<u64>,
@@ -30,6 +43,7 @@ impl Environment {
             cluster_time,
             variables: Document::new(),
             collation: Collation::simple(),
+            dialect: Dialect::default(),
             fails_early: true,
             dice: Cell::new(seed),
         }
@@ -62,6 +76,7 @@ impl Environment {
             cluster_time: self.cluster_time,
             variables: all,
             collation: self.collation.clone(),
+            dialect: self.dialect,
             fails_early: self.fails_early,
             dice: Cell::new(self.roll()),
         }

@@ -14,6 +14,8 @@ use crate::{Collation, Environment, Fault};
 
 use node::{Node, Search};
 
+pub(crate) use bits::stored_bytes;
+
 /// What is known of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

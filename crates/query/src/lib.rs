@@ -18,7 +18,7 @@ mod text;
 pub mod update;
 
 pub use collation::Collation;
-pub use environment::Environment;
+pub use environment::{Dialect, Environment};
 pub use expression::Expression;
 pub use fault::{Code, Fault};
 pub use filter::Filter;

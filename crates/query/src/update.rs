@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use bson::{Bson, Document};
 
-use crate::{Code, Collections, Environment, Fault, Filter, Pipeline};
+use crate::{Code, Collections, Dialect, Environment, Fault, Filter, Pipeline};
 
 use self::{array_filters::ArrayFilters, execution::Execution, tree::Fields};
 
+pub use place::identical_documents;
 pub use storage::stored;
 pub(crate) use storage::{MOST_BYTES, size};
 
@@ -123,10 +124,10 @@ impl Update {
                 is_changed.then_some(changed)
             }
             Kind::Replacement(new) => {
-                replaced(document, storage::filled_in(new.clone(), env), true)?
+                replaced(document, storage::filled_in(new.clone(), env), true, env.dialect)?
             }
             Kind::Pipeline(pipeline) => {
-                replaced(document, run(pipeline, document.clone(), env)?, false)?
+                replaced(document, run(pipeline, document.clone(), env)?, false, env.dialect)?
             }
         };
         if let Some(changed) = &changed
@@ -180,8 +181,11 @@ fn replaced(
     old: &Document,
     new: Document,
     is_replacement: bool,
+    dialect: Dialect,
 ) -> Result<Option<Document>, Fault> {
-    if place::identical_documents(old, &new) {
+    // Since 8.2, an empty document takes the place of one that has only its `_id` without a change.
+    let is_empty = dialect >= Dialect::V8_2 && new.is_empty() && old.len() == 1;
+    if is_empty || place::identical_documents(old, &new) {
         return Ok(None);
     }
     let new = storage::with_id_first(new, || old.get("_id").cloned().unwrap_or(Bson::Null));

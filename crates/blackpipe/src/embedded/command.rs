@@ -33,7 +33,7 @@ mod write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bson::Document;
-use steadfast_query::{Environment, Fault};
+use steadfast_query::{Dialect, Environment, Fault};
 
 use super::{
     call::Call,
@@ -81,6 +81,18 @@ pub(crate) struct About {
     pub(crate) process_id: i32,
     /// When it was started.
     pub(crate) started: bson::DateTime,
+}
+
+impl About {
+    /// The version of its query language.
+    pub(crate) fn dialect(&self) -> Dialect {
+        dialect(self.max_wire_version)
+    }
+}
+
+/// The version of the query language of servers with this wire version.
+pub(crate) fn dialect(max_wire_version: i32) -> Dialect {
+    if max_wire_version >= 27 { Dialect::V8_2 } else { Dialect::V6_0 }
 }
 
 /// How a command is run.

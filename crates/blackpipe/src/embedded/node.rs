@@ -232,7 +232,9 @@ impl Node {
     fn environment(&self, state: &mut State, now: Instant) -> Environment {
         let seed = state.roll();
         let today = state.time_of_day(self.index, now);
-        Environment::new(today, state.cluster_time(self.index).into(), seed)
+        let mut env = Environment::new(today, state.cluster_time(self.index).into(), seed);
+        env.dialect = self.about.dialect();
+        env
     }
 
     /// The reply to commands of a member that only say that all is well.

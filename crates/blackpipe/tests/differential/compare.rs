@@ -1,6 +1,7 @@
 //! Whether two servers gave the same answer.
 
 use bson::{Bson, Document};
+use testbed::Version;
 
 use crate::operations::Operation;
 
@@ -18,8 +19,11 @@ const OWN: [&str; 8] = [
 ];
 
 /// What counts in an answer.
-pub(crate) fn essence(operation: &Operation, reply: &Document) -> Bson {
+pub(crate) fn essence(operation: &Operation, reply: &Document, version: Version) -> Bson {
     let mut reply = without_own(reply);
+    if version >= Version::V8_2 && operation.has_ties() {
+        return without_order(reply, operation);
+    }
     // Which of several bad expressions is found first is not said, not even by one server twice.
     if operation.command.contains_key("aggregate") && reply.contains_key("code") {
         return "refused".into();
@@ -55,6 +59,25 @@ pub(crate) fn essence(operation: &Operation, reply: &Document) -> Bson {
     reply.into()
 }
 
+/// What counts where 8.2 sorts documents that are equal in an order of its own.
+fn without_order(mut reply: Document, operation: &Operation) -> Bson {
+    if reply.contains_key("code") {
+        return "refused".into();
+    }
+    let batch = reply.get_document_mut("cursor").and_then(|it| it.get_array_mut("firstBatch"));
+    let Ok(batch) = batch else { return reply.into() };
+    if operation.takes_some() {
+        return Bson::Int64(batch.len().try_into().expect("few documents"));
+    }
+    for facets in batch.iter_mut().filter_map(Bson::as_document_mut) {
+        if let Ok(some) = facets.get_array_mut("some") {
+            some.sort_by_cached_key(shown);
+        }
+    }
+    batch.sort_by_cached_key(shown);
+    Bson::Array(std::mem::take(batch))
+}
+
 fn without_own(document: &Document) -> Document {
     let mut kept = document.clone();
     OWN.iter().for_each(|name| drop(kept.remove(name)));
@@ -73,6 +96,24 @@ pub(crate) fn are_same(left: &Bson, right: &Bson) -> bool {
 
 pub(crate) fn shown(value: &Bson) -> String {
     format!("{value:?}")
+}
+
+/// The path of the first value that differs, and both values.
+pub(crate) fn difference(path: &str, left: &Bson, right: &Bson) -> Option<String> {
+    let below = |name: &str| format!("{path}.{name}");
+    match (left, right) {
+        (Bson::Document(left), Bson::Document(right)) if left.keys().eq(right.keys()) => left
+            .iter()
+            .zip(right)
+            .find_map(|((name, left), (_, right))| difference(&below(name), left, right)),
+        (Bson::Array(left), Bson::Array(right)) if left.len() == right.len() => left
+            .iter()
+            .zip(right)
+            .enumerate()
+            .find_map(|(at, (left, right))| difference(&below(&at.to_string()), left, right)),
+        _ if are_same(left, right) => None,
+        _ => Some(format!("{path}: {} is not {}", shown(left), shown(right))),
+    }
 }
 
 /// Whether this is an error that the optimizer came upon before there was a document: which parts it

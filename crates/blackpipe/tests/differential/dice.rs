@@ -1,15 +1,24 @@
 //! Chance that comes out the same each time: numbers from a seed.
 
+use testbed::Version;
+
 /// SplitMix64.
 pub(crate) struct Dice {
     state: u64,
     /// Whether expressions may use the variable `v`, which the command defines.
     pub(crate) variables: bool,
+    /// The version of the real server.
+    version: Version,
 }
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed, variables: false }
+    pub(crate) fn new(seed: u64, version: Version) -> Self {
+        Self { state: seed, variables: false, version }
+    }
+
+    /// Returns `true` if the real server is older than 8.2.
+    pub(crate) fn is_before_8_2(&self) -> bool {
+        self.version < Version::V8_2
     }
 
     pub(crate) fn roll(&mut self) -> u64 {

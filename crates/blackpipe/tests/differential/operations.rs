@@ -1,6 +1,7 @@
 //! Commands by chance, and how far the answers to each must agree.
 
 use bson::{Bson, Document, doc};
+use testbed::Version;
 
 use crate::{dice::Dice, updates::Update};
 
@@ -10,6 +11,31 @@ pub(crate) struct Operation {
     pub(crate) ordered: bool,
     /// Whether it may change what is stored.
     pub(crate) writes: bool,
+}
+
+impl Operation {
+    /// Returns `true` if a pipeline may sort documents of the same `_id`.
+    pub(crate) fn has_ties(&self) -> bool {
+        let command = self.command.to_string();
+        self.command.contains_key("aggregate")
+            && (command.contains("$unwind") || command.contains("$unionWith"))
+            && command.contains("$sort")
+    }
+
+    /// Returns `true` if it depends on the optimizer of the server whether an expression is evaluated that
+    /// fails: a field that no later stage reads, or one of several conditions.
+    pub(crate) fn may_fail_unseen(&self, version: Version) -> bool {
+        let command = self.command.to_string();
+        version >= Version::V8_2
+            && (command.contains("$expr")
+                || command.contains("$project") && command.contains("$group"))
+    }
+
+    /// Returns `true` if a pipeline keeps some of the documents by their order.
+    pub(crate) fn takes_some(&self) -> bool {
+        let command = self.command.to_string();
+        command.contains("$skip") || command.contains("$limit")
+    }
 }
 
 /// The collection without an index of its own, where the first document in natural order is the one
@@ -101,7 +127,7 @@ impl Dice {
                     q.insert("$and", vec![doc! { self.path(): { "$eq": self.value(1) } }]);
                 }
                 // What an upsert makes up is different each time, unless the id is given.
-                let upsert = self.once_in(5) && says_id(&q);
+                let upsert = self.once_in(5) && self.may_upsert(&q);
                 let mut statement = doc! { "q": q, "u": update, "multi": multi, "upsert": upsert };
                 if !array_filters.is_empty() {
                     statement.insert("arrayFilters", array_filters);
@@ -134,6 +160,12 @@ impl Dice {
         }
     }
 
+    /// Returns `true` if what an upsert of this filter inserts is known. 8.2 puts the fields of a filter in
+    /// an order of its own.
+    fn may_upsert(&self, filter: &Document) -> bool {
+        says_id(filter) && (self.is_before_8_2() || filter.len() == 1)
+    }
+
     fn delete(&mut self, collection: &str) -> Document {
         let many = self.once_in(4);
         let q = if many {
@@ -161,7 +193,7 @@ impl Dice {
                 command.insert("arrayFilters", array_filters);
             }
             command.insert("new", self.once_in(2));
-            let id = command.get_document("query").is_ok_and(says_id);
+            let id = command.get_document("query").is_ok_and(|query| self.may_upsert(query));
             command.insert("upsert", id && self.once_in(3));
         }
         if self.once_in(3) {
@@ -191,8 +223,14 @@ impl Dice {
             let mut projection = self.projection();
             // A server may sort what is left of the documents, and what is left of an array need not
             // have anything at an index.
+            let by_index = |path: &str| path.contains(|it: char| it.is_ascii_digit());
+            let sorts_by_index = command
+                .get_document("sort")
+                .is_ok_and(|sort| sort.keys().any(|path| by_index(path)));
+            if sorts_by_index && !self.is_before_8_2() {
+                return Operation { command, ordered, writes: false };
+            }
             if ordered {
-                let by_index = |path: &str| path.contains(|it: char| it.is_ascii_digit());
                 projection = projection.into_iter().filter(|(path, _)| !by_index(path)).collect();
             }
             command.insert("projection", projection);

@@ -9,7 +9,7 @@ use super::{
     parse::Parser,
 };
 use crate::{
-    Code, Fault,
+    Code, Dialect, Fault,
     value::{self, Decimal, Number},
 };
 
@@ -122,10 +122,12 @@ pub(super) fn add(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             continue;
         }
         let Some(number) = value.as_ref().and_then(Number::of) else {
-            return Err(Fault::location(
-                16554,
-                format!("$add only supports numeric or date types, not {}", named(&value)),
-            ));
+            let message =
+                format!("$add only supports numeric or date types, not {}", named(&value));
+            return Err(match arguments.env().dialect {
+                Dialect::V6_0 => Fault::location(16554, message),
+                Dialect::V8_2 => Fault::type_mismatch(message),
+            });
         };
         whole &= matches!(number, Number::Int(_) | Number::Long(_));
         total = total.with(number, &SUM);

@@ -157,6 +157,21 @@ pub(super) fn general(number: f64) -> String {
     format!("{}e{sign}{:02}", without_trailing_zeros(digits), exponent.abs())
 }
 
+/// A double with as many digits as tell it from all others, up to 16 before the point.
+pub(super) fn shortest(number: f64) -> String {
+    if !number.is_finite() || number == 0.0 {
+        return general(number);
+    }
+    let scientific = format!("{number:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        return number.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
 fn without_trailing_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }

@@ -4,13 +4,14 @@ use bson::{Bson, DateTime, Decimal128, oid::ObjectId};
 
 use super::{
     calendar::Zone,
-    coerce::{general, instant, int64, iso, named, nullish, shown},
+    coerce::{general, instant, int64, iso, named, nullish, shortest, shown},
     date_text::read_iso,
     logic::holds,
     node::{Arguments, Value},
 };
 use crate::{
-    Code, Fault,
+    Code, Dialect, Fault,
+    filter::stored_bytes,
     value::{Number, type_name},
 };
 
@@ -105,7 +106,7 @@ pub(super) fn convert(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         return if arguments.given(3) { arguments.value(3) } else { Ok(Some(Bson::Null)) };
     };
     let Some(target) = target else { return Ok(Some(Bson::Null)) };
-    match converted(input, target) {
+    match converted(input, target, arguments.env().dialect) {
         Err(fault) if fault.code.number == 241 && arguments.given(2) => arguments.value(2),
         Err(fault) => Err(fault),
         Ok(value) => Ok(Some(value)),
@@ -115,7 +116,9 @@ pub(super) fn convert(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 fn to(arguments: &Arguments<'_>, target: Target) -> Result<Value, Fault> {
     let value = arguments.value(0)?;
     match value {
-        Some(input) if !nullish(&Some(input.clone())) => converted(input, target).map(Some),
+        Some(input) if !nullish(&Some(input.clone())) => {
+            converted(input, target, arguments.env().dialect).map(Some)
+        }
         _ => Ok(Some(Bson::Null)),
     }
 }
@@ -149,6 +152,15 @@ pub(super) fn to_object_id(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn to_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
+    if arguments.env().dialect >= Dialect::V8_2
+        && let Some(Bson::Binary(binary)) = arguments.value(0)?
+    {
+        let text = match binary.to_uuid() {
+            Ok(uuid) => uuid.to_string(),
+            Err(_) => base64(&stored_bytes(&binary)),
+        };
+        return Ok(Some(Bson::String(text)));
+    }
     to(arguments, Target::String)
 }
 
@@ -161,6 +173,19 @@ pub(super) fn is_number(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(Bson::Boolean(value.as_ref().is_some_and(crate::value::is_number))))
 }
 
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |chunk: &[u8]| -> [char; 4] {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        [0, 1, 2, 3].map(|digit| match digit <= chunk.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]),
+            false => '=',
+        })
+    };
+    bytes.chunks(3).flat_map(group).collect()
+}
+
 fn failure(message: impl Into<String>) -> Fault {
     Fault::new(Code::named(241, "ConversionFailure"), message)
 }
@@ -170,7 +195,7 @@ fn unsupported(value: &Bson, target: Target) -> Fault {
     failure(format!("Unsupported conversion from {from} to {to} in $convert with no onError value"))
 }
 
-fn converted(value: Bson, target: Target) -> Result<Bson, Fault> {
+fn converted(value: Bson, target: Target, dialect: Dialect) -> Result<Bson, Fault> {
     match target {
         Target::Bool => Ok(Bson::Boolean(holds(&Some(value)))),
         Target::Int => {
@@ -185,7 +210,7 @@ fn converted(value: Bson, target: Target) -> Result<Bson, Fault> {
         Target::Decimal => decimal(value, target),
         Target::ObjectId => object_id(value, target),
         Target::Date => date(&value, target),
-        Target::String => string(value, target),
+        Target::String => string(value, target, dialect),
         Target::Other(_) => Err(unsupported(&value, target)),
     }
 }
@@ -293,16 +318,23 @@ fn date(value: &Bson, target: Target) -> Result<Bson, Fault> {
     Ok(DateTime::from_millis(millis).into())
 }
 
-fn string(value: Bson, target: Target) -> Result<Bson, Fault> {
+fn string(value: Bson, target: Target, dialect: Dialect) -> Result<Bson, Fault> {
     Ok(Bson::String(match value {
         Bson::String(text) => text,
-        Bson::Double(number) => general(number),
+        Bson::Double(number) if dialect < Dialect::V8_2 => general(number),
+        Bson::Double(number) => shortest(number),
         Bson::Int32(number) => number.to_string(),
         Bson::Int64(number) => number.to_string(),
         Bson::Decimal128(number) => number.to_string(),
         Bson::Boolean(value) => value.to_string(),
         Bson::ObjectId(id) => id.to_hex(),
         Bson::DateTime(date) => iso(date)?,
+        Bson::Binary(_) if dialect >= Dialect::V8_2 => {
+            return Err(Fault::location(
+                4_341_115,
+                "Format must be speficied when converting from 'binData' to 'string'",
+            ));
+        }
         other => return Err(unsupported(&other, target)),
     }))
 }

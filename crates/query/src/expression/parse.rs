@@ -6,7 +6,7 @@ use super::{
     node::{Call, Context, Known, Node, Value, Variable},
     operators::{Form, Named, Operator, find},
 };
-use crate::{Code, Environment, Fault, value::type_name};
+use crate::{Code, Dialect, Environment, Fault, value::type_name};
 
 /// Reads an expression, knowing which variables are defined where it reads.
 pub(super) struct Parser<'a> {
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
     ) -> Result<Node, Fault> {
         let constant = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.constant().is_some());
         // Of these, a server computes what is constant last.
-        if self.computes_early() && is_commutative(operator.name) {
+        if self.computes_early() && is_commutative(operator.name, self.env.dialect) {
             arguments.sort_by_key(constant);
         }
         let folds = operator.folds && arguments.iter().all(constant);
@@ -286,8 +286,12 @@ fn keeps_arguments(operator: &str) -> bool {
     matches!(operator, "$firstN" | "$lastN" | "$maxN" | "$minN" | "$setField" | "$unsetField")
 }
 
-fn is_commutative(operator: &str) -> bool {
-    matches!(operator, "$add" | "$multiply" | "$setUnion" | "$setIntersection")
+fn is_commutative(operator: &str, dialect: Dialect) -> bool {
+    match operator {
+        "$add" | "$multiply" => dialect < Dialect::V8_2,
+        "$setUnion" | "$setIntersection" => true,
+        _ => false,
+    }
 }
 
 /// Computes what has constant parts alone.

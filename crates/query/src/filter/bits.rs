@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use bson::{Binary, Bson, spec::BinarySubtype};
 
 use super::operators::whole_number;
-use crate::{Code, Fault, value::Number};
+use crate::{Code, Dialect, Fault, value::Number};
 
 /// Which bits a value must have, or lack.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     rule: Rule,
     positions: Vec<u32>,
+    dialect: Dialect,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,7 @@ impl Bits {
         operator: &str,
         rule: Rule,
         argument: &Bson,
+        dialect: Dialect,
     ) -> Result<Self, Fault> {
         let positions = match argument {
             Bson::Array(list) => list
@@ -36,7 +38,7 @@ impl Bits {
                 .enumerate()
                 .map(|(index, it)| position(index, it))
                 .collect::<Result<_, _>>()?,
-            Bson::Binary(mask) => set_bits(&stored(mask)),
+            Bson::Binary(mask) => set_bits(&stored_bytes(mask)),
             number if Number::of(number).is_some() => {
                 let mask = whole_number(operator, number)
                     .map_err(|it| Fault { code: Code::FAILED_TO_PARSE, ..it })?;
@@ -49,7 +51,7 @@ impl Bits {
                 )));
             }
         };
-        Ok(Self { rule, positions })
+        Ok(Self { rule, positions, dialect })
     }
 
     pub(super) fn order(&self) -> u8 {
@@ -64,10 +66,10 @@ impl Bits {
     pub(super) fn hold(&self, value: &Bson) -> bool {
         match value {
             Bson::Binary(binary) => {
-                let bytes = stored(binary);
+                let bytes = stored_bytes(binary);
                 self.hold_of(|at| bytes.get(at / 8).is_some_and(|it| it >> (at % 8) & 1 == 1))
             }
-            number => match Number::of(number).and_then(integer) {
+            number => match Number::of(number).and_then(|number| integer(number, self.dialect)) {
                 // Beyond the 64th bit, the sign goes on.
                 Some(number) => self.hold_of(|at| number >> at.min(63) & 1 == 1),
                 None => false,
@@ -87,7 +89,7 @@ impl Bits {
 }
 
 /// The bytes as they are stored: those of the old subtype begin with their length.
-fn stored(binary: &Binary) -> Cow<'_, [u8]> {
+pub(crate) fn stored_bytes(binary: &Binary) -> Cow<'_, [u8]> {
     match binary.subtype {
         BinarySubtype::BinaryOld => {
             let length = u32::try_from(binary.bytes.len()).unwrap_or(u32::MAX);
@@ -97,12 +99,14 @@ fn stored(binary: &Binary) -> Cow<'_, [u8]> {
     }
 }
 
-/// The integer whose bits a number has. A decimal has those of the nearest; if there is none, those of
-/// the least.
-fn integer(number: Number) -> Option<i64> {
+/// The integer whose bits a number has. Before 8.2, a decimal has those of the nearest; if there is none,
+/// those of the least.
+fn integer(number: Number, dialect: Dialect) -> Option<i64> {
     match number {
-        Number::Decimal(number) => Some(number.rounded().to_integer().unwrap_or(i64::MIN)),
-        Number::Int(_) | Number::Long(_) | Number::Double(_) => number.to_integer(),
+        Number::Decimal(number) if dialect < Dialect::V8_2 => {
+            Some(number.rounded().to_integer().unwrap_or(i64::MIN))
+        }
+        _ => number.to_integer(),
     }
 }
 

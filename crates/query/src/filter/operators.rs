@@ -22,7 +22,7 @@ pub(super) fn read(
     beside: &Document,
     env: &Environment,
 ) -> Result<Option<Clause>, Fault> {
-    let bits = |rule| Ok(Test::Bits(Bits::parse(path, operator, rule, argument)?));
+    let bits = |rule| Ok(Test::Bits(Bits::parse(path, operator, rule, argument, env.dialect)?));
     let test = match operator {
         "$eq" => return compare(path, Comparison::Equal, argument).map(Some),
         "$gt" => return compare(path, Comparison::Greater, argument).map(Some),

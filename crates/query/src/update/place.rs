@@ -143,8 +143,8 @@ pub(super) fn identical(left: &Bson, right: &Bson) -> bool {
     }
 }
 
-/// The same for documents.
-pub(super) fn identical_documents(left: &Document, right: &Document) -> bool {
+/// Whether two documents are stored as the same bytes: `1` is not `1.0`, and the order of fields counts.
+pub fn identical_documents(left: &Document, right: &Document) -> bool {
     left.len() == right.len()
         && left
             .iter()

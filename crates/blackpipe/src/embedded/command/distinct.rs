@@ -2,8 +2,8 @@
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{
-    Code, Fault, Filter,
-    path::{Leaf, Path},
+    Code, Dialect, Fault, Filter,
+    path::{self, Leaf, Path},
     value,
 };
 
@@ -28,10 +28,15 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
     let way = Way::choose(&sight, &request.query, &filter, &request.hint, &env)?;
     let selected = select(&sight, way, &filter, &env, usize::MAX)?;
 
-    let path = Path::new(request.key);
+    let key = Path::new(request.key);
     let mut values: Vec<&Bson> = Vec::new();
     for document in &selected.documents {
-        path.visit(document, Leaf::Whole, &mut |place| {
+        if env.dialect >= Dialect::V8_2 {
+            let parts: Vec<&str> = request.key.split('.').collect();
+            gather(document, &parts, &mut values);
+            continue;
+        }
+        key.visit(document, Leaf::Whole, &mut |place| {
             match place.value {
                 None => {}
                 Some(Bson::Array(elements)) => values.extend(elements),
@@ -49,6 +54,35 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
         return Err(Fault::location(17217, "distinct too big, 16mb cap"));
     }
     Ok(reply)
+}
+
+/// The values that 8.2 finds under a path: in an array, a number is an index and never a field of the
+/// array's documents.
+fn gather<'d>(document: &'d Document, parts: &[&str], values: &mut Vec<&'d Bson>) {
+    let Some((first, rest)) = parts.split_first() else { return };
+    if let Some(value) = document.get(first) {
+        gather_in(value, rest, values);
+    }
+}
+
+fn gather_in<'d>(value: &'d Bson, parts: &[&str], values: &mut Vec<&'d Bson>) {
+    match (value, parts.split_first()) {
+        (Bson::Array(elements), None) => values.extend(elements),
+        (value, None) => values.push(value),
+        (Bson::Document(document), Some(_)) => gather(document, parts, values),
+        (Bson::Array(elements), Some((first, rest))) => match path::index(first) {
+            Some(index) => {
+                if let Some(element) = elements.get(index) {
+                    gather_in(element, rest, values);
+                }
+            }
+            None => elements
+                .iter()
+                .filter_map(Bson::as_document)
+                .for_each(|document| gather(document, parts, values)),
+        },
+        (_, Some(_)) => {}
+    }
 }
 
 /// A `distinct` as it is asked for.

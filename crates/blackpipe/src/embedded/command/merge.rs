@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{
-    Code, Environment, Fault, Filter,
+    Code, Dialect, Environment, Fault, Filter,
     pipeline::{Merge, WhenMatched, WhenNotMatched},
     update,
 };
@@ -78,7 +78,7 @@ impl Merging<'_> {
                 None if field == "_id" => {
                     document.insert("_id", env.object_id());
                 }
-                None | Some(Bson::Null | Bson::Undefined) => {
+                None | Some(Bson::Null | Bson::Undefined) if env.dialect < Dialect::V8_2 => {
                     return Err(Fault::location(
                         51132,
                         format!(
@@ -93,7 +93,8 @@ impl Merging<'_> {
                         format!("$merge write error: 'on' field '{field}' is an array"),
                     ));
                 }
-                Some(_) => {}
+                // Since 8.2, what is missing matches as null does.
+                Some(_) | None => {}
             }
         }
         Ok(document)
@@ -185,7 +186,7 @@ impl Merging<'_> {
         existing: &Document,
         merged: Document,
     ) -> Result<(), Fault> {
-        if merged == *existing {
+        if update::identical_documents(&merged, existing) {
             return Ok(());
         }
         let document = update::stored(merged, writing.env)?;

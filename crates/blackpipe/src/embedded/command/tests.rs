@@ -99,7 +99,8 @@ impl Server {
         let database = command.get_str("$db").unwrap_or("d").to_owned();
         let call = Call::read(&name, database, command)?;
         self.seed += 1;
-        let env = Environment::new(self.now, Timestamp { time: 1, increment: 1 }, self.seed);
+        let mut env = Environment::new(self.now, Timestamp { time: 1, increment: 1 }, self.seed);
+        env.dialect = self.about.dialect();
         let command = find(&name).expect("a command that is known");
         match (command.run)(&call.body) {
             Run::Read(run) => run(&Reading {

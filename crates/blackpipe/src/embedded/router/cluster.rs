@@ -21,6 +21,7 @@ use super::{
 };
 use crate::embedded::{
     clock::Clock,
+    command::dialect,
     log::{SessionId, TimestampOrder, TransactionId},
     namespace::Namespace,
     set::{ReplicaSet, SetConfig},
@@ -262,7 +263,10 @@ impl Cluster {
     /// What a query can see, now.
     pub(super) fn environment(&self) -> Environment {
         let seed = locked(&self.dice).roll();
-        Environment::new(self.clock.time_of_day(Duration::ZERO), self.time(), seed)
+        let now = self.clock.time_of_day(Duration::ZERO);
+        let mut env = Environment::new(now, self.time(), seed);
+        env.dialect = dialect(self.config.max_wire_version);
+        env
     }
 }
 

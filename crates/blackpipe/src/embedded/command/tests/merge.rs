@@ -147,3 +147,44 @@ fn what_goes_into_a_collection_is_as_its_validator_demands() {
     });
     assert_eq!(server.documents("t").len(), 2);
 }
+
+#[test]
+fn a_replacement_in_another_order_is_a_change() {
+    let mut server = Server::with([doc! { "_id": 1, "b": 1, "a": 1 }]);
+    server.fill("t", [doc! { "_id": 1, "a": 1, "b": 1 }]);
+    out(&mut server, vec![doc! { "$merge": { "into": "t", "whenMatched": "replace" } }]).unwrap();
+    let names: Vec<String> = server.documents("t")[0].keys().cloned().collect();
+    assert_eq!(names, ["_id", "b", "a"]);
+}
+
+#[test]
+fn what_is_null_can_be_matched_on_since_8_2() {
+    for (wire_version, merged) in [(25, Err(51132)), (27, Ok(()))] {
+        let mut server = Server::with([doc! { "_id": Bson::Null, "a": 1 }]);
+        server.about.max_wire_version = wire_version;
+        let found = out(&mut server, vec![doc! { "$merge": { "into": "t" } }]);
+        assert_eq!(found.map_err(|(code, _)| code), merged, "{wire_version}");
+        server.fill("u", [doc! { "_id": 5, "x": 1 }]);
+        let index = doc! { "key": { "k": 1 }, "name": "k_1", "unique": true };
+        server.ok(doc! { "createIndexes": "u", "indexes": [index] });
+        let pipeline = vec![
+            doc! { "$replaceWith": { "_id": { "$literal": 5 }, "a": "$a" } },
+            doc! { "$merge": { "into": "u", "on": "k" } },
+        ];
+        let found = out(&mut server, pipeline);
+        assert_eq!(found.map_err(|(code, _)| code), merged, "{wire_version}");
+        let x_and_a = server.documents("u")[0].len();
+        assert_eq!(x_and_a, if merged.is_ok() { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn a_number_is_an_index_of_an_array_alone_to_distinct_since_8_2() {
+    for (wire_version, expected) in [(25, vec![3, 7]), (27, vec![3])] {
+        let mut server = Server::with([doc! { "_id": 1, "b": [{ "1": 7 }, 3] }]);
+        server.about.max_wire_version = wire_version;
+        let reply = server.ok(doc! { "distinct": "c", "key": "b.1" });
+        let values: Vec<Bson> = expected.into_iter().map(Bson::Int32).collect();
+        assert_eq!(*reply.get_array("values").unwrap(), values);
+    }
+}
