@@ -58,6 +58,12 @@ pub(crate) struct Chaos {
     #[arg(long, conflicts_with = "uri")]
     mongod: bool,
 
+    /// With --mongod: use a sharded cluster, of two shards of three members and two mongos
+    ///
+    /// All collections are sharded, chunks move between the shards, and mongos are killed and frozen, too.
+    #[arg(long, requires = "mongod")]
+    sharded: bool,
+
     /// Use this deployment: a connection string
     ///
     /// Faults are made on the way to it, and happen to this program alone; only with --faults step-down, its
@@ -128,6 +134,9 @@ Examples:
 
   Five minutes on real servers, some of which are killed:
   $ steadfast chaos --mongod --duration 5m --report chaos.html
+
+  On a sharded cluster of real servers, while chunks move:
+  $ steadfast chaos --mongod --sharded --duration 5m --report chaos.html
 
   What comes of an application that sends again on any error:
   $ steadfast chaos --strategy always-retry --faults cuts
@@ -215,6 +224,7 @@ impl Chaos {
     fn plan(&self) -> Result<Plan, WrongArguments> {
         let servers = match &self.uri {
             Some(uri) => Servers::Foreign(uri.clone()),
+            None if self.sharded => Servers::Sharded,
             None if self.mongod => Servers::Mongod,
             None => Servers::Embedded,
         };
@@ -281,7 +291,7 @@ enum Choice {
 impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
         const {
-            let [a, b, c, d, e, f, g] = Fault::ALL;
+            let [a, b, c, d, e, f, g, h] = Fault::ALL;
             &[
                 Self::One(a),
                 Self::One(b),
@@ -290,6 +300,7 @@ impl ValueEnum for Choice {
                 Self::One(e),
                 Self::One(f),
                 Self::One(g),
+                Self::One(h),
                 Self::All,
                 Self::None,
             ]

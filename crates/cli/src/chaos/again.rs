@@ -15,6 +15,7 @@ pub(super) fn again(plan: &Plan) -> String {
     match &plan.servers {
         Servers::Embedded => {}
         Servers::Mongod => add("--mongod"),
+        Servers::Sharded => add("--mongod --sharded"),
         Servers::Foreign(_) => add("--uri \"$URI\""),
     }
     add(&format!("--seed {}", plan.seed));

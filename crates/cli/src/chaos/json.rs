@@ -73,6 +73,7 @@ fn plan(plan: &Plan) -> Value {
         "servers": match &plan.servers {
             Servers::Embedded => "embedded",
             Servers::Mongod => "mongod",
+            Servers::Sharded => "sharded",
             Servers::Foreign(_) => "uri",
         },
         "workload": load_names(plan),

@@ -64,6 +64,8 @@ pub(super) enum Servers {
     Embedded,
     /// Three real ones, which are fetched, started and stopped.
     Mongod,
+    /// A sharded cluster of real ones, likewise: two shards of three members, and two mongos.
+    Sharded,
     /// Somebody's, by their connection string.
     Foreign(Uri),
 }
@@ -74,6 +76,7 @@ impl Servers {
         match self {
             Self::Embedded => "three servers in memory",
             Self::Mongod => "three real servers (mongod)",
+            Self::Sharded => "a sharded cluster of real servers",
             Self::Foreign(_) => "the deployment of --uri",
         }
     }
@@ -82,7 +85,9 @@ impl Servers {
     /// themselves if that is not wanted by name.
     pub(super) fn default_faults(&self) -> Vec<Fault> {
         match self {
-            Self::Embedded | Self::Mongod => Fault::ALL.to_vec(),
+            Self::Embedded | Self::Mongod | Self::Sharded => {
+                Fault::ALL.into_iter().filter(|fault| self.refuses(*fault).is_none()).collect()
+            }
             Self::Foreign(_) => vec![Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Drops],
         }
     }
@@ -90,6 +95,9 @@ impl Servers {
     /// Why these servers cannot have a fault, if they cannot.
     pub(super) fn refuses(&self, fault: Fault) -> Option<&'static str> {
         match (self, fault) {
+            (Self::Embedded | Self::Mongod | Self::Foreign(_), Fault::Migrate) => Some(
+                "migrate is for --mongod --sharded: these servers have no chunks that this program may move",
+            ),
             (Self::Foreign(_), Fault::Kill) => Some(
                 "kill is for servers that this program has started; it does not own the processes of --uri",
             ),
@@ -102,7 +110,7 @@ impl Servers {
                 | Fault::Overload
                 | Fault::Drops,
             )
-            | (Self::Embedded | Self::Mongod, _) => None,
+            | (Self::Embedded | Self::Mongod | Self::Sharded, _) => None,
         }
     }
 }
@@ -155,10 +163,12 @@ pub(super) enum Fault {
     Overload,
     /// The caller drops the futures of calls, at any moment
     Drops,
+    /// Chunks move from one shard to the other
+    Migrate,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Cuts,
         Self::Slow,
         Self::Freeze,
@@ -166,6 +176,7 @@ impl Fault {
         Self::Kill,
         Self::Overload,
         Self::Drops,
+        Self::Migrate,
     ];
 
     /// Its name on the command line, and in reports.
@@ -178,6 +189,7 @@ impl Fault {
             Self::Kill => "kill",
             Self::Overload => "overload",
             Self::Drops => "drops",
+            Self::Migrate => "migrate",
         }
     }
 }

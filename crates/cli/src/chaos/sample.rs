@@ -26,7 +26,7 @@ impl Sample {
         let plan = Plan {
             servers: Servers::Mongod,
             workload: Load::ALL.to_vec(),
-            faults: Fault::ALL.to_vec(),
+            faults: Servers::Mongod.default_faults(),
             strategy: Strategy::RetryableWrites,
             tasks: 8,
             rate: 200,
@@ -119,6 +119,7 @@ impl Sample {
             server: match self.plan.servers {
                 Servers::Embedded => "in memory, version 8.0.0".to_owned(),
                 Servers::Mongod | Servers::Foreign(_) => "mongod 6.0.5".to_owned(),
+                Servers::Sharded => "mongos 8.2.0".to_owned(),
             },
             lasted: last.max(lasted),
             interrupted: self.until.is_some(),
@@ -159,6 +160,7 @@ fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
         Fault::Kill => (format!("the primary, {host}, is killed"), 6_000, 1_400, 0),
         Fault::Overload => (format!("{host} turns writes away"), 2_000, 0, 30 + chance.below(90)),
         Fault::Drops => ("callers drop futures".to_owned(), 3_000, 0, 5 + chance.below(40)),
+        Fault::Migrate => ("a chunk moves from shard0 to shard1".to_owned(), 800, 0, 1),
     };
     let stretch = 0.7 + 0.6 * chance.unit();
     let after = |millis| began + Duration::from_millis(millis).mul_f64(stretch);

@@ -1,14 +1,14 @@
 //! What happens when: the faults of a plan, by its seed.
 //!
-//! Three lanes run side by side. In each, one thing is over before the next begins; so never more than one member
-//! is down, and a majority is always there.
+//! Several lanes run side by side. In each, one thing is over before the next begins; so never more than one server
+//! is down, and a majority, and a mongos, is always there.
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use super::plan::{Fault, Plan};
+use super::plan::{Fault, Plan, Servers};
 use crate::dice::Dice;
 
 /// The end of a run is calm, so that all can be seen to be well again.
@@ -18,6 +18,8 @@ const MEMBER_SLOT: Duration = Duration::from_secs(10);
 const LEAST_MEMBER_SLOT: Duration = Duration::from_millis(1500);
 const WEATHER_SLOT: Duration = Duration::from_secs(8);
 const LEAST_WEATHER_SLOT: Duration = Duration::from_millis(500);
+const MIGRATION_SLOT: Duration = Duration::from_secs(4);
+const LEAST_MIGRATION_SLOT: Duration = Duration::from_millis(1000);
 const WINDOW: Duration = Duration::from_secs(10);
 /// So many connections break in a second, if the load has the rate that it is to have. A driver that sees one
 /// break looks at its server anew, and not more often than twice a second: with more of them, the load would
@@ -42,6 +44,8 @@ pub(super) struct Schedule {
     pub(super) drops: Vec<Planned>,
     /// When answers are late, or requests turned away.
     pub(super) weather: Vec<Planned>,
+    /// Times at which chunks move.
+    pub(super) migrations: Vec<Planned>,
     /// From here on, there are none.
     pub(super) calm_from: Duration,
 }
@@ -80,6 +84,10 @@ pub(super) enum Trouble {
         percent: u32,
         seed: u64,
     },
+    /// A chunk moves to the other shard. This number decides which one.
+    Migrate {
+        choice: usize,
+    },
 }
 
 impl Trouble {
@@ -92,6 +100,7 @@ impl Trouble {
             Self::Drops { .. } => Fault::Drops,
             Self::Slow { .. } => Fault::Slow,
             Self::Overload { .. } => Fault::Overload,
+            Self::Migrate { .. } => Fault::Migrate,
         }
     }
 }
@@ -102,6 +111,8 @@ pub(super) enum Who {
     Primary,
     /// One of the others, by a number.
     Secondary(usize),
+    /// One of the mongos of a sharded cluster, by a number.
+    Mongos(usize),
 }
 
 impl Schedule {
@@ -117,10 +128,22 @@ impl Schedule {
             (Fault::Kill, Kind::Kill),
             (Fault::Freeze, Kind::Freeze),
         ]);
+        let targets = match plan.servers {
+            Servers::Sharded => &OF_CLUSTER[..],
+            Servers::Embedded | Servers::Mongod | Servers::Foreign(_) => &OF_SET[..],
+        };
         let weather = wanted(&[(Fault::Slow, Kind::Slow), (Fault::Overload, Kind::Overload)]);
         Self {
-            members: lane(&members, calm_from, MEMBER_SLOT, LEAST_MEMBER_SLOT, dice(1)),
-            weather: lane(&weather, calm_from, WEATHER_SLOT, LEAST_WEATHER_SLOT, dice(2)),
+            members: lane(&members, targets, calm_from, MEMBER_SLOT, LEAST_MEMBER_SLOT, dice(1)),
+            weather: lane(&weather, targets, calm_from, WEATHER_SLOT, LEAST_WEATHER_SLOT, dice(2)),
+            migrations: lane(
+                &wanted(&[(Fault::Migrate, Kind::Migrate)]),
+                targets,
+                calm_from,
+                MIGRATION_SLOT,
+                LEAST_MIGRATION_SLOT,
+                dice(5),
+            ),
             cuts: match plan.has(Fault::Cuts) {
                 true => cut_windows(calm_from, plan.rate, dice(3)),
                 false => Vec::new(),
@@ -144,12 +167,14 @@ enum Kind {
     Freeze,
     Slow,
     Overload,
+    Migrate,
 }
 
 /// One fault in each slot of the time that there is. Slots are as long as they usually are, or, if the run is
 /// short, as they can be for each kind of fault to have one.
 fn lane(
     kinds: &[Kind],
+    targets: &[Who],
     time: Duration,
     usual: Duration,
     least: Duration,
@@ -164,7 +189,7 @@ fn lane(
     }
     let slot = time / count;
     let mut rounds = Rounds::of(kinds);
-    let mut targets = Targets::default();
+    let mut targets = Targets::of(targets);
     let planned = (0..count).map(|nth| {
         let late = dice.between(Duration::ZERO, slot * LATE_PERCENT / 100);
         let (trouble, lasts) = trouble(rounds.next(&mut dice), &mut targets, &mut dice);
@@ -194,6 +219,7 @@ fn trouble(kind: Kind, targets: &mut Targets, dice: &mut Dice) -> (Trouble, Dura
             let trouble = Trouble::Overload { percent, seed: dice.roll() };
             (trouble, dice.between(millis(1000), millis(3000)))
         }
+        Kind::Migrate => (Trouble::Migrate { choice: dice.index(usize::MAX) }, Duration::ZERO),
     }
 }
 
@@ -222,17 +248,28 @@ fn windows(
     planned.collect()
 }
 
-/// Whom it befalls next, of those who are killed and of those who are frozen. The primary comes first, and
-/// twice as often: that is where it hurts.
+/// Servers of a replica set that are killed and frozen. The primary comes more often: that is where it hurts.
+const OF_SET: [Who; 5] =
+    [Who::Primary, Who::Primary, Who::Secondary(0), Who::Primary, Who::Secondary(1)];
+/// The same of a sharded cluster.
+const OF_CLUSTER: [Who; 6] = [
+    Who::Primary,
+    Who::Mongos(0),
+    Who::Primary,
+    Who::Secondary(0),
+    Who::Mongos(1),
+    Who::Secondary(1),
+];
+
+/// Whom it befalls next, of those who are killed and of those who are frozen. The primary comes first.
 struct Targets {
     killed: Rounds<Who>,
     frozen: Rounds<Who>,
 }
 
-impl Default for Targets {
-    fn default() -> Self {
-        let whom = [Who::Primary, Who::Primary, Who::Secondary(0), Who::Primary, Who::Secondary(1)];
-        let rounds = || Rounds { all: whom.to_vec(), left: vec![Who::Primary] };
+impl Targets {
+    fn of(all: &[Who]) -> Self {
+        let rounds = || Rounds { all: all.to_vec(), left: vec![Who::Primary] };
         Self { killed: rounds(), frozen: rounds() }
     }
 }

@@ -7,6 +7,8 @@ mod log;
 mod mongod;
 mod network;
 mod set;
+#[cfg(unix)]
+mod sharded;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +23,7 @@ use tokio::sync::watch;
 use self::{
     log::{Clock, Log, Open},
     network::{Met, Network},
-    set::{Member, Set},
+    set::{Member, Migration, Set},
 };
 use super::{
     account::Incident,
@@ -73,7 +75,7 @@ impl Stage {
     }
 
     /// Makes trouble by the plan until `ending` is true, and then makes all well again. Returns when there is a
-    /// primary and all members are there.
+    /// primary, in each shard if there are any, and all servers are there.
     pub(super) async fn trouble(
         &self,
         plan: &Plan,
@@ -86,13 +88,14 @@ impl Stage {
         let log = Log::new(began, live);
         let clock = Clock::new(began, ending);
         let lane = |planned| self.lane(planned, schedule.calm_from, &log, clock.clone());
-        let (members, cuts, drops, weather) = tokio::join!(
+        let (members, cuts, drops, weather, migrations) = tokio::join!(
             lane(&schedule.members),
             lane(&schedule.cuts),
             lane(&schedule.drops),
-            lane(&schedule.weather)
+            lane(&schedule.weather),
+            lane(&schedule.migrations)
         );
-        let went_well = members.and(cuts).and(drops).and(weather);
+        let went_well = members.and(cuts).and(drops).and(weather).and(migrations);
         if went_well.is_ok() {
             clock.clone().ends().await;
         }
@@ -181,7 +184,13 @@ impl Stage {
                 let what = format!("{percent} % of the writes are turned away");
                 (what, false, Undo::Lift(self.network.turn_away(percent, seed)?))
             }
+            Trouble::Migrate { choice } => {
+                let migration = self.set.choose_chunk(choice).await?;
+                (migration.in_words(), false, Undo::Await(migration))
+            }
         };
+        // Writes go on at the other shard: how soon the next one is acknowledged says nothing of a failover.
+        let is_failover = is_failover && !self.set.is_sharded();
         Ok((log.begins(trouble.fault(), what, is_failover), undo))
     }
 
@@ -191,6 +200,10 @@ impl Stage {
             Undo::StopDropping => {
                 let requests = log.live().stop_dropping();
                 log.ends(open, Met { requests, lost_replies: 0 });
+            }
+            Undo::Await(migration) => {
+                let moved = self.set.migrate(migration).await;
+                log.ends(open, Met { requests: u64::from(moved), lost_replies: 0 });
             }
             Undo::Recover => {
                 log.was(open);
@@ -227,4 +240,6 @@ enum Undo {
     StopDropping,
     /// Rules of the proxy are removed.
     Lift(network::Rules),
+    /// It begins now, and ends when the chunk has moved or could not be moved.
+    Await(Migration),
 }

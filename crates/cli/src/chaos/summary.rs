@@ -212,8 +212,13 @@ fn faults(account: &Account, figures: &Figures) -> Vec<String> {
                     (Fault::Cuts, lost) => format!(", {} of them executed", grouped(*lost)),
                     _ => String::new(),
                 };
-                let whom = if *fault == Fault::Drops { "calls" } else { "requests" };
-                all.push(format!("{incidents} {name} (met by {} {whom}{lost})", grouped(*hits)));
+                let hits = grouped(*hits);
+                let met = match fault {
+                    Fault::Migrate => format!("{hits} of them moved a chunk"),
+                    Fault::Drops => format!("met by {hits} calls"),
+                    _ => format!("met by {hits} requests{lost}"),
+                };
+                all.push(format!("{incidents} {name} ({met})"));
             }
         }
     }

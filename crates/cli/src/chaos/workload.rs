@@ -25,6 +25,7 @@ mod perform;
 mod plain;
 mod reason;
 mod sequence;
+mod sharding;
 mod target;
 mod transaction;
 mod watch;
@@ -66,7 +67,7 @@ impl Workload {
         }
         let (most, place) = match plan.servers {
             Servers::Embedded => (MOST_IN_MEMORY, " in memory"),
-            Servers::Mongod | Servers::Foreign(_) => (MOST, ""),
+            Servers::Mongod | Servers::Sharded | Servers::Foreign(_) => (MOST, ""),
         };
         if operations > most {
             let secs = (most / u64::from(plan.rate)).max(1);
@@ -129,7 +130,8 @@ impl Workload {
 
     fn target(&self, client: &Client) -> Target {
         let database = client.database(&self.plan.database);
-        Target::within(&database, self.plan.operations(), self.plan.strategy)
+        let is_sharded = self.plan.servers == Servers::Sharded;
+        Target::within(&database, self.plan.operations(), self.plan.strategy, is_sharded)
     }
 }
 

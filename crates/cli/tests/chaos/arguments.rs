@@ -18,13 +18,21 @@ fn wrong_arguments_are_refused_before_anything_is_done_and_say_what_is_right() {
             &["--strategy", "hope"],
             "dont-retry, always-retry, retry-once, idempotent, retryable-writes",
         ),
-        (&["--faults", "rain"], "cuts, slow, freeze, step-down, kill, overload, drops, all, none"),
-        (&["--faults", ""], "cuts, slow, freeze, step-down, kill, overload, drops, all, none"),
+        (
+            &["--faults", "rain"],
+            "cuts, slow, freeze, step-down, kill, overload, drops, migrate, all, none",
+        ),
+        (
+            &["--faults", ""],
+            "cuts, slow, freeze, step-down, kill, overload, drops, migrate, all, none",
+        ),
         (&["--faults", "none,cuts"], "none goes with no other"),
         (&["--workload", "reads"], "increments, inserts, updates, deletes, find-and-modify, bulk"),
         (&["--keep"], "--keep is for a deployment of yours (--uri)"),
         (&["--database", "mine"], "--database is for a deployment of yours (--uri)"),
         (&["--mongod", "--embedded"], "cannot be used with"),
+        (&["--sharded"], "--mongod"),
+        (&["--mongod", "--faults", "migrate"], "migrate is for --mongod --sharded"),
         (&[&foreign[..], &["--mongod"]].concat(), "cannot be used with"),
         (
             &[&foreign[..], &["--database", "admin"]].concat(),

@@ -126,6 +126,32 @@ fn nothing_is_lost_or_made_twice_on_real_servers() {
     assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
 }
 
+/// While mongos and members are killed, frozen and stepped down, chunks move between the shards.
+#[test]
+fn nothing_is_lost_or_made_twice_on_a_sharded_cluster_of_real_servers() {
+    if !testbed::require(testbed::Version::V8_2) {
+        return;
+    }
+    let load = ["--duration", "20s", "--rate", "100", "--json", "--quiet"];
+    let said = chaos(&[&["--mongod", "--sharded"][..], &load].concat()).said();
+    assert_eq!(said.status, Some(0), "{said}");
+    let document = said.document();
+    assert_eq!(document["verdict"], all_zeros(), "{said}");
+    assert_eq!(document["plan"]["servers"], "sharded");
+    assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
+    let faults = faults(&document);
+    for fault in ["cuts", "drops", "migrate"] {
+        assert!(faults.iter().any(|it| it == fault), "{fault}: {said}");
+    }
+    assert!(
+        faults.iter().any(|it| ["kill", "freeze", "step-down"].contains(&it.as_str())),
+        "{said}"
+    );
+    let incidents = document["incidents"].as_array().expect("incidents").iter();
+    let moved = incidents.filter(|it| it["fault"] == "migrate").map(|it| number(&it["hits"]));
+    assert!(moved.sum::<u64>() > 0, "a chunk has moved: {said}");
+}
+
 #[test]
 fn dropped_transactions_are_in_doubt_and_none_is_torn() {
     let load = ["--workload", "transactions", "--faults", "drops", "--tasks", "24"];

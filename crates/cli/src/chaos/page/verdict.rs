@@ -125,6 +125,7 @@ fn lead(run: Run<'_>) -> String {
     let servers = match plan.servers {
         Servers::Embedded => format!("three servers in memory ({server})"),
         Servers::Mongod => format!("three real servers ({server})"),
+        Servers::Sharded => format!("a sharded cluster of real servers ({server})"),
         Servers::Foreign(_) => format!("the deployment of <code>--uri</code> ({server})"),
     };
     let lasted = spoken(account.lasted);
@@ -157,6 +158,7 @@ fn told(fault: Fault, happened: &Happened) -> String {
         Fault::Kill => "a member was killed",
         Fault::Overload => "servers turned writes away",
         Fault::Drops => "callers dropped futures",
+        Fault::Migrate => "a chunk moved to the other shard",
     };
     let often = times(happened.incidents);
     match happened.hits {
@@ -168,6 +170,7 @@ fn told(fault: Fault, happened: &Happened) -> String {
             };
             let met = match fault {
                 Fault::Drops => counted(hits, "call", "calls"),
+                Fault::Migrate => counted(hits, "chunk", "chunks"),
                 _ => counted(hits, "request", "requests"),
             };
             format!("{what} {often} ({met}{executed})")

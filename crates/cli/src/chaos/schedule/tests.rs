@@ -31,8 +31,13 @@ fn ends(planned: &Planned) -> Duration {
     planned.begins + planned.lasts
 }
 
+fn lanes(schedule: &Schedule) -> [&Vec<Planned>; 5] {
+    let Schedule { members, cuts, drops, weather, migrations, .. } = schedule;
+    [members, cuts, drops, weather, migrations]
+}
+
 fn all(schedule: &Schedule) -> impl Iterator<Item = &Planned> {
-    schedule.members.iter().chain(&schedule.cuts).chain(&schedule.drops).chain(&schedule.weather)
+    lanes(schedule).into_iter().flatten()
 }
 
 #[test]
@@ -48,7 +53,7 @@ fn the_same_seed_is_the_same_schedule_and_another_seed_is_another() {
 fn one_thing_is_over_before_the_next_of_its_lane_begins_and_the_end_is_calm() {
     for (seed, lasting) in runs() {
         let schedule = Schedule::of(&plan(seed, &Fault::ALL, lasting));
-        for lane in [&schedule.members, &schedule.cuts, &schedule.drops, &schedule.weather] {
+        for lane in lanes(&schedule) {
             for pair in lane.windows(2) {
                 assert!(ends(&pair[0]) <= pair[1].begins, "{seed} {lasting:?} {pair:?}");
             }
@@ -102,6 +107,23 @@ fn the_primary_is_hit_first_and_more_often_and_secondaries_are_hit_too() {
         assert!(primaries * 2 > long.members.len() && primaries < long.members.len());
         let short = Schedule::of(&plan(seed, &[Fault::Kill], Duration::from_secs(10)));
         assert_eq!(whom(&short.members[0]), Who::Primary);
+    }
+}
+
+#[test]
+fn each_mongos_of_a_cluster_is_hit_too_and_chunks_move_all_the_time() {
+    for seed in 0..50 {
+        let faults = Servers::Sharded.default_faults();
+        let plan = plan(seed, &faults, Duration::from_secs(600));
+        let schedule = Schedule::of(&Plan { servers: Servers::Sharded, ..plan });
+        let whom = |planned: &Planned| match planned.trouble {
+            Trouble::Kill(who) | Trouble::Freeze(who) => Some(who),
+            _ => None,
+        };
+        for wanted in [Who::Primary, Who::Secondary(0), Who::Mongos(0), Who::Mongos(1)] {
+            assert!(schedule.members.iter().any(|it| whom(it) == Some(wanted)), "{wanted:?}");
+        }
+        assert!(schedule.migrations.len() > 100, "{}", schedule.migrations.len());
     }
 }
 

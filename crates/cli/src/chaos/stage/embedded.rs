@@ -78,7 +78,7 @@ impl Embedded {
 
     fn member(&self, number: usize, primary: usize) -> Member {
         let address = self.set.members()[number].address().to_string();
-        Member { number, address, role: Role::of(number == primary) }
+        Member { number, address, role: Role::of(number == primary), shard: None }
     }
 }
 

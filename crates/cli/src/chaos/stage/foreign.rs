@@ -106,7 +106,7 @@ impl Foreign {
         if let Kind::Routers(routers) = &self.kind {
             let number = meant(who, 0, routers.len());
             let address = routers.get(number).cloned().unwrap_or_default();
-            return Ok(Member { number, address, role: Role::Router });
+            return Ok(Member { number, address, role: Role::Mongos, shard: None });
         }
         let hello = self.hello().await?;
         let primary = hello.get_str("primary").or_else(|_| hello.get_str("me"))?;
@@ -115,7 +115,7 @@ impl Foreign {
         let at = hosts.iter().position(|host| *host == primary).unwrap_or_default();
         let number = meant(who, at, hosts.len());
         let address = hosts.get(number).copied().unwrap_or(primary).to_owned();
-        Ok(Member { number, address, role: Role::of(number == at) })
+        Ok(Member { number, address, role: Role::of(number == at), shard: None })
     }
 
     pub(super) async fn step_down(&self) -> Result<Member> {

@@ -106,7 +106,7 @@ impl Mongods {
 
     fn member(&self, number: usize, primary: usize) -> Member {
         let address = self.set.members()[number].address().to_string();
-        Member { number, address, role: Role::of(number == primary) }
+        Member { number, address, role: Role::of(number == primary), shard: None }
     }
 
     fn goes_down(&self, member: usize) {

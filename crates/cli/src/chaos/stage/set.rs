@@ -1,8 +1,10 @@
 //! The servers, whichever they are: who is who, and what can be done to them.
 
-#[cfg(unix)]
-use super::mongod::Mongods;
+use steadfast::bson::Document;
+
 use super::{Result, embedded::Embedded, foreign::Foreign};
+#[cfg(unix)]
+use super::{mongod::Mongods, sharded::Cluster};
 use crate::{
     chaos::{
         plan::{Plan, Servers},
@@ -19,6 +21,8 @@ pub(super) enum Set {
     Embedded(Embedded),
     #[cfg(unix)]
     Mongod(Mongods),
+    #[cfg(unix)]
+    Sharded(Cluster),
     Foreign(Foreign),
 }
 
@@ -28,6 +32,25 @@ pub(super) struct Member {
     pub(super) number: usize,
     pub(super) address: String,
     pub(super) role: Role,
+    /// The shard that it is a member of, if there are shards.
+    pub(super) shard: Option<String>,
+}
+
+/// A chunk, and the shard that it is to move to.
+#[derive(Clone, Debug)]
+pub(super) struct Migration {
+    pub(super) namespace: String,
+    pub(super) min: Document,
+    pub(super) max: Document,
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+impl Migration {
+    pub(super) fn in_words(&self) -> String {
+        let Self { namespace, from, to, .. } = self;
+        format!("a chunk of {namespace} moves from {from} to {to}")
+    }
 }
 
 /// What a server is, of those around it.
@@ -35,7 +58,7 @@ pub(super) struct Member {
 pub(super) enum Role {
     Primary,
     Secondary,
-    Router,
+    Mongos,
 }
 
 impl Role {
@@ -53,9 +76,10 @@ impl Member {
         let role = match self.role {
             Role::Primary => "the primary",
             Role::Secondary => "a secondary",
-            Role::Router => "a router",
+            Role::Mongos => "a mongos",
         };
-        format!("{role}, {},", self.address)
+        let of = self.shard.as_ref().map(|shard| format!(" of {shard}")).unwrap_or_default();
+        format!("{role}{of}, {},", self.address)
     }
 }
 
@@ -67,6 +91,7 @@ pub(super) fn meant(who: Who, primary: usize, members: usize) -> usize {
             let others = members.saturating_sub(1).max(1);
             (primary + 1 + nth % others) % members.max(1)
         }
+        Who::Mongos(nth) => nth % members.max(1),
     }
 }
 
@@ -77,8 +102,10 @@ impl Set {
             Servers::Embedded => Ok(Self::Embedded(Embedded::start(plan.seed)?)),
             #[cfg(unix)]
             Servers::Mongod => Ok(Self::Mongod(Mongods::start(notes).await?)),
+            #[cfg(unix)]
+            Servers::Sharded => Ok(Self::Sharded(Cluster::start(&plan.database, notes).await?)),
             #[cfg(not(unix))]
-            Servers::Mongod => Err(Box::new(crate::notes::WrongArguments(
+            Servers::Mongod | Servers::Sharded => Err(Box::new(crate::notes::WrongArguments(
                 "--mongod: real servers can be started on Unix only; name some that run with --uri"
                     .to_owned(),
             ))),
@@ -92,12 +119,22 @@ impl Set {
         matches!(self, Self::Foreign(_))
     }
 
+    pub(super) fn is_sharded(&self) -> bool {
+        match self {
+            #[cfg(unix)]
+            Self::Sharded(_) => true,
+            _ => false,
+        }
+    }
+
     /// What they are: `mongod 6.0.5`.
     pub(super) async fn server(&self) -> Result<String> {
         match self {
             Self::Embedded(set) => Ok(set.server()),
             #[cfg(unix)]
             Self::Mongod(set) => set.server().await,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.server().await,
             Self::Foreign(set) => Ok(set.server()),
         }
     }
@@ -107,6 +144,8 @@ impl Set {
             Self::Embedded(set) => set.uri(),
             #[cfg(unix)]
             Self::Mongod(set) => set.uri(),
+            #[cfg(unix)]
+            Self::Sharded(set) => set.uri(),
             Self::Foreign(set) => set.uri(),
         }
     }
@@ -132,13 +171,37 @@ impl Set {
             Self::Embedded(set) => set.find(who).await,
             #[cfg(unix)]
             Self::Mongod(set) => set.find(who).await,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.find(who).await,
             Self::Foreign(set) => set.find_member(who).await,
         }
     }
 
-    /// The server to which writes go: the primary, or a router if there are such.
+    /// The server to which writes go: the primary, or a mongos if there are such.
     pub(super) async fn busiest(&self) -> Result<Member> {
-        self.find(Who::Primary).await
+        match self {
+            #[cfg(unix)]
+            Self::Sharded(set) => set.find(Who::Mongos(0)).await,
+            other => other.find(Who::Primary).await,
+        }
+    }
+
+    /// The chunk that a number means, of those that there are now.
+    pub(super) async fn choose_chunk(&self, choice: usize) -> Result<Migration> {
+        match self {
+            #[cfg(unix)]
+            Self::Sharded(set) => set.choose_chunk(choice).await,
+            _ => Err("there are no chunks to move".into()),
+        }
+    }
+
+    /// Moves a chunk; false if it could not be moved, for another fault's sake.
+    pub(super) async fn migrate(&self, migration: Migration) -> bool {
+        match self {
+            #[cfg(unix)]
+            Self::Sharded(set) => set.migrate(migration).await,
+            _ => false,
+        }
     }
 
     /// The primary steps down; says which it was.
@@ -147,6 +210,8 @@ impl Set {
             Self::Embedded(set) => set.step_down().await,
             #[cfg(unix)]
             Self::Mongod(set) => set.step_down().await,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.step_down().await,
             Self::Foreign(set) => set.step_down().await,
         }
     }
@@ -156,6 +221,8 @@ impl Set {
             Self::Embedded(set) => set.faults().kill(member.number),
             #[cfg(unix)]
             Self::Mongod(set) => set.kill(member.number).await?,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.kill(member.number).await?,
             Self::Foreign(_) => return Err("servers of somebody else are not killed".into()),
         }
         Ok(())
@@ -166,6 +233,8 @@ impl Set {
             Self::Embedded(set) => set.faults().restart(member.number),
             #[cfg(unix)]
             Self::Mongod(set) => set.restart(member.number).await?,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.restart(member.number).await?,
             Self::Foreign(_) => {}
         }
         Ok(())
@@ -176,6 +245,8 @@ impl Set {
             Self::Embedded(set) => set.faults().freeze(member.number),
             #[cfg(unix)]
             Self::Mongod(set) => set.freeze(member.number).await?,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.freeze(member.number).await?,
             Self::Foreign(_) => return Err("servers of somebody else are not frozen".into()),
         }
         Ok(())
@@ -186,6 +257,8 @@ impl Set {
             Self::Embedded(set) => set.faults().thaw(member.number),
             #[cfg(unix)]
             Self::Mongod(set) => set.thaw(member.number).await?,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.thaw(member.number).await?,
             Self::Foreign(_) => {}
         }
         Ok(())
@@ -197,6 +270,8 @@ impl Set {
             Self::Embedded(set) => set.recover().await,
             #[cfg(unix)]
             Self::Mongod(set) => set.recover().await,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.recover().await,
             Self::Foreign(set) => set.recover().await,
         }
     }
@@ -207,6 +282,8 @@ impl Set {
             Self::Embedded(set) => set.heal(),
             #[cfg(unix)]
             Self::Mongod(set) => set.heal().await?,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.heal().await?,
             Self::Foreign(_) => {}
         }
         self.recover().await
@@ -220,6 +297,8 @@ impl Set {
             }
             #[cfg(unix)]
             Self::Mongod(set) => set.close().await,
+            #[cfg(unix)]
+            Self::Sharded(set) => set.close().await,
             Self::Foreign(set) => set.close().await,
         }
     }

@@ -117,16 +117,17 @@ fn assert_sound(incidents: &[Incident], wanted: &[Fault]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn embedded_servers_have_every_fault_and_are_well_again() {
-    let all = plan(Servers::Embedded, &Fault::ALL, Duration::from_secs(10));
+    let faults = Servers::Embedded.default_faults();
+    let all = plan(Servers::Embedded, &faults, Duration::from_secs(10));
     // So that many connections break.
     let plan = Plan { rate: 100, ..all };
     let is_seen = |incidents: &[Incident]| {
-        has(incidents, &Fault::ALL)
+        has(incidents, &faults)
             && is_met(incidents, Fault::Cuts)
             && incidents.iter().filter(|it| it.is_failover).count() >= 2
     };
     let (stage, incidents, live) = staged(plan, is_seen).await;
-    assert_sound(&incidents, &Fault::ALL);
+    assert_sound(&incidents, &faults);
     assert_eq!(live.incidents.load(Relaxed), incidents.len() as u64);
     assert!(live.now().is_empty(), "{:?}", live.now());
     assert!(live.hits.load(Relaxed) >= incidents.iter().map(|it| it.hits).sum());

@@ -27,8 +27,9 @@ pub(super) async fn take(
     sequence: &Sequence,
     operations: u64,
 ) -> Result<Census, Box<dyn Error>> {
-    // What was there before this, on this primary, a majority has.
-    target.durably(&target.last()).insert_one(doc! { "last": true }).await?;
+    // What was there before these, on their primaries, a majority has.
+    let last = (0..target.last_writes()).map(|_| doc! { "last": true });
+    target.durably(&target.last()).insert_many(last).await?;
     let changing = "what the database holds goes on changing: does somebody else write to it?";
     let mut before = Err(changing.into());
     for _ in 0..COUNTS {

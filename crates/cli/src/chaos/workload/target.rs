@@ -46,10 +46,17 @@ pub(super) struct Target {
     /// How many documents with a log there are, in each collection that has such.
     logs_each: u64,
     strategy: Strategy,
+    /// The collections are sharded.
+    pub(super) is_sharded: bool,
 }
 
 impl Target {
-    pub(super) fn within(database: &Database, operations: u64, strategy: Strategy) -> Self {
+    pub(super) fn within(
+        database: &Database,
+        operations: u64,
+        strategy: Strategy,
+        is_sharded: bool,
+    ) -> Self {
         Self {
             database: database.clone(),
             counters: database.collection("counters"),
@@ -59,6 +66,7 @@ impl Target {
             mixed: database.collection("mixed"),
             logs_each: operations.div_ceil(OPERATIONS_OF_A_LOG).max(1),
             strategy,
+            is_sharded,
         }
     }
 
@@ -88,7 +96,7 @@ impl Target {
         self.database.collection_with_options(collection.name(), options)
     }
 
-    /// A collection of its own, for the write that all others are to be before.
+    /// A collection of its own, for the writes that all others are to be before.
     pub(super) fn last(&self) -> Collection<Document> {
         self.database.collection("last")
     }
@@ -146,6 +154,9 @@ impl Target {
     ) -> Result<(), Box<dyn Error>> {
         for collection in self.collections() {
             self.database.create_collection(collection.name()).await?;
+        }
+        if self.is_sharded {
+            self.shard().await?;
         }
         for collection in [&self.documents, &self.mixed] {
             self.index_marks(collection).await?;

@@ -85,8 +85,8 @@ async fn a_sharded_cluster_has_the_faults_of_the_network() {
     let faults = [Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Freeze];
     let plan = foreign(&cluster.uri(), &faults, Duration::from_secs(6));
     let is_seen = |incidents: &[Incident]| {
-        let is_router = |it: &Incident| it.what.contains("a router, ") && it.hits > 0;
-        has(incidents, &faults) && incidents.iter().any(is_router)
+        let is_mongos = |it: &Incident| it.what.contains("a mongos, ") && it.hits > 0;
+        has(incidents, &faults) && incidents.iter().any(is_mongos)
     };
     let (stage, incidents, _) = staged(plan, is_seen).await;
     assert_eq!(stage.server(), "MongoDB 8.0.0, sharded cluster");
