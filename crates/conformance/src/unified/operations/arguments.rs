@@ -111,7 +111,7 @@ impl Arguments {
 
     fn unknown(&self, key: &str) -> Stop {
         match key {
-            "rawData" => Stop::needs("rawData"),
+            "rawData" => Stop::needs("rawData, an internal option that drivers should leave out"),
             "encryptedFields" => Stop::needs("client-side encryption"),
             _ => Stop::failed(format!("{} knows no argument {key}", self.operation)),
         }
