@@ -50,6 +50,10 @@
 #[cfg(test)]
 extern crate self as steadfast;
 
+// Before the modules that use its macros.
+#[macro_use]
+pub mod options;
+
 pub mod action;
 mod auth;
 pub mod change_stream;
@@ -68,14 +72,16 @@ pub mod event;
 mod exec;
 pub mod gridfs;
 mod index;
+mod namespace;
 mod operation;
-pub mod options;
 pub mod patterns;
 mod pool;
 mod random;
 mod refusal;
 pub mod results;
+mod resume_token;
 mod search_index;
+mod serde_helpers;
 mod session;
 mod tls;
 mod topology;
@@ -124,10 +130,11 @@ mod documents {
 
 pub use self::{
     client::{Client, ClientMetrics},
-    collection::{Collection, Namespace},
+    collection::Collection,
     cursor::{Cursor, SessionCursor, SessionCursorStream},
     database::Database,
     index::{IndexModel, IndexModelBuilder},
+    namespace::Namespace,
     search_index::{SearchIndexModel, SearchIndexModelBuilder, SearchIndexType},
     session::ClientSession,
 };

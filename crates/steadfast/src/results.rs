@@ -8,7 +8,7 @@ use bson::{Binary, Bson, Document};
 use serde::{Deserialize, Serialize};
 
 pub use self::bulk_write::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
-use crate::options::{CreateCollectionOptions, number};
+use crate::{options::CreateCollectionOptions, serde_helpers::number};
 
 /// What an `insert_one` did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

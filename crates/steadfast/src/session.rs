@@ -4,7 +4,6 @@
 //! ([`ClientSession`]) it gets an implicit one for as long as it takes: for a cursor, until that is
 //! exhausted. Servers know a session by an id that comes from a pool and goes back to it.
 
-mod options;
 mod start;
 mod transaction;
 
@@ -22,14 +21,9 @@ use steadfast_core::{
 };
 use tokio::sync::watch;
 
+pub use self::start::StartSession;
 pub(crate) use self::transaction::{
     ABORT_WAIT, AbandonedTransaction, explicit_write_concern, without_server,
-};
-pub use self::{
-    options::{
-        SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
-    },
-    start::StartSession,
 };
 use crate::{
     Client,
@@ -37,6 +31,7 @@ use crate::{
     deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
+    options::{SessionOptions, TransactionOptions},
 };
 
 /// A session of the application's own.

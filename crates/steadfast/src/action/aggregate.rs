@@ -106,3 +106,4 @@ takes_session!(
     ['a, T] Aggregate { source, pipeline, options, documents }:
     Aggregate<'a, ImplicitSession, T> => Aggregate<'a, ExplicitSession<'a>, T>
 );
+setters!(AggregateOptions for ['a, S, T] Aggregate<'a, S, T>);

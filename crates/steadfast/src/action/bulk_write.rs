@@ -122,3 +122,4 @@ impl CollectionBulkWrite<'_> {
 
 awaitable!(['a] CollectionBulkWrite<'a> => BulkWriteResult);
 takes_session!(['a] CollectionBulkWrite<'a>);
+setters!(BulkWriteOptions for ['a] CollectionBulkWrite<'a>);

@@ -134,6 +134,7 @@ impl<R> BulkWrite<'_, R> {
 awaitable!(['a] BulkWrite<'a, SummaryBulkWriteResult> => SummaryBulkWriteResult);
 awaitable!(['a] BulkWrite<'a, VerboseBulkWriteResult> => VerboseBulkWriteResult);
 takes_session!(['a, R] BulkWrite<'a, R>);
+setters!(BulkWriteOptions for ['a, R] BulkWrite<'a, R>);
 
 /// A bulk write under way.
 struct Run<'c> {

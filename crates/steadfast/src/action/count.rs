@@ -55,6 +55,7 @@ impl EstimatedDocumentCount<'_> {
 
 awaitable!(['a] EstimatedDocumentCount<'a> => u64);
 takes_session!(['a] EstimatedDocumentCount<'a>);
+setters!(EstimatedDocumentCountOptions for ['a] EstimatedDocumentCount<'a>);
 
 /// Counts documents. See [`Collection::count_documents`].
 #[derive(Debug)]
@@ -77,3 +78,4 @@ impl CountDocuments<'_> {
 
 awaitable!(['a] CountDocuments<'a> => u64);
 takes_session!(['a] CountDocuments<'a>);
+setters!(CountOptions for ['a] CountDocuments<'a>);

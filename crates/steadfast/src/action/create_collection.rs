@@ -39,3 +39,4 @@ impl CreateCollection<'_> {
 
 awaitable!(['a] CreateCollection<'a> => ());
 takes_session!(['a] CreateCollection<'a>);
+setters!(CreateCollectionOptions for ['a] CreateCollection<'a>);

@@ -80,3 +80,4 @@ impl CreateIndex<'_, Multiple> {
 awaitable!(['a] CreateIndex<'a, Single> => CreateIndexResult);
 awaitable!(['a] CreateIndex<'a, Multiple> => CreateIndexesResult);
 takes_session!(['a, M] CreateIndex<'a, M>);
+setters!(CreateIndexOptions for ['a, M] CreateIndex<'a, M>);

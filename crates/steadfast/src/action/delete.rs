@@ -56,3 +56,4 @@ impl Delete<'_> {
 
 awaitable!(['a] Delete<'a> => DeleteResult);
 takes_session!(['a] Delete<'a>);
+setters!(DeleteOptions for ['a] Delete<'a>);

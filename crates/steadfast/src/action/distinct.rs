@@ -41,3 +41,4 @@ impl Distinct<'_> {
 
 awaitable!(['a] Distinct<'a> => Vec<Bson>);
 takes_session!(['a] Distinct<'a>);
+setters!(DistinctOptions for ['a] Distinct<'a>);

@@ -47,6 +47,7 @@ impl DropDatabase<'_> {
 
 awaitable!(['a] DropDatabase<'a> => ());
 takes_session!(['a] DropDatabase<'a>);
+setters!(DropDatabaseOptions for ['a] DropDatabase<'a>);
 
 /// Drops a collection. See [`Collection::drop`].
 #[derive(Debug)]
@@ -70,3 +71,4 @@ impl DropCollection<'_> {
 
 awaitable!(['a] DropCollection<'a> => ());
 takes_session!(['a] DropCollection<'a>);
+setters!(DropCollectionOptions for ['a] DropCollection<'a>);

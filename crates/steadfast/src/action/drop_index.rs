@@ -42,3 +42,4 @@ impl DropIndex<'_> {
 
 awaitable!(['a] DropIndex<'a> => ());
 takes_session!(['a] DropIndex<'a>);
+setters!(DropIndexOptions for ['a] DropIndex<'a>);

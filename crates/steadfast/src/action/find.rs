@@ -137,3 +137,5 @@ async fn first_of<T: DeserializeOwned>(mut cursor: Cursor<T>) -> Result<Option<T
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOne<'a, T> => Option<T>);
 takes_session!(['a, T: Send + Sync] FindOne<'a, T>);
+setters!(FindOneOptions for ['a, T: Send + Sync] FindOne<'a, T>);
+setters!(FindOptions for ['a, T: Send + Sync, S] Find<'a, T, S>);

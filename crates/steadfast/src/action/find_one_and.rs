@@ -163,7 +163,10 @@ async fn run<T: DeserializeOwned>(
 
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndUpdate<'a, T> => Option<T>);
 takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndUpdate<'a, T>);
+setters!(FindOneAndUpdateOptions for ['a, T: Send + Sync] FindOneAndUpdate<'a, T>);
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndReplace<'a, T> => Option<T>);
 takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndReplace<'a, T>);
+setters!(FindOneAndReplaceOptions for ['a, T: Send + Sync] FindOneAndReplace<'a, T>);
 awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndDelete<'a, T> => Option<T>);
 takes_session!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOneAndDelete<'a, T>);
+setters!(FindOneAndDeleteOptions for ['a, T: Send + Sync] FindOneAndDelete<'a, T>);

@@ -89,3 +89,4 @@ impl InsertMany<'_> {
 
 awaitable!(['a] InsertMany<'a> => InsertManyResult);
 takes_session!(['a] InsertMany<'a>);
+setters!(InsertManyOptions for ['a] InsertMany<'a>);

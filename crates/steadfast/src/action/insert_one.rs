@@ -69,3 +69,4 @@ impl<'a> InsertOne<'a> {
 
 awaitable!(['a] InsertOne<'a> => InsertOneResult);
 takes_session!(['a] InsertOne<'a>);
+setters!(InsertOneOptions for ['a] InsertOne<'a>);

@@ -80,3 +80,4 @@ takes_session!(
     ['a, M] ListCollections { database, options, mode }:
     ListCollections<'a, M> => ListCollections<'a, M, ExplicitSession<'a>>
 );
+setters!(ListCollectionsOptions for ['a, M, S] ListCollections<'a, M, S>);

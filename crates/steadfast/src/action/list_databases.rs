@@ -60,3 +60,4 @@ impl ListDatabases<'_, ListNames> {
 awaitable!(['a] ListDatabases<'a, ListSpecifications> => Vec<DatabaseSpecification>);
 awaitable!(['a] ListDatabases<'a, ListNames> => Vec<String>);
 takes_session!(['a, M] ListDatabases<'a, M>);
+setters!(ListDatabasesOptions for ['a, M] ListDatabases<'a, M>);

@@ -75,3 +75,4 @@ takes_session!(
     ['a, M] ListIndexes { collection, options, mode }:
     ListIndexes<'a, M> => ListIndexes<'a, M, ExplicitSession<'a>>
 );
+setters!(ListIndexesOptions for ['a, M, S] ListIndexes<'a, M, S>);

@@ -57,3 +57,4 @@ impl ReplaceOne<'_> {
 
 awaitable!(['a] ReplaceOne<'a> => UpdateResult);
 takes_session!(['a] ReplaceOne<'a>);
+setters!(ReplaceOptions for ['a] ReplaceOne<'a>);

@@ -96,6 +96,7 @@ impl<'a> RunCommand<'a> {
 
 awaitable!(['a] RunCommand<'a> => Document);
 takes_session!(['a] RunCommand<'a>);
+setters!(RunCommandOptions for ['a] RunCommand<'a>);
 
 /// Runs a command that answers with a cursor. See [`Database::run_cursor_command`].
 #[derive(Debug)]
@@ -123,3 +124,4 @@ takes_session!(
     ['a] RunCursorCommand { database, command, options }:
     RunCursorCommand<'a> => RunCursorCommand<'a, ExplicitSession<'a>>
 );
+setters!(RunCursorCommandOptions for ['a, S] RunCursorCommand<'a, S>);

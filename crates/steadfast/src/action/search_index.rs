@@ -117,6 +117,7 @@ impl CreateSearchIndex<'_, Multiple> {
 awaitable!(['a] CreateSearchIndex<'a, Single> => String);
 awaitable!(['a] CreateSearchIndex<'a, Multiple> => Vec<String>);
 takes_session!(['a, M] CreateSearchIndex<'a, M>);
+setters!(CreateSearchIndexOptions for ['a, M] CreateSearchIndex<'a, M>);
 
 /// Changes a search index. See [`Collection::update_search_index`].
 #[derive(Debug)]
@@ -142,6 +143,7 @@ impl UpdateSearchIndex<'_> {
 
 awaitable!(['a] UpdateSearchIndex<'a> => ());
 takes_session!(['a] UpdateSearchIndex<'a>);
+setters!(UpdateSearchIndexOptions for ['a] UpdateSearchIndex<'a>);
 
 /// Drops a search index. See [`Collection::drop_search_index`].
 #[derive(Debug)]
@@ -168,6 +170,7 @@ impl DropSearchIndex<'_> {
 
 awaitable!(['a] DropSearchIndex<'a> => ());
 takes_session!(['a] DropSearchIndex<'a>);
+setters!(DropSearchIndexOptions for ['a] DropSearchIndex<'a>);
 
 /// Lists search indexes. See [`Collection::list_search_indexes`].
 #[derive(Debug)]
@@ -214,3 +217,4 @@ takes_session!(
     ['a] ListSearchIndexes { collection, name, aggregate_options, options }:
     ListSearchIndexes<'a> => ListSearchIndexes<'a, ExplicitSession<'a>>
 );
+setters!(ListSearchIndexOptions for ['a, S] ListSearchIndexes<'a, S>);

@@ -86,6 +86,7 @@ impl StartTransaction<&mut ClientSession> {
 }
 
 awaitable!(['a] StartTransaction<&'a mut ClientSession> => ());
+setters!(TransactionOptions for ['a] StartTransaction<&'a mut ClientSession>);
 
 /// How long a transaction with these options may take, if they or the session's own say so.
 fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> Option<Duration> {

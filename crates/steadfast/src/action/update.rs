@@ -95,3 +95,4 @@ impl<'a> Update<'a> {
 
 awaitable!(['a] Update<'a> => UpdateResult);
 takes_session!(['a] Update<'a>);
+setters!(UpdateOptions for ['a] Update<'a>);

@@ -124,6 +124,7 @@ awaitable!(['a, T: 'a] Watch<'a, T, ImplicitSession> => ChangeStream<ChangeStrea
 awaitable!(
     ['a, T: 'a] Watch<'a, T, ExplicitSession<'a>> => SessionChangeStream<ChangeStreamEvent<T>>
 );
+setters!(ChangeStreamOptions for ['a, T, S] Watch<'a, T, S>);
 
 impl<'a, T> Watch<'a, T, ImplicitSession> {
     /// Runs in this session, which must be of the same client. What comes of it is a

@@ -12,7 +12,8 @@ use crate::{
     collection::Handle,
     command::{Command, Kind},
     error::{Error, Result},
-    options::{AggregateOptions, CountOptions, EstimatedDocumentCountOptions, number},
+    options::{AggregateOptions, CountOptions, EstimatedDocumentCountOptions},
+    serde_helpers::number,
 };
 
 /// A `count` by the collection's metadata.

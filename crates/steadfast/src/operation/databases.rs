@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::{Concern, add_write_concern, parse};
 use crate::{
     Database,
-    collection::check_database_name,
     command::{Command, Kind, Target},
     error::Result,
+    namespace::check_database_name,
     options::{DropDatabaseOptions, ListDatabasesOptions, SelectionCriteria},
     results::DatabaseSpecification,
 };

@@ -45,7 +45,7 @@ struct Fields<'a, U> {
     array_filters: Option<&'a [Document]>,
     #[serde(
         rename = "maxTimeMS",
-        serialize_with = "crate::options::millis::serialize",
+        serialize_with = "crate::serde_helpers::millis::serialize",
         skip_serializing_if = "Option::is_none"
     )]
     max_time: Option<Duration>,

@@ -6,11 +6,11 @@ use bson::RawDocumentBuf;
 
 use crate::{
     Database,
-    collection::check_database_name,
     command::{Command, Explicit, Kind, Target, TransactionScope},
     cursor::More,
     deadline::{MaxTime, TimeLimit, TimeSpent},
     error::{Error, Result},
+    namespace::check_database_name,
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
 };
 

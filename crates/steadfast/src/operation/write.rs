@@ -16,8 +16,8 @@ use crate::{
     collection::Handle,
     command::{Command, Kind, Sequence, Target},
     error::{Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure},
-    options::number,
     refusal::labels,
+    serde_helpers::number,
 };
 
 /// The three commands that write documents.

@@ -65,3 +65,4 @@ impl<'a> IntoFuture for StartSession<'a> {
         Box::pin(self.execute())
     }
 }
+setters!(SessionOptions for ['a] StartSession<'a>);

@@ -100,6 +100,7 @@ impl OpenDownloadStreamByName<'_> {
 }
 
 awaitable!(['a] OpenDownloadStreamByName<'a> => GridFsDownloadStream);
+setters!(GridFsDownloadByNameOptions for ['a] OpenDownloadStreamByName<'a>);
 
 /// Downloads a file. See [`GridFsBucket::download_to_stream`].
 #[derive(Debug)]
@@ -143,6 +144,7 @@ impl<W: AsyncWrite + Send + Unpin> DownloadToStreamByName<'_, W> {
 }
 
 awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStreamByName<'a, W> => u64);
+setters!(GridFsDownloadByNameOptions for ['a, W] DownloadToStreamByName<'a, W>);
 
 async fn by_id(bucket: &GridFsBucket, id: Bson) -> Result<FilesCollectionDocument> {
     let found = bucket.files_in_time()?.find_one(exactly("_id", &id)).await?;

@@ -70,3 +70,5 @@ impl FindOne<'_> {
 }
 
 awaitable!(['a] FindOne<'a> => Option<FilesCollectionDocument>);
+setters!(GridFsFindOneOptions for ['a] FindOne<'a>);
+setters!(GridFsFindOptions for ['a] Find<'a>);

@@ -69,6 +69,7 @@ impl OpenUploadStream<'_> {
 }
 
 awaitable!(['a] OpenUploadStream<'a> => GridFsUploadStream);
+setters!(GridFsUploadOptions for ['a] OpenUploadStream<'a>);
 
 /// Uploads a file. See [`GridFsBucket::upload_from_stream`].
 #[derive(Debug)]
@@ -118,3 +119,4 @@ impl<R: AsyncRead + Send + Unpin> UploadFromStream<'_, R> {
 }
 
 awaitable!(['a, R: AsyncRead + Send + Unpin + 'a] UploadFromStream<'a, R> => Bson);
+setters!(GridFsUploadOptions for ['a, R] UploadFromStream<'a, R>);

@@ -14,9 +14,9 @@ use crate::{
         RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
     },
     operation::{bulk::Evidence, parse, write::Verb},
-    options::number,
     refusal::labels,
     results::{DeleteResult, InsertOneResult, UpdateResult, VerboseBulkWriteResult},
+    serde_helpers::number,
 };
 
 /// What is known of the batches that were answered so far.

@@ -1,27 +1,61 @@
-//! How collections are made.
+//! Options of databases and collections: their defaults, how they are created, listed and dropped.
 
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Deserializer, Serialize};
-use steadfast_core::concern::WriteConcern;
+use steadfast_core::{
+    concern::{ReadConcern, WriteConcern},
+    selection::SelectionCriteria,
+};
 
-use super::{Collation, options};
-use crate::action::CreateCollection;
+use super::{Collation, TimeoutMode};
+
+options! {
+    /// The defaults of a database; what is not set is as in the client.
+    pub struct DatabaseOptions, DatabaseOptionsBuilder {
+        /// Which servers reads go to.
+        #[serde(rename = "readPreference", skip_serializing)]
+        selection_criteria: SelectionCriteria,
+        /// How long a call may take in all, unless the call itself says otherwise. Zero is without
+        /// end.
+        #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis")]
+        timeout: Duration,
+        /// What reads may see.
+        read_concern: ReadConcern,
+        /// How durable writes must be.
+        write_concern: WriteConcern,
+    }
+}
+
+options! {
+    /// The defaults of a collection; what is not set is as in its database.
+    pub struct CollectionOptions, CollectionOptionsBuilder {
+        /// Which servers reads go to.
+        #[serde(rename = "readPreference", skip_serializing)]
+        selection_criteria: SelectionCriteria,
+        /// How long a call may take in all, unless the call itself says otherwise. Zero is without
+        /// end.
+        #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis")]
+        timeout: Duration,
+        /// What reads may see.
+        read_concern: ReadConcern,
+        /// How durable writes must be.
+        write_concern: WriteConcern,
+    }
+}
 
 options! {
     /// How [`create_collection`](crate::Database::create_collection) makes a collection, and what
     /// [`list_collections`](crate::Database::list_collections) says it was made with.
-    pub struct CreateCollectionOptions, CreateCollectionOptionsBuilder,
-        for ['a] CreateCollection<'a>
-    {
+    pub struct CreateCollectionOptions, CreateCollectionOptionsBuilder, with timeout {
         /// Whether the oldest documents make room for new ones once it is full.
         capped: bool,
         /// How large a capped collection may be, in bytes.
-        #[serde(deserialize_with = "crate::options::number::optional")]
+        #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         size: u64,
         /// How many documents a capped collection may have.
-        #[serde(deserialize_with = "crate::options::number::optional")]
+        #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         max: u64,
         /// Settings for the storage engine.
         storage_engine: Document,
@@ -45,7 +79,7 @@ options! {
         /// Makes it a collection of measurements over time.
         timeseries: TimeseriesOptions,
         /// How old a measurement, or a document of a clustered collection, grows.
-        #[serde(with = "crate::options::seconds")]
+        #[serde(with = "crate::serde_helpers::seconds")]
         expire_after_seconds: Duration,
         /// Whether change streams can show documents as they were before and after a change.
         change_stream_pre_and_post_images: ChangeStreamPreAndPostImages,
@@ -168,7 +202,7 @@ pub struct TimeseriesOptions {
     #[serde(
         default,
         rename = "bucketMaxSpanSeconds",
-        with = "crate::options::seconds",
+        with = "crate::serde_helpers::seconds",
         skip_serializing_if = "Option::is_none"
     )]
     pub bucket_max_span: Option<Duration>,
@@ -176,7 +210,7 @@ pub struct TimeseriesOptions {
     #[serde(
         default,
         rename = "bucketRoundingSeconds",
-        with = "crate::options::seconds",
+        with = "crate::serde_helpers::seconds",
         skip_serializing_if = "Option::is_none"
     )]
     pub bucket_rounding: Option<Duration>,
@@ -287,5 +321,55 @@ mod tests {
             .expire_after_seconds(Duration::from_secs(90))
             .build();
         assert_eq!(serialize_to_document(&options).unwrap(), doc! { "expireAfterSeconds": 90 });
+    }
+}
+
+options! {
+    /// How [`list_databases`](crate::Client::list_databases) lists.
+    pub struct ListDatabasesOptions, ListDatabasesOptionsBuilder, with timeout {
+        /// Whether only databases are listed that the user may see.
+        authorized_databases: bool,
+        /// A note that shows in the server's logs and profiles.
+        comment: Bson,
+        /// Which databases to list.
+        filter: Document,
+    }
+}
+
+options! {
+    /// How [`list_collections`](crate::Database::list_collections) lists.
+    pub struct ListCollectionsOptions, ListCollectionsOptionsBuilder, with timeout {
+        /// How many come at a time.
+        #[serde(skip_serializing)]
+        batch_size: u32,
+        /// A note that shows in the server's logs and profiles.
+        comment: Bson,
+        /// Which collections to list.
+        filter: Document,
+        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
+        /// `timeout`, be it this call's or inherited.
+        #[serde(skip)]
+        timeout_mode: TimeoutMode,
+        /// Whether only collections are listed that the user may use; for users who may not list
+        /// them all.
+        authorized_collections: bool,
+    }
+}
+
+options! {
+    /// How a collection is [dropped](crate::Collection::drop).
+    pub struct DropCollectionOptions, DropCollectionOptionsBuilder, with timeout {
+        /// How durable it must be; by default what the collection says.
+        #[serde(skip_serializing)]
+        write_concern: WriteConcern,
+    }
+}
+
+options! {
+    /// How a database is [dropped](crate::Database::drop).
+    pub struct DropDatabaseOptions, DropDatabaseOptionsBuilder, with timeout {
+        /// How durable it must be; by default what the database says.
+        #[serde(skip_serializing)]
+        write_concern: WriteConcern,
     }
 }

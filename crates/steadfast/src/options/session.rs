@@ -9,17 +9,15 @@ use steadfast_core::{
     transaction::Settings,
 };
 
-use crate::{ClientSession, action::StartTransaction, options::options, session::StartSession};
-
 options! {
     /// What a session is to guarantee.
-    pub struct SessionOptions, SessionOptionsBuilder, untimed for ['a] StartSession<'a> {
+    pub struct SessionOptions, SessionOptionsBuilder {
         /// Whether reads see what was written, or read, before in the session, also on secondaries.
         /// True by default, except in a snapshot session.
         causal_consistency: bool,
         /// How long committing, aborting or running a transaction of this session may take, unless
         /// the call itself says otherwise. By default what the client says. Zero is without end.
-        #[serde(rename = "defaultTimeoutMS", with = "crate::options::millis")]
+        #[serde(rename = "defaultTimeoutMS", with = "crate::serde_helpers::millis")]
         default_timeout: Duration,
         /// Whether all reads see the data as they were at one moment, that of the first read.
         snapshot: bool,
@@ -34,17 +32,15 @@ options! {
 
 options! {
     /// How a transaction is run; what is not set is as in the session's
-    /// [`default_transaction_options`](SessionOptions::default_transaction_options), else as in the
+    /// [`default_transaction_options`](crate::options::SessionOptions::default_transaction_options), else as in the
     /// client.
-    pub struct TransactionOptions, TransactionOptionsBuilder,
-        untimed for ['a] StartTransaction<&'a mut ClientSession>
-    {
+    pub struct TransactionOptions, TransactionOptionsBuilder {
         /// How long all of it may take, from its start to its commit. Operations in it cannot have a
-        /// time limit of their own then. For [`and_run`](StartTransaction::and_run) this is by
+        /// time limit of their own then. For [`and_run`](crate::action::StartTransaction::and_run) this is by
         /// default what the session says
-        /// ([`default_timeout`](SessionOptions::default_timeout)), else what the client says. Zero is
+        /// ([`default_timeout`](crate::options::SessionOptions::default_timeout)), else what the client says. Zero is
         /// without end.
-        #[serde(rename = "timeoutMS", with = "crate::options::millis")]
+        #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis")]
         timeout: Duration,
         /// What all of it sees. Databases and collections have no say in it.
         read_concern: ReadConcern,
@@ -56,14 +52,14 @@ options! {
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
         /// How long the server may work on the commit.
-        #[serde(rename = "maxCommitTimeMS", with = "crate::options::millis")]
+        #[serde(rename = "maxCommitTimeMS", with = "crate::serde_helpers::millis")]
         max_commit_time: Duration,
     }
 }
 
 impl TransactionOptions {
     /// The same in the words of transactions.
-    pub(super) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         settings.read_concern.clone_from(&self.read_concern);
         settings.write_concern.clone_from(&self.write_concern);
