@@ -26,7 +26,7 @@ use crate::{
     options::{ClientOptions, DatabaseOptions},
     random::random_unit,
     session::Sessions,
-    topology::{Selected, Topology},
+    topology::Topology,
     trace,
 };
 
@@ -60,32 +60,6 @@ struct Inner {
     counters: Counters,
     /// By how much of its length a wait is really waited.
     jitter: fn() -> f64,
-}
-
-/// How much one command may hold.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WriteLimits {
-    /// The largest document.
-    pub(crate) document_bytes: usize,
-    /// The largest message.
-    pub(crate) message_bytes: usize,
-    /// The most writes.
-    pub(crate) batch_count: usize,
-}
-
-impl WriteLimits {
-    /// What the server that was chosen says.
-    pub(crate) fn of(selected: &Selected) -> Self {
-        let server = selected.description();
-        let limit = |value: Option<i32>, default: usize| {
-            value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
-        };
-        Self {
-            document_bytes: limit(server.map(|s| s.max_bson_object_size), 16 * 1024 * 1024),
-            message_bytes: limit(server.map(|s| s.max_message_size_bytes), 48_000_000),
-            batch_count: limit(server.map(|s| s.max_write_batch_size), 100_000),
-        }
-    }
 }
 
 impl Client {

@@ -9,10 +9,9 @@ use steadfast_core::{
 
 use crate::{
     Client,
-    command::Target,
+    command::{Concern, Target},
     error::Result,
     namespace::{Namespace, check_collection_name, check_database_name},
-    operation::Concern,
     options::CollectionOptions,
 };
 

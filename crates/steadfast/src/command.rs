@@ -3,9 +3,7 @@
 //! Untyped on purpose: an operation turns a call into a [`Command`] and reads the [`Reply`];
 //! everything between is compiled once and knows neither.
 
-mod sequence;
-
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bson::{RawDocument, RawDocumentBuf, raw::CStr};
 use bytes::Bytes;
@@ -13,12 +11,12 @@ use serde::Serialize;
 pub(crate) use steadfast_core::retry::Kind;
 use steadfast_core::selection::SelectionCriteria;
 
-pub(crate) use self::sequence::{Ahead, Beside, Documents, Sequence, Source};
 use crate::{
     Client, ClientSession,
-    cursor::Pinned,
-    deadline::{Clock, Deadline, MaxTime, TimeLimit, TimeSpent},
-    error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
+    deadline::{Clock, Deadline, MaxTime, TimeLimit},
+    error::{Error, History, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
+    pin::Pinned,
+    sequence::{Beside, Sequence},
     session::{AbandonedTransaction, Session},
     topology::{Selected, Server},
 };
@@ -98,7 +96,7 @@ pub(crate) enum Target {
     /// An aggregation that writes: secondaries only where all of them are new enough.
     WritingAggregate(SelectionCriteria),
     /// The server that has the cursor, through the very connection if that is pinned.
-    Cursor(crate::cursor::Home),
+    Cursor(crate::pin::Home),
 }
 
 impl Command {
@@ -250,5 +248,133 @@ impl Reply {
     /// The reply's bytes, to be kept without copying.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.body
+    }
+}
+
+impl Command {
+    /// Gives the command this long. The limits that it may have besides then do not count.
+    pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
+        self.time_limit = TimeLimit::of(own, inherited);
+        if self.time_limit.is_some() && has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// Has the command share a deadline that is there already. Limits of its own then do not count.
+    pub(crate) fn share_deadline(&mut self, deadline: Deadline) {
+        self.deadline = Some(deadline);
+        if has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// The same, for a command that is made in one go.
+    pub(crate) fn limited(mut self, own: Option<Duration>, inherited: Option<Duration>) -> Self {
+        self.limit(own, inherited);
+        self
+    }
+
+    /// Starts the clock, unless it runs already.
+    pub(crate) fn start_clock(&mut self) -> Option<Deadline> {
+        if self.deadline.is_none() {
+            self.deadline = self.time_limit.map(|limit| Deadline::begin(limit.timeout));
+        }
+        self.deadline
+    }
+}
+
+fn has_other_limits(body: &RawDocument) -> bool {
+    body.iter().flatten().any(|(key, value)| match key.as_str() {
+        "maxTimeMS" => true,
+        "writeConcern" => value
+            .as_document()
+            .is_some_and(|concern| concern.get("wtimeout").is_ok_and(|w| w.is_some())),
+        _ => false,
+    })
+}
+
+fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten() {
+        match (key.as_str(), value.as_document()) {
+            ("maxTimeMS", _) => {}
+            ("writeConcern", Some(concern)) => {
+                let mut kept = RawDocumentBuf::new();
+                for (key, value) in concern.iter().flatten() {
+                    if key.as_str() != "wtimeout" {
+                        kept.append(key, value);
+                    }
+                }
+                if !kept.is_empty() {
+                    fields.append(key, kept);
+                }
+            }
+            _ => fields.append(key, value),
+        }
+    }
+    fields
+}
+
+/// A read or write concern: what the call itself says, and what it inherits if it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Concern<'a, T> {
+    pub(crate) own: Option<&'a T>,
+    pub(crate) inherited: Option<&'a T>,
+}
+
+impl<'a, T> Concern<'a, T> {
+    /// The one that counts.
+    pub(crate) fn chosen(self) -> Option<&'a T> {
+        self.own.or(self.inherited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{doc, raw::cstr};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn command(body: bson::Document) -> Command {
+        let database = Arc::from("library");
+        let mut command =
+            Command::new(cstr!("insert"), "books", &database, Target::Write, Kind::Write);
+        for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
+            command.body.append(key, value);
+        }
+        command
+    }
+
+    #[test]
+    fn a_time_limit_takes_the_place_of_the_others() {
+        let other = doc! { "maxTimeMS": 5, "writeConcern": { "w": 1, "wtimeout": 5 }, "x": 1 };
+        let mut limited = command(other.clone());
+        limited.limit(None, Some(MS));
+        let expected = doc! { "insert": "books", "writeConcern": { "w": 1 }, "x": 1 };
+        assert_eq!(bson::Document::try_from(&*limited.body).unwrap(), expected);
+
+        let mut only_timeout = command(doc! { "writeConcern": { "wtimeout": 5 } });
+        only_timeout.limit(Some(MS), None);
+        let sent = bson::Document::try_from(&*only_timeout.body).unwrap();
+        assert_eq!(sent, doc! { "insert": "books" });
+
+        let mut unlimited = command(other);
+        unlimited.limit(None, None);
+        assert!(unlimited.body.get("maxTimeMS").unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_comes_before_the_deadline_stays_what_it_is() {
+        let deadline = Deadline::begin(10 * MS);
+        let error = Error::timed_out("socketTimeoutMS");
+        let judged = deadline.judge(error.clone(), TimeSpent::default());
+        assert!(!judged.is_timeout() && judged.is_network_timeout());
+        tokio::time::advance(10 * MS).await;
+        let judged = deadline.judge(error, TimeSpent::default());
+        assert!(judged.is_timeout());
+        let source = std::error::Error::source(&judged).expect("what it was when time ran out");
+        assert!(judged.to_string().contains(&source.to_string()), "{judged}");
     }
 }

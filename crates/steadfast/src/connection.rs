@@ -4,7 +4,6 @@
 //! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
 //! closed), or a reply still to come (it can be drained).
 
-mod ended;
 mod establish;
 mod interrupt;
 pub(crate) mod metadata;
@@ -30,17 +29,16 @@ use steadfast_wire::{
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
-    ended::{StoppedWaiting, is_ended_by_us},
     establish::{EstablishError, Establisher, append_api, read_hello},
     interrupt::Interrupt,
     outgoing::Outgoing,
     stream::Stream,
 };
 use crate::{
-    command::{Beside, Documents},
     deadline::Deadline,
     error::{Error, Result},
     event::command::ConnectionInfo,
+    sequence::{Beside, Documents},
 };
 
 /// The room that a quiet connection keeps for replies.

@@ -1,7 +1,6 @@
 //! The documents that a query found, fetched as they are asked for.
 
 mod batch;
-mod home;
 mod progress;
 mod raw;
 mod session;
@@ -21,7 +20,6 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 pub use self::session::{SessionCursor, SessionCursorStream};
 pub(crate) use self::{
-    home::{Home, Pinned},
     progress::More,
     raw::{Advance, Answer, RawCursor, ask, poll_answer},
 };

@@ -3,10 +3,12 @@
 //! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
 //! it came from, and questions (`is_*`) for what applications ask most.
 
+pub(crate) mod command_error;
 mod gridfs;
 mod history;
 mod kind;
 mod partial;
+mod timeout;
 mod write;
 
 use std::{collections::BTreeSet, fmt, io, sync::Arc};
@@ -14,17 +16,15 @@ use std::{collections::BTreeSet, fmt, io, sync::Arc};
 use bson::RawDocumentBuf;
 use steadfast_core::address::ServerAddress;
 
-pub use crate::deadline::{TimeSpent, Timeout};
-use crate::{
-    connection::StoppedWaiting,
-    deadline::{MAX_TIME_EXPIRED, OutOfTime},
-};
-
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
 pub(crate) use self::history::{AttemptLog, History};
 pub use self::kind::{CommandError, ErrorKind};
 pub use self::partial::PartialBulkWriteResult;
+pub(crate) use self::timeout::{
+    MAX_TIME_EXPIRED, OutOfTime, StoppedWaiting, WaitQueueTimeout, is_ended_by_us,
+};
+pub use self::timeout::{TimeSpent, Timeout};
 pub use self::write::{
     BulkWriteError, IndexedWriteError, InsertManyError, WriteConcernError, WriteError, WriteFailure,
 };
@@ -252,7 +252,7 @@ impl Error {
     /// Whether no connection came free in time, which says nothing of the network.
     pub(crate) fn is_wait_queue_timeout(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(error)
-            if error.get_ref().is_some_and(|inner| inner.is::<crate::pool::WaitQueueTimeout>()))
+            if error.get_ref().is_some_and(|inner| inner.is::<WaitQueueTimeout>()))
     }
 
     fn wrapped(&self) -> Option<&Error> {

@@ -27,8 +27,9 @@ use steadfast_core::{
 use self::{execution::Execution, transaction::TransactionContext};
 use crate::{
     Client,
-    command::{Beside, Command, Reply, Target},
+    command::{Command, Reply, Target},
     error::Result,
+    sequence::Beside,
 };
 
 /// The number of the next operation.

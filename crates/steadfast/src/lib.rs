@@ -75,17 +75,19 @@ mod index;
 mod namespace;
 mod operation;
 pub mod patterns;
+mod pin;
 mod pool;
 mod random;
-mod refusal;
 pub mod results;
 mod resume_token;
 mod search_index;
+mod sequence;
 mod serde_helpers;
 mod session;
 mod tls;
 mod topology;
 mod trace;
+mod write_results;
 
 pub use bson;
 pub use steadfast_core::{

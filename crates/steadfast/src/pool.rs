@@ -26,7 +26,6 @@ use tokio::{
 };
 
 pub(crate) use self::pooled::{PinnedBy, PooledConnection};
-pub(crate) use self::wait::WaitQueueTimeout;
 use self::{pooled::PinnedCounts, wait::Wait};
 use crate::{
     connection::{Connection, Establisher, Interrupt},

@@ -27,11 +27,11 @@ pub(crate) use self::transaction::{
 };
 use crate::{
     Client,
-    cursor::Home,
     deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
     options::{SessionOptions, TransactionOptions},
+    pin::Home,
 };
 
 /// A session of the application's own.

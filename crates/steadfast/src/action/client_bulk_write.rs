@@ -7,13 +7,12 @@ use steadfast_core::description::ServerType;
 use super::write;
 use crate::{
     Client, ClientSession,
-    client::WriteLimits,
     command::Reply,
     cursor::{More, RawCursor},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     operation::{
-        bulk,
+        WriteLimits, bulk,
         client_bulk::{self, Batch, Operations, Tally},
         write::Settings,
     },

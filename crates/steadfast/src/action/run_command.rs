@@ -6,8 +6,8 @@ use super::{ExplicitSession, ImplicitSession, session::Opens};
 use crate::{
     ClientSession, Cursor, Database, SessionCursor,
     command::Command,
-    error::Result,
-    operation::{parse, reading, run_command},
+    error::{Result, command_error::parse},
+    operation::{reading, run_command},
     options::{RunCommandOptions, RunCursorCommandOptions},
 };
 

@@ -10,12 +10,12 @@ use steadfast_core::{
 
 use crate::{
     Client, ClientSession,
-    client::WriteLimits,
     collection::Handle,
     command::Command,
-    deadline::{Deadline, TimeLimit, TimeSpent, now},
-    error::{Error, ErrorKind, Result},
+    deadline::{Deadline, TimeLimit, now},
+    error::{Error, ErrorKind, Result, TimeSpent},
     operation::{
+        WriteLimits,
         bulk::{self, Statements, Tally},
         reading,
         write::Settings,

@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
-    error::{Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR},
-    refusal::refusal,
+    error::{
+        Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR, command_error::refusal,
+    },
     tls::TlsConnector,
 };
 

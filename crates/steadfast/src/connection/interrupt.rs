@@ -11,8 +11,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::StoppedWaiting;
-use crate::event::lock;
+use crate::{error::StoppedWaiting, event::lock};
 
 /// Trips once, and wakes whoever waits for bytes on the connection it belongs to.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use bytes::Buf;
 use tokio::io::AsyncWriteExt;
 
 use super::Stream;
-use crate::{command::Documents, error::Result};
+use crate::{error::Result, sequence::Documents};
 
 /// How much of scattered documents is written at a time.
 const PIECE_BYTES: usize = 128 * 1024;

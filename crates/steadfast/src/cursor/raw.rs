@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 
 use super::{
     batch::is_last,
-    home::{Home, Pinned},
     progress::{More, Progress},
 };
 use crate::{
@@ -26,6 +25,7 @@ use crate::{
     command::{Command, Reply, Target},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
+    pin::{Home, Pinned},
     session::Session,
 };
 

@@ -16,9 +16,11 @@ use super::{
 use crate::{
     command::Reply,
     deadline::now,
-    error::{Error, Result},
+    error::{
+        Error, Result,
+        command_error::{refusal, write_concern_failure},
+    },
     pool::PooledConnection,
-    refusal::{refusal, write_concern_failure},
     topology::Server,
 };
 

@@ -10,13 +10,14 @@ use steadfast_core::{
 
 use crate::{
     command::Reply,
-    connection::is_ended_by_us,
-    cursor::Home,
     deadline::now,
-    error::{Attempt, AttemptLog, Error, ErrorKind, History, Result},
-    operation::write_concern_error,
+    error::{
+        Attempt, AttemptLog, Error, ErrorKind, History, Result,
+        command_error::{self, write_concern_error},
+        is_ended_by_us,
+    },
+    pin::Home,
     pool::PooledConnection,
-    refusal,
     topology::Server,
 };
 
@@ -81,7 +82,7 @@ impl Attempts {
 
     /// Adds an attempt whose reply reports failed writes.
     pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply, raised: Option<usize>) {
-        let labels = refusal::labels(reply.body());
+        let labels = command_error::labels(reply.body());
         self.add(record(current, labels), Ending::Reply(Box::new(reply)), raised);
     }
 
@@ -234,7 +235,7 @@ impl Blemish {
         if codes.is_empty() && write_concern.is_none() && errors == 0 {
             return None;
         }
-        let labels = refusal::labels(reply).iter().collect();
+        let labels = command_error::labels(reply).iter().collect();
         let errors = errors.max(codes.len());
         Some(Self { codes, errors, any_applied, write_concern, labels })
     }

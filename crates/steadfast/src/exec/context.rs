@@ -10,9 +10,8 @@ use steadfast_wire::{field, fields};
 use crate::{
     Client,
     command::{Command, Kind, Target},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, command_error::is_ok},
     pool::PooledConnection,
-    refusal::is_ok,
     session::{self, ReadPoint, Session, Sessions},
 };
 

@@ -22,12 +22,13 @@ use super::{
 };
 use crate::{
     Client,
-    command::{Beside, Command, Reply, Sequence},
+    command::{Command, Reply},
     connection::{Connection, Outgoing},
-    cursor::Home,
-    deadline::{Deadline, TimeSpent, now},
-    error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
+    deadline::{Deadline, now},
+    error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
+    pin::Home,
     pool::{Pool, PooledConnection},
+    sequence::{Beside, Sequence},
     session::{self, Session},
     topology::Selected,
     trace,

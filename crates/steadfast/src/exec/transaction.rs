@@ -14,8 +14,8 @@ use steadfast_core::{
 
 use crate::{
     command::{Command, Kind, Target, TransactionScope},
-    cursor::{Home, Pinned},
     error::{Error, Result},
+    pin::{Home, Pinned},
     session::{self, Session},
     topology::Server,
 };

@@ -8,8 +8,8 @@ use crate::{
     Database,
     command::{Command, Explicit, Kind, Target, TransactionScope},
     cursor::More,
-    deadline::{MaxTime, TimeLimit, TimeSpent},
-    error::{Error, Result},
+    deadline::{MaxTime, TimeLimit},
+    error::{Error, Result, TimeSpent},
     namespace::check_database_name,
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
 };

@@ -11,12 +11,16 @@ use serde::Deserialize;
 use steadfast_core::concern::WriteConcern;
 use steadfast_wire::fields;
 
-use super::{add_write_concern, parse};
+use super::add_write_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind, Sequence, Target},
-    error::{Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure},
-    refusal::labels,
+    command::{Command, Kind, Target},
+    error::command_error::parse,
+    error::{
+        Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure,
+        command_error::labels,
+    },
+    sequence::Sequence,
     serde_helpers::number,
 };
 

@@ -8,13 +8,9 @@ use tokio::{sync::oneshot, time::timeout_at};
 use super::{Answer, PinnedBy, Pool, PooledConnection};
 use crate::{
     deadline,
+    error::WaitQueueTimeout,
     error::{Error, Result},
 };
-
-/// No connection came free in time. A kind of its own, since it says nothing of the network.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct WaitQueueTimeout(String);
 
 /// A place in a pool's queue. Dropping it gives the place up.
 pub(super) struct Wait<'a> {

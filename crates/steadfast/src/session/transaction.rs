@@ -15,10 +15,10 @@ use super::{Session, lock};
 use crate::{
     Client,
     command::{Command, Explicit, Kind, Target, TransactionScope},
-    cursor::Home,
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     operation,
+    pin::Home,
 };
 
 /// A transaction that is aborted in the background. The session may be in another one by then.

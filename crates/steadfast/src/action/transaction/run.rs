@@ -8,8 +8,10 @@ use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
     Client, ClientSession, TransactionState,
     action::ActionFuture,
-    deadline::{self, Deadline, MAX_TIME_EXPIRED, TimeSpent, now},
-    error::{Error, History, Outcome, Result, TRANSIENT_TRANSACTION_ERROR},
+    deadline::{self, Deadline, now},
+    error::{
+        Error, History, MAX_TIME_EXPIRED, Outcome, Result, TRANSIENT_TRANSACTION_ERROR, TimeSpent,
+    },
     options::TransactionOptions,
     random::random_unit,
     session::{ABORT_WAIT, Session},

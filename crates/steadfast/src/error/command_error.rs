@@ -1,10 +1,12 @@
 //! Reading in a reply whether the server refused the command.
 
 use bson::{RawDocument, raw::RawBsonRef};
+use serde::Deserialize;
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
 use steadfast_wire::{Field, field};
 
-use crate::error::{CommandError, Error, ErrorKind};
+use super::{CommandError, Error, ErrorKind, Result, WriteConcernError};
+use crate::decode;
 
 /// The error that a reply stands for, if the command as a whole failed.
 pub(crate) fn refusal(reply: &RawDocument) -> Option<Error> {
@@ -50,6 +52,28 @@ pub(crate) fn write_concern_failure(reply: &RawDocument) -> Option<CommandFailur
 /// The labels that stand at the top of a reply.
 pub(crate) fn labels(reply: &RawDocument) -> Vec<String> {
     reply.get("errorLabels").ok().flatten().map(texts).unwrap_or_default()
+}
+
+/// The write concern error in a reply whose command otherwise succeeded.
+pub(crate) fn write_concern_error(body: &RawDocument) -> Result<Option<WriteConcernError>> {
+    let error = match body.get("writeConcernError") {
+        Ok(Some(RawBsonRef::Document(error))) => error,
+        Ok(Some(other)) => {
+            return Err(Error::invalid_response(format!(
+                "a reply's writeConcernError is a {:?}, not a document",
+                other.element_type()
+            )));
+        }
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(Error::invalid_response(format!("a malformed reply: {error}"))),
+    };
+    parse(error).map(Some)
+}
+
+/// A reply's body as a value.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
+    decode::document(body.as_bytes())
+        .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
 }
 
 /// Whether the field `ok` of a reply says that the command succeeded.

@@ -79,17 +79,17 @@ impl Pinned {
     }
 
     /// Whether only one connection will do, and it is gone.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.0.as_ref().is_some_and(|place| !place.of_transaction && place.lock().is_none())
     }
 
     /// Whether it is the connection of a transaction.
-    pub(super) fn is_of_transaction(&self) -> bool {
+    pub(crate) fn is_of_transaction(&self) -> bool {
         self.0.as_ref().is_some_and(|place| place.of_transaction)
     }
 
     /// Whether only one connection will do.
-    pub(super) fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.0.is_some()
     }
 }
