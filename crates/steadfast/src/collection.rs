@@ -8,7 +8,7 @@ use steadfast_core::{
 };
 
 use crate::{
-    Client,
+    Client, Database,
     command::{Concern, Target},
     error::Result,
     namespace::{Namespace, check_collection_name, check_database_name},
@@ -164,6 +164,31 @@ impl<T: Send + Sync> Collection<T> {
     /// How durable its writes must be, unless an action says otherwise.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.handle.write_concern.as_ref()
+    }
+}
+
+impl Database {
+    /// The collection `name`, its documents read and written as `T`.
+    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
+        self.collection_with_options(name, CollectionOptions::default())
+    }
+
+    /// The collection `name` with defaults of its own; what is not set is as in the database.
+    pub fn collection_with_options<T: Send + Sync>(
+        &self,
+        name: &str,
+        options: CollectionOptions,
+    ) -> Collection<T> {
+        let options = CollectionOptions {
+            selection_criteria: options
+                .selection_criteria
+                .or_else(|| self.options.selection_criteria.clone()),
+            read_concern: options.read_concern.or_else(|| self.options.read_concern.clone()),
+            write_concern: options.write_concern.or_else(|| self.options.write_concern.clone()),
+            timeout: options.timeout.or(self.options.timeout),
+        };
+        let handle = Handle::new(self.client.clone(), Arc::clone(&self.name), name, options);
+        Collection::new(Arc::new(handle))
     }
 }
 

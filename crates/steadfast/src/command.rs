@@ -5,19 +5,23 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use bson::{RawDocument, RawDocumentBuf, raw::CStr};
+use bson::{
+    RawDocument, RawDocumentBuf,
+    raw::{CStr, cstr},
+};
 use bytes::Bytes;
 use serde::Serialize;
 pub(crate) use steadfast_core::retry::Kind;
-use steadfast_core::selection::SelectionCriteria;
+use steadfast_core::{read_preference::ReadPreference, selection::SelectionCriteria};
 
 use crate::{
-    Client, ClientSession,
     deadline::{Clock, Deadline, MaxTime, TimeLimit},
+    error::ErrorKind,
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
     pin::Pinned,
     sequence::{Beside, Sequence},
     session::{AbandonedTransaction, Session},
+    session::{TransactionScope, explicit_write_concern},
     topology::{Selected, Server},
 };
 
@@ -68,24 +72,6 @@ pub(crate) struct Explicit {
     pub(crate) criteria: bool,
 }
 
-/// Relation of a command to the transaction of its session, decided when the command is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransactionScope {
-    /// Built outside of a transaction. Resets the state of a transaction that has ended.
-    Outside,
-    /// Built in the transaction with this `txnNumber`. If that has ended, the command fails unsent.
-    Inside(i64),
-    /// Independent of transactions (`killCursors`).
-    Independent,
-}
-
-impl From<Option<i64>> for TransactionScope {
-    /// Scope of a cursor's commands: that of the command that opened the cursor.
-    fn from(number: Option<i64>) -> Self {
-        number.map_or(Self::Outside, Self::Inside)
-    }
-}
-
 /// Which servers may run a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
@@ -131,24 +117,56 @@ impl Command {
         }
     }
 
-    /// The same command in the application's session, if it has one for it.
-    pub(crate) fn in_session(
-        self,
-        session: Option<&mut ClientSession>,
-        client: &Client,
-    ) -> Result<Self> {
-        let session = session.map(|session| session.share(client)).transpose()?;
-        self.in_shared(session)
-    }
-
     /// The same command in this session, if there is one, and as the transaction demands if that is
     /// in one.
     pub(crate) fn in_shared(mut self, session: Option<Arc<Session>>) -> Result<Self> {
         if let Some(session) = &session {
-            session.adapt(&mut self)?;
+            self.adapt(session)?;
         }
         self.session = session;
         Ok(self)
+    }
+
+    /// Makes it part of the session's transaction, if there is one. Concerns that it
+    /// inherited give way to the transaction's; its own are refused.
+    fn adapt(&mut self, session: &Session) -> Result<()> {
+        let own = self.time_limit.is_some_and(|limit| limit.own);
+        let ends = self.kind == Kind::EndTransaction;
+        let deadline = match ends {
+            true => session.transaction_deadline(),
+            false => session.operation_deadline(own)?,
+        };
+        if let Some(deadline) = deadline {
+            self.share_deadline(deadline);
+        }
+        let number = session.transaction(|it| it.is_active().then(|| it.number()));
+        let Some(number) = number.filter(|_| !ends) else { return Ok(()) };
+        self.scope = TransactionScope::Inside(number);
+        let Explicit { read_concern, write_concern, criteria } = self.explicit;
+        if read_concern {
+            return Err(Error::invalid_argument(
+                "Cannot set read concern after starting a transaction",
+            ));
+        }
+        if write_concern {
+            return Err(explicit_write_concern());
+        }
+        self.acknowledged = true;
+        // What an application wrote itself is left as it is.
+        if self.kind != Kind::Generic {
+            self.body = without_concerns(&self.body);
+        }
+        if let Target::Read(own) | Target::WritingAggregate(own) = &mut self.target {
+            if !criteria {
+                let of_transaction = session.transaction(|it| it.settings().criteria.clone());
+                *own = of_transaction.unwrap_or_default();
+            }
+            if !matches!(own, SelectionCriteria::ReadPreference(ReadPreference::Primary)) {
+                let message = "read preference in a transaction must be primary".to_owned();
+                return Err(Error::new(ErrorKind::Transaction { message }));
+            }
+        }
+        Ok(())
     }
 
     /// Copies documents that were only lent, for a command that outlives the loan.
@@ -327,6 +345,15 @@ impl<'a, T> Concern<'a, T> {
     pub(crate) fn chosen(self) -> Option<&'a T> {
         self.own.or(self.inherited)
     }
+}
+
+fn without_concerns(body: &bson::RawDocument) -> RawDocumentBuf {
+    let concerns = [cstr!("readConcern"), cstr!("writeConcern")];
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten().filter(|(key, _)| !concerns.contains(key)) {
+        fields.append(key, value);
+    }
+    fields
 }
 
 #[cfg(test)]

@@ -18,16 +18,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
+pub(crate) use self::raw::{Advance, Answer, RawCursor, ask, poll_answer};
 pub use self::session::{SessionCursor, SessionCursorStream};
-pub(crate) use self::{
-    progress::More,
-    raw::{Advance, Answer, RawCursor, ask, poll_answer},
-};
 use crate::{
     Client,
     command::{Command, Reply},
     decode,
     error::{Error, Result},
+    operation::get_more::More,
 };
 
 /// The first document that a reply brings, read without making a cursor of it. None if it takes one.
@@ -69,7 +67,7 @@ pub struct Cursor<T> {
 impl<T> Cursor<T> {
     /// Runs the command that makes a cursor.
     pub(crate) async fn open(client: &Client, command: Command, more: More) -> Result<Self> {
-        let reply = client.run(command).await?;
+        let reply = client.executor().run(command).await?;
         Self::new(client, reply, more)
     }
 

@@ -54,10 +54,22 @@ extern crate self as steadfast;
 #[macro_use]
 pub mod options;
 
-pub mod action;
+#[macro_use]
+mod actions;
+/// Actions: what the methods of a [`Client`], a [`Database`] and a [`Collection`] return. Call setters on
+/// one, then `.await` it.
+pub mod action {
+    pub use crate::actions::*;
+
+    /// Actions of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
+    pub mod gridfs {
+        pub use crate::gridfs::action::*;
+    }
+}
 mod auth;
 pub mod change_stream;
 mod client;
+mod client_session;
 mod collection;
 mod command;
 mod connection;
@@ -132,11 +144,11 @@ mod documents {
 
 pub use self::{
     client::{Client, ClientMetrics},
+    client_session::ClientSession,
     collection::Collection,
     cursor::{Cursor, SessionCursor, SessionCursorStream},
     database::Database,
     index::{IndexModel, IndexModelBuilder},
     namespace::Namespace,
     search_index::{SearchIndexModel, SearchIndexModelBuilder, SearchIndexType},
-    session::ClientSession,
 };

@@ -19,7 +19,6 @@ pub(crate) mod indexes;
 pub(crate) mod insert;
 pub(crate) mod run_command;
 pub(crate) mod search_indexes;
-pub(crate) mod transaction;
 pub(crate) mod update;
 pub(crate) mod write;
 

@@ -1,10 +1,10 @@
 //! How the time limit of a call that makes a cursor carries over to the cursor.
 
-use super::More;
 use crate::{
     command::Command,
     deadline::MaxTime,
     error::{Error, Result},
+    operation::get_more::More,
     options::{CursorType, TimeoutMode},
 };
 

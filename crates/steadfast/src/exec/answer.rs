@@ -38,7 +38,7 @@ impl Execution<'_> {
         watch: Watch,
     ) -> Ended {
         let (session, number) = (self.session.as_deref(), self.transaction.number());
-        let heard = context::hear(&received, self.client.sessions(), session, number);
+        let heard = context::hear(&received, self.executor.sessions(), session, number);
         let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
         let outcome = outcome.map_err(|error| {
             error
@@ -69,7 +69,7 @@ impl Execution<'_> {
         let mut reply = Reply::new(body, Arc::clone(server));
         reply.session.clone_from(&self.session);
         reply.transaction = self.transaction.number();
-        let keeps = self.client.is_load_balanced() && has_open_cursor(reply.body());
+        let keeps = self.executor.is_load_balanced() && has_open_cursor(reply.body());
         let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
         reply.pinned = home.keep(connection, keeps);
         reply
@@ -85,7 +85,7 @@ impl Execution<'_> {
         connection: PooledConnection,
     ) -> Ended {
         if let Some(failure) = write_concern_failure(raw(&body)) {
-            let topology = connection.pool().topology();
+            let topology = self.executor.topology();
             topology.write_concern_failed(&connection, connection.generation(), failure);
         }
         let mut reply = self.reply(&current, body, server, connection);
@@ -94,7 +94,7 @@ impl Execution<'_> {
             return Ended::Break(Ok(reply));
         };
         let failure = blemish.failure();
-        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
         reply.transaction_label = self.transaction.fail(&failure, reply.labelled_retryable);
@@ -110,7 +110,7 @@ impl Execution<'_> {
         connection: PooledConnection,
     ) -> Ended {
         // The topology hears of it before the connection goes back (pitfall 25).
-        let topology = connection.pool().topology();
+        let topology = self.executor.topology();
         if !error.is_out_of_time() {
             topology.operation_failed(&connection, connection.generation(), &error);
         }

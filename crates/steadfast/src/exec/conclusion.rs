@@ -19,7 +19,7 @@ impl Execution<'_> {
     pub(super) fn conclude(&mut self, verdict: Verdict, labels: Labels) -> Ended {
         let overloaded = labels.retryable || labels.system_overloaded;
         if overloaded {
-            self.client.counters().count_overload();
+            self.executor.counters().count_overload();
         }
         match verdict.next {
             Next::Retry { wait } => {
@@ -45,7 +45,7 @@ impl Execution<'_> {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
             self.spent.backing_off += wait;
-            self.client.counters().count_backoff(wait);
+            self.executor.counters().count_backoff(wait);
         }
     }
 
@@ -61,19 +61,19 @@ impl Execution<'_> {
             Err(error) => deadline.judge(error, self.spent),
         };
         if error.is_timeout() {
-            self.client.counters().count_timeout();
+            self.executor.counters().count_timeout();
         }
         Err(error)
     }
 
     fn tell_of_retry(&self, backoff: Duration, overloaded: bool) {
-        self.client.counters().count_retry(overloaded);
+        self.executor.counters().count_retry(overloaded);
         let failed_attempts = self.retry.failed_attempts();
-        let tokens_left = self.client.retry_budget().tokens_left();
+        let tokens_left = self.executor.retry_budget().tokens_left();
         trace::retrying(self.trace(), failed_attempts, backoff, tokens_left, || {
             self.attempts.latest()
         });
-        self.client.tell_of_retry(|| {
+        self.executor.tell_of_retry(|| {
             RetryEvent::Scheduled(RetryScheduledEvent {
                 command_name: self.command.name.to_string(),
                 operation_id: self.operation_id,
@@ -89,10 +89,10 @@ impl Execution<'_> {
 
     fn tell_of_giving_up(&self, refused_by_budget: bool) {
         if refused_by_budget {
-            self.client.counters().count_refusal();
+            self.executor.counters().count_refusal();
         }
         let failed_attempts = self.retry.failed_attempts();
-        let tokens_left = self.client.retry_budget().tokens_left();
+        let tokens_left = self.executor.retry_budget().tokens_left();
         trace::overload_given_up(
             self.trace(),
             failed_attempts,
@@ -100,7 +100,7 @@ impl Execution<'_> {
             tokens_left,
             || self.attempts.latest(),
         );
-        self.client.tell_of_retry(|| {
+        self.executor.tell_of_retry(|| {
             RetryEvent::GivenUp(OverloadGivenUpEvent {
                 command_name: self.command.name.to_string(),
                 operation_id: self.operation_id,
@@ -115,6 +115,6 @@ impl Execution<'_> {
 
     fn trace(&self) -> (bson::oid::ObjectId, trace::Operation<'_>) {
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
-        (self.client.topology().id(), operation)
+        (self.executor.topology().id(), operation)
     }
 }

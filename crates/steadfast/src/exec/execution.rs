@@ -21,11 +21,11 @@ use super::{
     watch::Watch,
 };
 use crate::{
-    Client,
     command::{Command, Reply},
     connection::{Connection, Outgoing},
     deadline::{Deadline, now},
     error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
+    exec::Executor,
     pin::Home,
     pool::{Pool, PooledConnection},
     sequence::{Beside, Sequence},
@@ -36,7 +36,7 @@ use crate::{
 
 /// A command on its way.
 pub(super) struct Execution<'c> {
-    pub(super) client: &'c Client,
+    pub(super) executor: &'c Executor,
     pub(super) operation_id: i64,
     pub(super) command: Box<Command>,
     /// The documents beside it, if they are not its own.
@@ -80,7 +80,7 @@ impl From<Error> for Unsent {
 impl<'c> Execution<'c> {
     /// Boxed, so that the futures on the way hold a pointer and are not large for it.
     pub(super) fn new(
-        client: &'c Client,
+        executor: &'c Executor,
         operation_id: i64,
         mut command: Box<Command>,
         lent: Option<&'c Beside<'c>>,
@@ -88,9 +88,9 @@ impl<'c> Execution<'c> {
     ) -> Box<Self> {
         let deadline = command.start_clock();
         let operation = for_retrying(&command, lent, &transaction);
-        let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
+        let retry = Retry::new(executor.retry_settings(), operation, executor.retry_budget());
         Box::new(Self {
-            client,
+            executor,
             operation_id,
             deadline,
             spent: command.spent,
@@ -122,12 +122,12 @@ impl<'c> Execution<'c> {
     /// Tries the command once: a server, a connection, a request, a reply.
     async fn attempt(&mut self) -> Ended {
         let began = now();
-        let until = self.client.topology().patience(self.deadline, began);
+        let until = self.executor.topology().patience(self.deadline, began);
         let home = self.transaction.begin_attempt(&self.command.target);
         let pinned = home.as_ref().and_then(|home| home.connection.take());
         let selected = match home.as_ref().filter(|_| pinned.is_some()) {
             Some(Home { server, .. }) => {
-                Selected { server: Arc::clone(server), view: self.client.topology().view() }
+                Selected { server: Arc::clone(server), view: self.executor.topology().view() }
             }
             None => match self.select(home.as_ref(), until).await {
                 Ok(selected) => selected,
@@ -160,7 +160,7 @@ impl<'c> Execution<'c> {
             &mut current.home,
             server,
             description,
-            self.client.is_load_balanced(),
+            self.executor.is_load_balanced(),
         );
         let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
             Ok(prepared) => prepared,
@@ -183,7 +183,7 @@ impl<'c> Execution<'c> {
         };
         let watch = self.stop_watch();
         let avoided = self.retry.deprioritised();
-        let selected = self.client.topology().select(target, avoided, operation, until).await;
+        let selected = self.executor.topology().select(target, avoided, operation, until).await;
         self.spent.selecting += elapsed(watch);
         selected
     }
@@ -259,11 +259,11 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, lent, transaction, .. } = self;
+        let Self { executor, command, lent, transaction, .. } = self;
         let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
-        let context = Context::of(client, command, session, transaction.part(), connection)?;
+        let context = Context::of(executor, command, session, transaction.part(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
             database: &command.database,
@@ -280,14 +280,14 @@ impl<'c> Execution<'c> {
             in_transaction: transaction.number().is_some(),
             starts_transaction: transaction.part() == Part::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
-            server_api: client.server_api(),
+            server_api: executor.server_api(),
             acknowledged: command.acknowledged,
             exhaust_allowed: false,
         };
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
         transaction.sending()?;
-        let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
+        let watch = Watch::start(executor, &outgoing, connection, request_id, self.operation_id);
         if let Some(session) = session {
             session.sending(now);
         }
@@ -299,7 +299,7 @@ impl<'c> Execution<'c> {
     /// wait for one do not each hold a session.
     fn begin_session(&mut self, connection: &PooledConnection, now: Instant) -> Result<()> {
         let lifetime = connection.hello.logical_session_timeout;
-        let supported = lifetime.is_some() || self.client.is_load_balanced();
+        let supported = lifetime.is_some() || self.executor.is_load_balanced();
         match &self.session {
             Some(_) if !self.command.acknowledged => Err(session::unacknowledged()),
             Some(_) if !supported => Err(Error::new(ErrorKind::SessionsNotSupported)),
@@ -311,7 +311,8 @@ impl<'c> Execution<'c> {
             }
             None if !self.command.acknowledged => Ok(()),
             None => {
-                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit, now);
+                let session =
+                    self.executor.sessions().begin(lifetime, session::Kind::Implicit, now);
                 self.session = Some(Arc::new(session));
                 Ok(())
             }
@@ -321,7 +322,7 @@ impl<'c> Execution<'c> {
     pub(super) fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
-        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let label = self.transaction.fail(&failure, verdict.add_retryable_write_label);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {

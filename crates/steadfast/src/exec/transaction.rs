@@ -13,10 +13,10 @@ use steadfast_core::{
 };
 
 use crate::{
-    command::{Command, Kind, Target, TransactionScope},
+    command::{Command, Kind, Target},
     error::{Error, Result},
     pin::{Home, Pinned},
-    session::{self, Session},
+    session::{self, Session, TransactionScope},
     topology::Server,
 };
 

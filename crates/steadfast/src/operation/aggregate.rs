@@ -13,9 +13,9 @@ use crate::{
     Database,
     collection::Handle,
     command::{Command, Kind, Target},
-    cursor::More,
     error::{Error, Result},
     namespace::check_database_name,
+    operation::get_more::More,
     options::{AggregateOptions, CursorType, TimeoutMode},
 };
 

@@ -10,10 +10,10 @@ use crate::{
     ClientSession, Collection, Cursor, SessionCursor,
     collection::Handle,
     command::Command,
-    cursor::{More, only_document},
+    cursor::only_document,
     decode,
     error::Result,
-    operation::find,
+    operation::{find, get_more::More},
     options::{FindOneOptions, FindOptions},
 };
 
@@ -113,7 +113,7 @@ impl<'a, T: DeserializeOwned + Send + Sync> FindOne<'a, T> {
         let prepared = self.into_command();
         async move {
             let (command, more) = prepared?;
-            let reply = client.run(command).await?;
+            let reply = client.executor().run(command).await?;
             match only_document(&reply)? {
                 Some(Some(document)) => Ok(Some(decode::document(&document)?)),
                 Some(None) => Ok(None),

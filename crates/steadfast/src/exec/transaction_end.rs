@@ -3,11 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bson::{RawDocumentBuf, raw::cstr};
-use steadfast_core::concern::WriteConcern;
+use steadfast_core::{
+    concern::WriteConcern,
+    transaction::{Part, Transaction},
+};
 
 use crate::{
     command::{Command, Kind, Target},
     error::{Error, Result},
+    session::Session,
 };
 
 /// Commits the transaction of the session that it runs in.
@@ -25,7 +29,7 @@ fn end(name: &'static bson::raw::CStr) -> Command {
 }
 
 /// The fields of such a command for one attempt: what it says may change from one to the next.
-pub(crate) fn fields(
+fn fields(
     command: &Command,
     write_concern: Option<&WriteConcern>,
     max_time: Option<Duration>,
@@ -44,6 +48,34 @@ pub(crate) fn fields(
         fields.append(cstr!("recoveryToken"), token.clone());
     }
     Ok(fields)
+}
+
+/// The fields of a commit or an abort for this attempt.
+pub(super) fn of_attempt(
+    session: &Session,
+    command: &Command,
+    part: Part,
+) -> Result<RawDocumentBuf> {
+    let with_fields = |transaction: &mut Transaction| {
+        let settings = transaction.settings();
+        let (mut write_concern, mut max_time) = match part {
+            Part::Commit => (transaction.commit_write_concern(), settings.max_commit_time),
+            _ => (settings.write_concern.clone(), None),
+        };
+        // Beside a deadline, no other limit counts.
+        if command.deadline.is_some() {
+            max_time = None;
+            if let Some(concern) = &mut write_concern {
+                concern.w_timeout = None;
+            }
+        }
+        let token = transaction.recovery_token();
+        fields(command, write_concern.as_ref(), max_time, token)
+    };
+    match &command.abandoned {
+        Some(abandoned) => with_fields(&mut abandoned.transaction.clone()),
+        None => session.transaction(with_fields),
+    }
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ impl<S, T> Aggregate<'_, S, T> {
         let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
         let client = self.source.client();
         let command = command.in_shared(self.session.share(client)?)?;
-        let reply = client.run(command).await?;
+        let reply = client.executor().run(command).await?;
         operation::reading(&reply, operation::read_nothing)?;
         Ok(self.session.keep(Cursor::new(client, reply, more)?))
     }

@@ -8,12 +8,13 @@ use super::write;
 use crate::{
     Client, ClientSession,
     command::Reply,
-    cursor::{More, RawCursor},
+    cursor::RawCursor,
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     operation::{
         WriteLimits, bulk,
         client_bulk::{self, Batch, Operations, Tally},
+        get_more::More,
         write::Settings,
     },
     options::{BulkWriteOptions, WriteModel},
@@ -151,7 +152,8 @@ impl Run<'_> {
     /// anything was sent is the outer.
     async fn batches(&mut self, mut session: Option<Arc<Session>>) -> Result<Option<Error>> {
         let client = self.client;
-        let operation = trace::Operation { name: "bulkWrite", id: client.begin_operation() };
+        let operation =
+            trace::Operation { name: "bulkWrite", id: client.executor().begin_operation() };
         // The limits are those of the server that the first batch then goes to.
         let selected = write::select(client, operation, self.deadline).await;
         let (selected, mut spent) =
@@ -168,10 +170,11 @@ impl Run<'_> {
             command.selected = selected.take();
             (command.deadline, command.spent) = (self.deadline, spent);
             let lent = self.operations.lend(batch);
-            let reply = match client.run_as_part_of(operation.id, command, Some(&lent)).await {
-                Ok(reply) => reply,
-                Err(error) => return Ok(Some(error)),
-            };
+            let reply =
+                match client.executor().run_as_part_of(operation.id, command, Some(&lent)).await {
+                    Ok(reply) => reply,
+                    Err(error) => return Ok(Some(error)),
+                };
             session.clone_from(&reply.session);
             spent = reply.clock.map_or(spent, |clock| clock.spent);
             if !acknowledged {

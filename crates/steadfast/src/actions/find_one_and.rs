@@ -155,7 +155,8 @@ async fn run<T: DeserializeOwned>(
 ) -> Result<Option<T>> {
     let client = &collection.client;
     if has_hint && !command.acknowledged {
-        let operation = trace::Operation { name: "findAndModify", id: client.begin_operation() };
+        let operation =
+            trace::Operation { name: "findAndModify", id: client.executor().begin_operation() };
         write::check_unheard_hint(client, operation, command.start_clock()).await?;
     }
     write::run(client, Box::new(command), find_and_modify::read).await

@@ -10,7 +10,8 @@ use crate::{
     ClientSession,
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
-    operation::{self, reading, transaction},
+    exec::transaction_end,
+    operation::{self, reading},
     options::TransactionOptions,
     session::Kind,
 };
@@ -77,7 +78,7 @@ impl StartTransaction<&mut ClientSession> {
         let limit = time_limit(self.session, self.options.as_ref());
         let deadline = limit.map(Deadline::begin);
         let session = Arc::clone(self.session.shared());
-        session.abort_unexecuted_end(&self.session.client());
+        self.session.client().executor().abort_unexecuted_end(&session);
         session.background_abort(limit).await;
         start(self.session, self.options.as_ref())?;
         session.set_transaction_deadline(deadline);
@@ -100,7 +101,7 @@ fn start(session: &ClientSession, options: Option<&TransactionOptions>) -> Resul
         return Err(misuse("Transactions are not supported in snapshot sessions"));
     }
     let client = session.client();
-    let view = client.topology().view();
+    let view = client.executor().topology().view();
     let mut servers = view.description.servers.values();
     if servers.any(|server| server.server_type == ServerType::Standalone) {
         return Err(misuse("Transactions are not supported by this deployment"));
@@ -136,12 +137,12 @@ impl CommitTransaction<'_> {
             End::Nothing => Ok(()),
             End::Send => {
                 let inherited = self.session.default_timeout();
-                let commit = transaction::commit().limited(self.timeout, inherited);
+                let commit = transaction_end::commit().limited(self.timeout, inherited);
                 if self.timeout.is_some() {
                     session.set_transaction_deadline(None);
                 }
                 let commit = commit.in_shared(Some(Arc::clone(&session)))?;
-                let committed = client.run(commit).await;
+                let committed = client.executor().run(commit).await;
                 let committed =
                     committed.and_then(|reply| reading(&reply, operation::read_nothing));
                 // A commit that is tried again by the application has time of its own.
@@ -185,8 +186,8 @@ impl AbortTransaction<'_> {
                 let of_transaction = session.transaction_deadline().map(Deadline::timeout);
                 session.set_transaction_deadline(None);
                 let inherited = of_transaction.or(self.session.default_timeout());
-                let abort = transaction::abort().limited(self.timeout, inherited);
-                drop(client.run(abort.in_shared(Some(Arc::clone(&session)))?).await);
+                let abort = transaction_end::abort().limited(self.timeout, inherited);
+                drop(client.executor().run(abort.in_shared(Some(Arc::clone(&session)))?).await);
                 drop(session.unpin());
             }
         }

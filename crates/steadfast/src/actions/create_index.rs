@@ -58,7 +58,7 @@ impl<'a, M> CreateIndex<'a, M> {
         let (command, names) =
             indexes::create(self.collection, self.indexes, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        let reply = self.collection.client.run(command).await?;
+        let reply = self.collection.client.executor().run(command).await?;
         reading(&reply, read_nothing)?;
         Ok(names)
     }

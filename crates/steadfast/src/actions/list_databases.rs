@@ -39,7 +39,7 @@ impl<M> ListDatabases<'_, M> {
         let command = databases::list(name_only, self.options.as_ref())?;
         let command = command.limited(own, self.client.timeout());
         let command = command.in_session(self.session, self.client)?;
-        let reply = self.client.run(command).await?;
+        let reply = self.client.executor().run(command).await?;
         reading(&reply, databases::read_list)
     }
 }

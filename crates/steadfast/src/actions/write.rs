@@ -35,7 +35,7 @@ pub(super) async fn run<T: Default>(
     read: impl FnOnce(&RawDocument) -> Result<T>,
 ) -> Result<T> {
     let acknowledged = command.acknowledged;
-    let reply = client.run(command).await?;
+    let reply = client.executor().run(command).await?;
     if acknowledged { reading(&reply, read) } else { Ok(T::default()) }
 }
 
@@ -114,15 +114,15 @@ pub(super) async fn select(
     deadline: Option<Deadline>,
 ) -> Result<(Selected, TimeSpent)> {
     let began = now();
-    let until = client.topology().patience(deadline, began);
-    let selected = client.topology().select(Target::Write, &[], operation, until).await;
+    let until = client.executor().topology().patience(deadline, began);
+    let selected = client.executor().topology().select(Target::Write, &[], operation, until).await;
     let selecting = now().saturating_duration_since(began);
     let spent = TimeSpent { selecting, ..TimeSpent::default() };
     match (selected, deadline) {
         (Err(error), Some(deadline)) => {
             let error = deadline.judge(error, spent);
             if error.is_timeout() {
-                client.counters().count_timeout();
+                client.executor().counters().count_timeout();
             }
             Err(error)
         }
@@ -170,7 +170,7 @@ pub(super) async fn run_batches(
     deadline: Option<Deadline>,
 ) -> Result<Ended> {
     let client = &collection.client;
-    let operation_id = client.begin_operation();
+    let operation_id = client.executor().begin_operation();
     let operation = trace::Operation { name: statements.first_command(), id: operation_id };
     // The limits are those of the server that the first batch then goes to.
     let selected = select(client, operation, deadline).await;
@@ -188,10 +188,11 @@ pub(super) async fn run_batches(
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
         let lent = statements.lend(batch);
-        let mut reply = match client.run_as_part_of(operation_id, command, Some(&lent)).await {
-            Ok(reply) => reply,
-            Err(error) => return Ok((tally, Some(error))),
-        };
+        let mut reply =
+            match client.executor().run_as_part_of(operation_id, command, Some(&lent)).await {
+                Ok(reply) => reply,
+                Err(error) => return Ok((tally, Some(error))),
+            };
         session = reply.session.take();
         spent = reply.clock.map_or(spent, |clock| clock.spent);
         if !acknowledged {

@@ -35,7 +35,7 @@ impl DropIndex<'_> {
     async fn execute(self) -> Result<()> {
         let command = indexes::drop(self.collection, self.index.as_deref(), self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        let reply = self.collection.client.run(command).await?;
+        let reply = self.collection.client.executor().run(command).await?;
         reading(&reply, read_nothing)
     }
 }

@@ -47,7 +47,8 @@ impl Delete<'_> {
         let command = delete::delete(self.collection, &self.query, self.multi, options)?;
         let mut command = command.in_session(self.session, client)?;
         if !command.acknowledged && options.is_some_and(|options| options.hint.is_some()) {
-            let operation = trace::Operation { name: "delete", id: client.begin_operation() };
+            let operation =
+                trace::Operation { name: "delete", id: client.executor().begin_operation() };
             write::check_unheard_hint(client, operation, command.start_clock()).await?;
         }
         write::run(client, Box::new(command), delete::read).await

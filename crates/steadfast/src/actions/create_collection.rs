@@ -32,7 +32,7 @@ impl CreateCollection<'_> {
         let collection = self.database.collection::<Document>(&self.name);
         let command = collections::create(&collection.handle, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.database.client)?;
-        let reply = self.database.client.run(command).await?;
+        let reply = self.database.client.executor().run(command).await?;
         reading(&reply, read_nothing)
     }
 }

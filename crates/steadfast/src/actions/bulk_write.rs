@@ -111,7 +111,8 @@ impl CollectionBulkWrite<'_> {
         let session = write::share(self.session, self.collection, &mut settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
-            let operation = trace::Operation { name: "bulkWrite", id: client.begin_operation() };
+            let operation =
+                trace::Operation { name: "bulkWrite", id: client.executor().begin_operation() };
             write::check_unheard_hint(client, operation, deadline).await?;
         }
         let (tally, broken) =

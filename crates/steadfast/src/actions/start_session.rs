@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bson::Document;
 
-use super::{ClientSession, Kind, SessionOptions};
+use super::ActionFuture;
 use crate::{
-    Client,
-    action::ActionFuture,
+    Client, ClientSession,
     deadline::now,
     error::{Error, Result},
+    options::SessionOptions,
+    session::Kind,
 };
 
 impl Client {
@@ -26,7 +27,7 @@ impl Client {
 #[must_use = "an action does nothing until it is awaited"]
 pub struct StartSession<'a> {
     client: &'a Client,
-    pub(super) options: Option<SessionOptions>,
+    options: Option<SessionOptions>,
 }
 
 impl StartSession<'_> {
@@ -46,14 +47,13 @@ impl StartSession<'_> {
             false => Kind::Explicit { causal: options.causal_consistency.unwrap_or(true) },
         };
         // Whether there are sessions is known, and said, when a command has a connection.
-        let lifetime = self.client.session_lifetime();
-        let session = Arc::new(self.client.sessions().begin(lifetime, kind, now()));
+        let lifetime = self.client.executor().session_lifetime();
+        let session = Arc::new(self.client.executor().sessions().begin(lifetime, kind, now()));
         if let Some(time) = options.snapshot_time {
             session.see_snapshot_time(time);
         }
         let id = Document::try_from(&*session.id())?;
-        let client = self.client.clone();
-        Ok(ClientSession { session, client, id, options })
+        Ok(ClientSession::new(self.client.clone(), session, id, options))
     }
 }
 

@@ -38,7 +38,7 @@ impl DropDatabase<'_> {
     async fn execute(self) -> Result<()> {
         let command = databases::drop(self.database, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.database.client)?;
-        match self.database.client.run(command).await {
+        match self.database.client.executor().run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
         }
@@ -62,7 +62,7 @@ impl DropCollection<'_> {
     async fn execute(self) -> Result<()> {
         let command = collections::drop(self.collection, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        match self.collection.client.run(command).await {
+        match self.collection.client.executor().run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
         }

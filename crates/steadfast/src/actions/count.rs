@@ -45,7 +45,7 @@ impl EstimatedDocumentCount<'_> {
     async fn execute(self) -> Result<u64> {
         let command = count::estimated(self.collection, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        match self.collection.client.run(command).await {
+        match self.collection.client.executor().run(command).await {
             Ok(reply) => reading(&reply, count::read_estimated),
             // A collection that is not there has no documents.
             Err(error) => forgive_missing(error),
@@ -71,7 +71,7 @@ impl CountDocuments<'_> {
     async fn execute(self) -> Result<u64> {
         let command = count::documents(self.collection, &self.filter, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
-        let reply = self.collection.client.run(command).await?;
+        let reply = self.collection.client.executor().run(command).await?;
         reading(&reply, count::read_documents)
     }
 }

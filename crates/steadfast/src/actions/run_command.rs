@@ -82,7 +82,7 @@ impl<'a> RunCommand<'a> {
         let client = &self.database.client;
         let command = self.into_command();
         async move {
-            let reply = client.run(command?).await?;
+            let reply = client.executor().run(command?).await?;
             reading(&reply, |body| parse(body))
         }
     }

@@ -34,7 +34,7 @@ impl Distinct<'_> {
         let Self { collection, field, filter, options, session } = self;
         let command = distinct::distinct(collection, &field, &filter, options.as_ref())?;
         let command = command.in_session(session, &collection.client)?;
-        let reply = collection.client.run(command).await?;
+        let reply = collection.client.executor().run(command).await?;
         reading(&reply, distinct::read)
     }
 }

@@ -94,7 +94,7 @@ impl<'a, M> CreateSearchIndex<'a, M> {
         let command = search_indexes::create(self.collection, &self.models)?;
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
-        let reply = self.collection.client.run(command).await?;
+        let reply = self.collection.client.executor().run(command).await?;
         reading(&reply, search_indexes::read_create)
     }
 }
@@ -136,7 +136,7 @@ impl UpdateSearchIndex<'_> {
         let command = search_indexes::update(self.collection, &self.name, &self.definition)?;
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
-        let reply = self.collection.client.run(command).await?;
+        let reply = self.collection.client.executor().run(command).await?;
         reading(&reply, read_nothing)
     }
 }
@@ -161,7 +161,7 @@ impl DropSearchIndex<'_> {
         let command = search_indexes::drop(self.collection, &self.name)?;
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
-        match self.collection.client.run(command).await {
+        match self.collection.client.executor().run(command).await {
             Ok(reply) => reading(&reply, read_nothing),
             Err(error) => forgive_missing(error),
         }

@@ -7,7 +7,7 @@ use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
 use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
     Client, ClientSession, TransactionState,
-    action::ActionFuture,
+    actions::ActionFuture,
     deadline::{self, Deadline, now},
     error::{
         Error, History, MAX_TIME_EXPIRED, Outcome, Result, TRANSIENT_TRANSACTION_ERROR, TimeSpent,
@@ -147,7 +147,7 @@ impl Run {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
         }
-        self.session.abort_unexecuted_end(&self.client);
+        self.client.executor().abort_unexecuted_end(&self.session);
         self.session.background_abort(self.deadline.and_then(Deadline::remaining)).await;
         start(session, options)?;
         self.number = Some(self.session.transaction(|transaction| transaction.number()));
@@ -221,7 +221,8 @@ impl Run {
     /// Aborts the transaction without waiting for it: the call ends by its deadline, and the abort has
     /// as much time again, by the specification of client-side operation time-outs.
     fn abort_in_background(&self) {
-        self.session.abort_in_background(&self.client, self.deadline.map(Deadline::timeout));
+        let limit = self.deadline.map(Deadline::timeout);
+        self.client.executor().abort_in_background(&self.session, limit);
     }
 
     /// The error when there is no time for another try, with all that the last one tells.
@@ -243,7 +244,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
             let timeout = self.deadline.map(|deadline| deadline.timeout().max(ABORT_WAIT));
-            self.session.abort_in_background(&self.client, timeout);
+            self.client.executor().abort_in_background(&self.session, timeout);
         }
         if self.session.transaction_deadline() == self.deadline {
             self.session.set_transaction_deadline(None);

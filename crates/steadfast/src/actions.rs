@@ -9,7 +9,7 @@ macro_rules! awaitable {
     ([$($generics:tt)*] $action:ty => $output:ty) => {
         impl<$($generics)*> std::future::IntoFuture for $action {
             type Output = $crate::error::Result<$output>;
-            type IntoFuture = $crate::action::ActionFuture<'a, $output>;
+            type IntoFuture = $crate::actions::ActionFuture<'a, $output>;
 
             fn into_future(self) -> Self::IntoFuture {
                 Box::pin(self.execute())
@@ -46,7 +46,7 @@ macro_rules! takes_session {
                 self,
                 value: impl Into<&'a mut $crate::ClientSession>,
             ) -> $to {
-                let session = $crate::action::ExplicitSession::new(value.into());
+                let session = $crate::actions::ExplicitSession::new(value.into());
                 $action { $($field: self.$field,)* session }
             }
         }
@@ -69,7 +69,6 @@ mod drop;
 mod drop_index;
 mod find;
 mod find_one_and;
-pub mod gridfs;
 mod insert_many;
 mod insert_one;
 mod list_collections;
@@ -79,13 +78,13 @@ mod replace_one;
 mod run_command;
 mod search_index;
 mod session;
+mod start_session;
 mod transaction;
 mod update;
 mod watch;
 mod write;
 
 pub use crate::client::{Shutdown, WarmConnectionPool};
-pub use crate::session::StartSession;
 
 pub use self::{
     aggregate::Aggregate,
@@ -109,6 +108,7 @@ pub use self::{
     run_command::{RunCommand, RunCursorCommand},
     search_index::{CreateSearchIndex, DropSearchIndex, ListSearchIndexes, UpdateSearchIndex},
     session::{ExplicitSession, ImplicitSession},
+    start_session::StartSession,
     transaction::{AbortTransaction, CommitTransaction, StartTransaction},
     update::Update,
     watch::Watch,

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use super::Client;
+use super::Executor;
 
 /// The top bit: no more is begun.
 const CLOSING: usize = 1 << (usize::BITS - 1);
 
 /// What is under way. One number, so that beginning and closing cannot pass each other by.
 #[derive(Debug, Default)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     state: AtomicUsize,
     ended: Notify,
 }
@@ -26,12 +26,12 @@ impl Activity {
     }
 
     /// Lets nothing begin any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.fetch_or(CLOSING, Ordering::AcqRel);
     }
 
     /// Waits until nothing is under way.
-    pub(super) async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         loop {
             let ended = self.ended.notified();
             if self.state.load(Ordering::Acquire) & !CLOSING == 0 {
@@ -55,20 +55,20 @@ impl Drop for Active<'_> {
     }
 }
 
-/// Something under way in a task, which keeps its client.
+/// Something under way in a task, which keeps its executor.
 #[derive(Debug)]
-pub(crate) struct OwnedActive(Client);
+pub(crate) struct OwnedActive(Executor);
 
 impl OwnedActive {
     /// Counts something that begins; none if the client is shutting down.
-    pub(super) fn begin(client: &Client) -> Option<Self> {
+    pub(super) fn begin(executor: &Executor) -> Option<Self> {
         // Counted until the drop below.
-        std::mem::forget(client.inner.activity.begin()?);
-        Some(Self(client.clone()))
+        std::mem::forget(executor.inner.activity.begin()?);
+        Some(Self(executor.clone()))
     }
 
-    /// The client, whose shutdown waits for this.
-    pub(crate) fn client(&self) -> &Client {
+    /// The executor, whose shutdown waits for this.
+    pub(crate) fn executor(&self) -> &Executor {
         &self.0
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     Client, ClientSession, Cursor, SessionCursor,
     change_stream::{ChangeStream, session::SessionChangeStream},
     command::Command,
-    cursor::More,
     error::Result,
+    operation::get_more::More,
     session::Session,
 };
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::Client;
+use super::Executor;
 
 /// Numbers of a client since it was made. Nothing is counted for what succeeds at once.
 ///
@@ -79,9 +79,9 @@ impl Counters {
     }
 }
 
-impl Client {
+impl Executor {
     /// What was counted so far.
-    pub fn metrics(&self) -> ClientMetrics {
+    pub(crate) fn metrics(&self) -> ClientMetrics {
         let counters = self.counters();
         let budget = self.retry_budget();
         ClientMetrics {
