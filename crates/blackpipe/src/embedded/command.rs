@@ -4,7 +4,7 @@
 //! around it, not in it.
 
 mod aggregate;
-mod arguments;
+pub(crate) mod arguments;
 mod bulk_write;
 mod change_stream;
 mod collections;

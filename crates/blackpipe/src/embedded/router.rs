@@ -59,7 +59,7 @@ use super::{
     command::{self, About, Reading, Run},
     cursor::Cursors,
     log::History,
-    node::Power,
+    node::{Power, check, check_end},
     store::Store,
 };
 use crate::codes;
@@ -174,7 +174,12 @@ impl Router {
     }
 
     async fn execute(&self, op: &Operation) -> Result<Document, Fault> {
-        let ends = matches!(op.call.name.as_str(), "commitTransaction" | "abortTransaction");
+        let ends = op.ends_transaction();
+        if ends {
+            check_end(&op.call)?;
+        } else if let Some(command) = command::find(&op.call.name) {
+            check(&op.call, command, true)?;
+        }
         if !op.in_transaction() || ends {
             return dispatch(op).await;
         }
@@ -204,6 +209,11 @@ impl Router {
 
     /// Adds what stands in every reply.
     fn finish(&self, op: &Operation, outcome: Result<Document, Fault>) -> Document {
+        let has_token = op.in_transaction()
+            && match &outcome {
+                Ok(_) => self.transactions.note_success(op),
+                Err(_) => op.ends_transaction() && self.transactions.knows(op),
+            };
         let mut reply = match outcome {
             Ok(mut reply) => {
                 reply.remove("ok");
@@ -216,7 +226,7 @@ impl Router {
             }
             Err(fault) => fault.to_reply(),
         };
-        if op.in_transaction() {
+        if has_token {
             reply.insert("recoveryToken", self.transactions.recovery_token(op));
         }
         let time = op.operation_time().unwrap_or_else(|| self.cluster.time());
