@@ -21,7 +21,8 @@ use crate::{
 ///
 /// ```no_run
 /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
-/// /// use steadfast::{Collection, bson::doc};
+/// use serde::{Deserialize, Serialize};
+/// use steadfast::{Collection, bson::doc};
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Book {
