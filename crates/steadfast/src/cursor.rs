@@ -4,7 +4,6 @@ mod batch;
 mod progress;
 mod raw;
 mod session;
-mod time;
 
 use std::{
     fmt,

@@ -1,5 +1,7 @@
 //! `getMore` and `killCursors`.
 
+mod time;
+
 use bson::Bson;
 use std::sync::Arc;
 use std::time::Duration;
