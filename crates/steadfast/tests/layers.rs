@@ -250,12 +250,10 @@ fn a_method_is_called_only_from_above_the_module_that_adds_it() {
             if head.contains(" for ") {
                 continue;
             }
-            let subject =
-                head.trim_start_matches(|it: char| it == '<').rsplit('>').find_map(|part| {
-                    let name: String =
-                        part.trim().chars().take_while(|it| is_of_name(*it)).collect();
-                    types.contains_key(&name).then_some(name)
-                });
+            let subject = head.trim_start_matches('<').rsplit('>').find_map(|part| {
+                let name: String = part.trim().chars().take_while(|it| is_of_name(*it)).collect();
+                types.contains_key(&name).then_some(name)
+            });
             let Some(subject) = subject.or_else(|| {
                 let name: String = head.trim().chars().take_while(|it| is_of_name(*it)).collect();
                 types.contains_key(&name).then_some(name)

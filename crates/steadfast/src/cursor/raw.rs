@@ -319,7 +319,7 @@ impl RawCursor {
                     if connection.is_pinned() {
                         send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
                     }
-                })
+                });
             }
             _ if home.connection.is_broken() => {}
             _ => self.client.executor().spawn(async move {
