@@ -30,6 +30,8 @@ mod statistics;
 mod update;
 mod write;
 
+pub(crate) use more::{GetMore, cursors_to_kill, not_awaiting};
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bson::Document;

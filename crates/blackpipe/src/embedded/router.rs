@@ -183,8 +183,15 @@ impl Router {
         if !op.in_transaction() || ends {
             return dispatch(op).await;
         }
-        if let Some((number, shards)) = self.transactions.enter(op)? {
-            transactions::abort_older(op, number, shards).await;
+        match self.transactions.enter(op) {
+            Ok(None) => {}
+            Ok(Some((number, shards))) => transactions::abort_older(op, number, shards).await,
+            Err(fault) => {
+                return match Kind::of_command(&op.call.name) {
+                    Some(kind) => writes::refused_by_shard(op, kind, fault),
+                    None => Err(fault),
+                };
+            }
         }
         let outcome = dispatch(op).await;
         let failed = match &outcome {

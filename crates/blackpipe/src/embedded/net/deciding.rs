@@ -73,6 +73,14 @@ impl Connection {
             check_database(request, version)?;
             era::check_form(&request.body, version)?;
         }
+        if let Host::Member(_) = self.server().host
+            && request.body.contains_key("maxTimeMSOpOnly")
+        {
+            return Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                "can not specify maxTimeMSOpOnly to non-internal clients",
+            ));
+        }
         if request.repeats_a_field {
             let message = format!("BSON field '{name}' has a duplicate field");
             return Err(Fault::location(40413, message));

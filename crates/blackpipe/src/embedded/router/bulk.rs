@@ -4,6 +4,7 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 
 use super::{
+    cursors::remember,
     operation::{Operation, Purpose},
     reads::number,
     statements::{Kind, Statement, flag},
@@ -29,7 +30,14 @@ pub(super) async fn bulk_write(op: &Operation) -> Result<Document, Fault> {
     let unsharded = !namespaces.iter().any(|it| catalog.collections.contains_key(it));
     let one_home = homes.windows(2).all(|pair| pair[0] == pair[1]);
     let mut reply = match homes.first() {
-        Some(home) if unsharded && one_home => op.forward(home).await,
+        Some(home) if unsharded && one_home => {
+            let mut reply = remember(op, home, &op.call.body).await?;
+            if let Ok(error) = reply.get_document_mut("writeConcernError") {
+                error.remove("codeName");
+                error.remove("errInfo");
+            }
+            Ok(reply)
+        }
         // A shard says what is wrong with it.
         None => op.forward(&op.home(&catalog)).await,
         Some(_) => one_by_one(op, &namespaces).await,
@@ -221,7 +229,9 @@ impl Total {
             "nUpserted": count(self.upserted),
             "nDeleted": count(self.deleted),
         };
-        if let Some(error) = merged_concern_error(&self.concern_errors) {
+        if let Some(mut error) = merged_concern_error(&self.concern_errors) {
+            error.remove("codeName");
+            error.remove("errInfo");
             reply.insert("writeConcernError", error);
         }
         if !self.retried.is_empty() {

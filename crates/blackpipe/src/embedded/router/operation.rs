@@ -115,7 +115,11 @@ impl Operation {
 
     /// The collection that the command names first.
     pub(super) fn namespace(&self) -> Result<Namespace, Fault> {
-        Namespace::of_command(&self.call.database, self.call.body.get(&self.call.name))
+        let argument = self.call.body.get(&self.call.name);
+        match self.call.name.as_str() {
+            "find" => Namespace::of_find(&self.call.database, argument),
+            _ => Namespace::of_command(&self.call.database, argument),
+        }
     }
 
     /// The command's own arguments, its name first.

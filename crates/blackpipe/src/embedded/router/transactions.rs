@@ -320,6 +320,10 @@ pub(super) async fn abort_older(op: &Operation, number: i64, shards: Vec<String>
 
 /// `commitTransaction`.
 pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
+    if op.call.transaction.is_none() {
+        let message = "commitTransaction can only be run within a context of a session";
+        return Err(Fault::new(Code::INVALID_OPTIONS, message));
+    }
     let transactions = &op.router.transactions;
     let known = transactions.with(op, |transaction| {
         if transaction.phase == Phase::Open {

@@ -24,7 +24,10 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
     let home = op.cluster().database(&namespace.database)?;
     let catalog = op.catalog();
     if !catalog.collections.contains_key(&namespace) {
-        return op.forward(&home).await.or_else(|fault| refused_by_shard(op, kind, fault));
+        let answer = op.forward(&home).await;
+        return answer
+            .map(|reply| with_own_concern_error(&home, reply))
+            .or_else(|fault| refused_by_shard(op, kind, fault));
     }
     let Some(statements) = read_statements(op, kind) else {
         // The shard says what is wrong with it.
@@ -40,7 +43,11 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
 const OF_STATEMENTS: [i32; 4] = [73, 217, 225, 256];
 
 /// The reply to a command that a shard has refused as a whole.
-fn refused_by_shard(op: &Operation, kind: Kind, fault: Fault) -> Result<Document, Fault> {
+pub(super) fn refused_by_shard(
+    op: &Operation,
+    kind: Kind,
+    fault: Fault,
+) -> Result<Document, Fault> {
     if !OF_STATEMENTS.contains(&fault.code.number) {
         return Err(fault);
     }
@@ -388,6 +395,17 @@ impl Outcome {
     }
 }
 
+/// The reply of the only shard, with the `writeConcernError` of a mongos.
+fn with_own_concern_error(shard: &str, mut reply: Document) -> Document {
+    if let Ok(error) = reply.get_document("writeConcernError") {
+        let errors = [(shard.to_owned(), error.clone())];
+        if let Some(error) = merged_concern_error(&errors) {
+            reply.insert("writeConcernError", error);
+        }
+    }
+    reply
+}
+
 /// One error for what some shards could not make durable in time.
 pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Document> {
     match errors {
@@ -397,6 +415,7 @@ pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Docu
             let message = only.get_str("errmsg").unwrap_or_default();
             let message = format!("{message} at {shard}");
             only.insert("errmsg", message);
+            only.insert("errInfo", Document::new());
             Some(only)
         }
         [(_, first), ..] => {

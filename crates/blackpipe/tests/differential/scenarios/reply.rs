@@ -68,7 +68,12 @@ fn comparable(reply: &Document) -> Document {
                 labels.into()
             }
             // Orders of their own: of shards, or of hashes.
-            ("values" | "cursorsKilled" | "cursorsNotFound", Bson::Array(values)) => {
+            ("cursorsKilled" | "cursorsNotFound", Bson::Array(ids)) => {
+                let mut ids: Vec<_> = ids.iter().map(unnumbered).collect();
+                ids.sort_by_key(|id| shown(Some(id)));
+                ids.into()
+            }
+            ("values" | "retriedStmtIds", Bson::Array(values)) => {
                 let mut values: Vec<_> = values.iter().map(masked).collect();
                 values.sort_by_key(|value| shown(Some(value)));
                 values.into()
@@ -78,6 +83,14 @@ fn comparable(reply: &Document) -> Document {
         comparable.insert(portless(name), value);
     }
     comparable
+}
+
+/// Masks a cursor id that a server has generated. Scenarios themselves use small numbers only.
+fn unnumbered(id: &Bson) -> Bson {
+    match id {
+        Bson::Int64(id) if *id > 1_000_000_000 => "(id)".into(),
+        other => masked(other),
+    }
 }
 
 fn with_unnumbered_id(cursor: &Document) -> Document {
