@@ -187,7 +187,8 @@ impl Router {
             Ok(None) => {}
             Ok(Some((number, shards))) => transactions::abort_older(op, number, shards).await,
             Err(fault) => {
-                return match Kind::of_command(&op.call.name) {
+                let kind = Kind::of_command(&op.call.name);
+                return match kind.filter(|_| fault.code == Code::TRANSACTION_COMMITTED) {
                     Some(kind) => writes::refused_by_shard(op, kind, fault),
                     None => Err(fault),
                 };

@@ -96,6 +96,8 @@ pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
         return Err(Fault::new(Code::UNAUTHORIZED, message));
     }
     if op.call.max_time.is_some() {
+        // A mongos closes the cursor after this error.
+        locked(&op.router.remotes).open.remove(&id);
         return Err(not_awaiting());
     }
     let mut body = op.call.body.clone();
