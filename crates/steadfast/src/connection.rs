@@ -12,7 +12,6 @@ mod sending;
 mod stream;
 
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
@@ -36,7 +35,7 @@ pub(crate) use self::{
 };
 use crate::{
     deadline::Deadline,
-    error::{Error, Result},
+    error::{Error, NetworkFailure, Result},
     event::command::ConnectionInfo,
     sequence::{Beside, Documents},
 };
@@ -330,14 +329,15 @@ impl Connection {
     /// Waits for more bytes.
     async fn fill(&mut self) -> Result<()> {
         let Self { stream, inbox, interrupt, .. } = self;
-        let read = interrupt.or(stream.read_buf(inbox)).await?;
+        let reading = async { stream.read_buf(inbox).await.map_err(Error::of_socket) };
+        let read = interrupt.or(reading).await?;
         if read == 0 {
             let text = if self.inbox.is_empty() {
                 "the server closed the connection"
             } else {
                 "the server closed the connection in the middle of a message"
             };
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
+            return Err(Error::network(NetworkFailure::ClosedByServer, text));
         }
         Ok(())
     }

@@ -1,12 +1,9 @@
 //! Where a cursor or a transaction lives: one server, and behind a load balancer one connection.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, NetworkFailure, Result},
     pool::{PinnedBy, PooledConnection},
     topology::Server,
 };
@@ -101,9 +98,6 @@ impl Place {
 }
 
 fn gone() -> Error {
-    io::Error::new(
-        io::ErrorKind::NotConnected,
-        "the only connection that led to the cursor or the transaction is gone",
-    )
-    .into()
+    let text = "the only connection that led to the cursor or the transaction is gone";
+    Error::network(NetworkFailure::ClosedByUs, text)
 }

@@ -9,7 +9,6 @@ mod wait;
 
 use std::{
     collections::BTreeMap,
-    io,
     sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
@@ -30,7 +29,7 @@ pub(crate) use self::pooled::{PinnedBy, PooledConnection};
 use self::{pooled::PinnedCounts, wait::Wait};
 use crate::{
     connection::{Connection, EstablishError, Establisher, Interrupt},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
     event::{Outbox, lock},
 };
 
@@ -167,8 +166,7 @@ impl Pool {
     /// Reports a new connection that the server disturbed before anything was asked through it.
     fn give_up_on(&self, connection: PooledConnection) -> Error {
         let text = "the server closes connections, or speaks unasked, right after the handshake";
-        let error = io::Error::new(io::ErrorKind::ConnectionAborted, text);
-        let error = Error::from(error).with_server(&self.address);
+        let error = Error::network(NetworkFailure::ClosedByUs, text).with_server(&self.address);
         self.observer.operation_failed(&connection, connection.generation(), &error);
         connection.discard(ConnectionClosedReason::Error, Some(&error));
         error

@@ -21,7 +21,7 @@ use crate::{
     Client,
     command::{Command, Reply, Target},
     deadline::Deadline,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
     operation::get_more::More,
     pin::{Home, Pinned},
     session::Session,
@@ -394,9 +394,6 @@ fn unreachable(home: &Home) -> Error {
 }
 
 fn lost_connection() -> Error {
-    std::io::Error::new(
-        std::io::ErrorKind::NotConnected,
-        "the connection that the cursor was bound to is gone",
-    )
-    .into()
+    let text = "the connection that the cursor was bound to is gone";
+    Error::network(NetworkFailure::ClosedByUs, text)
 }

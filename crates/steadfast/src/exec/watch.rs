@@ -1,13 +1,13 @@
 //! Telling of a command: started, then succeeded or failed, exactly once (pitfall 38).
 
-use std::{io, time::Instant};
+use std::time::Instant;
 
 use bson::{Document, RawDocument, oid::ObjectId};
 
 use super::raw;
 use crate::{
     connection::{Connection, Outgoing},
-    error::Error,
+    error::{Error, NetworkFailure},
     event::command::{
         CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
         ConnectionInfo, is_sensitive,
@@ -80,8 +80,9 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(watched) = self.0.take() {
-            let why = io::Error::other("the future of the operation was dropped before its end");
-            let why = Error::from(why).with_server(&watched.connection.address);
+            let why = "the future of the operation was dropped before its end";
+            let why = Error::network(NetworkFailure::ClosedByUs, why);
+            let why = why.with_server(&watched.connection.address);
             watched.failed(&why);
         }
     }

@@ -1,6 +1,6 @@
 //! Waiting for a connection.
 
-use std::{io, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use steadfast_core::pool::{Abandonment, WaiterId};
 use tokio::{sync::oneshot, time::timeout_at};
@@ -8,8 +8,7 @@ use tokio::{sync::oneshot, time::timeout_at};
 use super::{Answer, PinnedBy, Pool, PooledConnection};
 use crate::{
     deadline,
-    error::WaitQueueTimeout,
-    error::{Error, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
 };
 
 /// A place in a pool's queue. Dropping it gives the place up.
@@ -58,7 +57,7 @@ impl<'a> Wait<'a> {
         match answer {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(self.pool.explain(error)),
-            Err(_) => Err(Error::new(crate::error::ErrorKind::Shutdown)),
+            Err(_) => Err(Error::new(ErrorKind::Shutdown)),
         }
     }
 
@@ -82,8 +81,7 @@ impl<'a> Wait<'a> {
                 counts.total, counts.in_use, counts.pending
             )
         };
-        let error = io::Error::new(io::ErrorKind::TimedOut, WaitQueueTimeout(text));
-        Error::from(error).with_server(&self.pool.address)
+        Error::network(NetworkFailure::WaitQueueTimeout, text).with_server(&self.pool.address)
     }
 
     fn leave(&mut self, why: Abandonment) {

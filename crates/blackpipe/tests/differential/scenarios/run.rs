@@ -196,7 +196,9 @@ impl<'a> Side<'a> {
 }
 
 fn is_invalidate(event: &Bson) -> bool {
-    event.as_document().is_some_and(|it| it.get_str("operationType") == Ok("invalidate"))
+    event
+        .as_document()
+        .is_some_and(|it| it.get_str("operationType").is_ok_and(|it| it == "invalidate"))
 }
 
 /// Sorts the events of each transaction. Those of several shards come in any order.
