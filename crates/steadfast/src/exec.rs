@@ -6,9 +6,7 @@
 
 mod abort;
 mod activity;
-mod answer;
 mod attempts;
-mod conclusion;
 mod context;
 mod execution;
 mod metrics;
