@@ -14,6 +14,7 @@ use std::{
 };
 
 use bson::{Binary, DateTime, RawArrayBuf, RawDocumentBuf, Timestamp, rawdoc, spec::BinarySubtype};
+use steadfast_report::random::Rng;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -45,12 +46,9 @@ static ATTEMPTED: AtomicI32 = AtomicI32::new(0);
 /// What chance is made of: from the same beginning on each time.
 static CHANCE: AtomicU64 = AtomicU64::new(0);
 
-/// The next of a row of numbers without order (SplitMix64).
+/// Returns the next random number.
 fn chance() -> u64 {
-    let state = CHANCE.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    Rng(CHANCE.fetch_add(Rng::INCREMENT, Ordering::Relaxed)).next_u64()
 }
 
 /// Answers until the process that started it closes its standard input.

@@ -11,13 +11,16 @@ pub(crate) struct Nature {
     pub(crate) in_transaction: bool,
     /// A change stream is opened, or goes on.
     pub(crate) change_stream: bool,
+    /// A mongos replies. It passes on the label `RetryableWriteError` of shards and never adds it.
+    pub(crate) is_mongos: bool,
 }
 
 /// Number, name, and `true` for the codes of the retryable writes specification.
-const KNOWN: [(i32, &str, bool); 28] = [
+const KNOWN: [(i32, &str, bool); 30] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
     (7, "HostNotFound", true),
+    (8, "UnknownError", false),
     (11, "UserNotFound", false),
     (13, "Unauthorized", false),
     (18, "AuthenticationFailed", false),
@@ -29,6 +32,7 @@ const KNOWN: [(i32, &str, bool); 28] = [
     (91, "ShutdownInProgress", true),
     (100, "UnsatisfiableWriteConcern", false),
     (112, "WriteConflict", false),
+    (134, "ReadConcernMajorityNotAvailableYet", false),
     (189, "PrimarySteppedDown", true),
     (246, "SnapshotUnavailable", false),
     (251, "NoSuchTransaction", false),
@@ -115,7 +119,9 @@ pub(crate) fn labels_of(code: i32, nature: Nature) -> Vec<String> {
         {
             "TransientTransactionError"
         }
-        Nature { retryable_write: true, .. } if is_retryable_write(code) => "RetryableWriteError",
+        Nature { retryable_write: true, is_mongos: false, .. } if is_retryable_write(code) => {
+            "RetryableWriteError"
+        }
         Nature { .. } => return Vec::new(),
     };
     vec![label.to_owned()]
@@ -135,6 +141,7 @@ mod tests {
         assert!(labels_of(112, write).is_empty());
         assert!(labels_of(10107, Nature::default()).is_empty());
         assert!(labels_of(11000, write).is_empty());
+        assert!(labels_of(10107, Nature { is_mongos: true, ..write }).is_empty());
         let end = Nature { in_transaction: true, ..write };
         assert_eq!(labels_of(91, end), ["RetryableWriteError"]);
         assert_eq!(labels_of(251, end), ["TransientTransactionError"]);

@@ -1,41 +1,27 @@
 //! `steadfast chaos`: writes of all kinds while everything fails, and a count of what came of each.
 
-mod account;
-mod again;
-mod contradiction;
-mod course;
-mod figures;
-mod json;
-mod judge;
-mod live;
-mod page;
-mod plan;
-#[cfg(test)]
-mod sample;
-mod schedule;
-mod stage;
-mod summary;
 mod view;
-mod words;
-mod workload;
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{
-    Args, ValueEnum,
+    Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use steadfast::patterns::strategy::Strategy;
-
-use self::{
-    course::Course,
-    figures::Figures,
-    judge::{Verdict, judge},
-    plan::{DATABASE, Fault, Load, Plan, RATE, Servers, TASKS},
-    summary::Outcome,
-    workload::Workload,
+use steadfast_chaos::{
+    DATABASE, Fault, InvalidPlan, Load, Plan, RATE, Report, Servers, TASKS, run_observed,
 };
-use crate::{database::Uri, duration, ending::Ending, notes::WrongArguments, output::Output, save};
+use steadfast_report::{duration, words::rough};
+
+use self::view::Screen;
+use crate::{
+    database::{Uri, Where},
+    ending::Ending,
+    notes::WrongArguments,
+    output::Output,
+    save,
+};
 
 /// Prove that no write is lost or made twice, and no transaction torn: load, faults, and a count
 ///
@@ -73,11 +59,11 @@ pub(crate) struct Chaos {
     uri: Option<Uri>,
 
     /// Which writes: any of them, with commas between
-    #[arg(long, value_name = "WRITES", value_delimiter = ',', default_values_t = Load::ALL, value_enum)]
+    #[arg(long, value_name = "WRITES", value_delimiter = ',', default_values = Load::ALL.map(Load::name), value_parser = loads())]
     workload: Vec<Load>,
 
     /// Which faults: any of them, with commas between; by default all, or with --uri cuts,slow,overload,drops
-    #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_enum)]
+    #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = choices())]
     faults: Option<Vec<Choice>>,
 
     /// What the application does about an error; with always-retry and retry-once, writes are made twice
@@ -175,45 +161,47 @@ impl Chaos {
         if let Some(path) = &self.report {
             save::check("--report", path)?;
         }
-        let course = course::run(plan, self.output, &mut ending).await?;
-        let verdict = judge(&course.account);
-        let figures = Figures::of(&course.account);
-        let saved = self.report.as_ref().map(|path| {
-            let page = page::page(&course.account, &verdict, &figures);
-            save::whole(path, &page)
-        });
-        let is_saved = saved.as_ref().is_some_and(Result::is_ok);
-        let outcome = Outcome {
-            account: &course.account,
-            verdict: &verdict,
-            figures: &figures,
-            report: self.report.as_deref().filter(|_| is_saved),
-        };
+        if let Some(uri) = &self.uri {
+            // The library would connect, too; errors of the connection string are explained here.
+            let (at, notes) = (Where::at(uri.as_str())?, self.output.notes("chaos"));
+            tokio::select! {
+                reached = at.connect(&notes) => drop(reached?),
+                () = ending.comes() => {
+                    return Err("interrupted before the load began; nothing was done".into());
+                }
+            }
+        }
+        let screen = Arc::new(Screen::new(self.output));
+        let lasting = plan.lasting;
+        let report = run_observed(plan, screen, async || ending.comes().await).await;
+        let report = report.map_err(|error| match error.downcast::<InvalidPlan>() {
+            Ok(invalid) => Box::new(WrongArguments(invalid.to_string())),
+            Err(other) => other,
+        })?;
+        let saved = self.report.as_ref().map(|path| save::whole(path, &report.page()));
+        let page = self.report.as_deref().filter(|_| matches!(saved, Some(Ok(()))));
         let saved = saved.and_then(Result::err);
         let saved = saved.map(|error| format!("the report could not be written to {error}"));
-        let ended = self.end(&course, &verdict, saved);
-        let paint = self.output.paint(&std::io::stdout());
-        let text = summary::text(paint, &outcome);
-        self.output.conclude(text.trim_end(), json::document(&outcome), ended)
+        let ended = self.end(&report, lasting, saved);
+        let styles = self.output.paint(&std::io::stdout()).styles();
+        let text = report.summary(styles, page);
+        self.output.conclude(text.trim_end(), report.json(page), ended)
     }
 
     /// The exit status, and why.
     fn end(
         &self,
-        course: &Course,
-        verdict: &Verdict,
+        report: &Report,
+        lasting: Duration,
         saved: Option<String>,
     ) -> Result<(), Box<dyn Error>> {
-        let account = &course.account;
-        let contradiction = (!verdict.is_clean()).then(|| summary::contradiction(verdict));
-        let nothing = (verdict.acknowledged == 0).then(|| summary::NOTHING_ACKNOWLEDGED.to_owned());
-        let interrupted = account.interrupted.then(|| {
-            let (after, of) = (words::rough(account.lasted), duration::show(account.plan.lasting));
+        let interrupted = report.interrupted_after().map(|after| {
+            let (after, of) = (rough(after), duration::show(lasting));
             format!("interrupted after {after} of {of}; what was done until then is counted")
         });
-        let left_behind = course.left_behind.clone();
-        let all = [saved, left_behind, nothing, interrupted, contradiction];
-        let mut all: Vec<String> = all.into_iter().flatten().collect();
+        let mut all: Vec<String> =
+            saved.into_iter().chain(report.left_behind.clone()).chain(interrupted).collect();
+        all.extend(report.verdict.problems());
         let Some(last) = all.pop() else { return Ok(()) };
         let notes = self.output.notes("chaos");
         all.iter().for_each(|what| notes.warn(what));
@@ -223,7 +211,7 @@ impl Chaos {
     /// What the arguments ask for, if it can be.
     fn plan(&self) -> Result<Plan, WrongArguments> {
         let servers = match &self.uri {
-            Some(uri) => Servers::Foreign(uri.clone()),
+            Some(uri) => Servers::Foreign(steadfast_chaos::Uri::new(uri.as_str())),
             None if self.sharded => Servers::Sharded,
             None if self.mongod => Servers::Mongod,
             None => Servers::Embedded,
@@ -240,21 +228,18 @@ impl Chaos {
             }
         }
         let faults = self.faults(&servers)?;
-        let plan = Plan {
-            servers,
-            workload: Load::ALL.into_iter().filter(|load| self.workload.contains(load)).collect(),
-            faults,
-            strategy: self.strategy,
-            tasks: self.tasks,
-            rate: self.rate,
-            lasting: self.duration,
-            timeout: self.timeout,
-            seed: self.seed,
-            database: self.database.clone().unwrap_or_else(|| DATABASE.to_owned()),
-            keep: self.keep,
-        };
-        // It knows how much is too much.
-        Workload::new(&plan).map_err(|error| WrongArguments(error.to_string()))?;
+        let mut plan = Plan::new(servers);
+        plan.workload = Load::ALL.into_iter().filter(|load| self.workload.contains(load)).collect();
+        plan.faults = faults;
+        plan.strategy = self.strategy;
+        plan.tasks = self.tasks;
+        plan.rate = self.rate;
+        plan.lasting = self.duration;
+        plan.timeout = self.timeout;
+        plan.seed = self.seed;
+        plan.database = self.database.clone().unwrap_or_else(|| DATABASE.to_owned());
+        plan.keep = self.keep;
+        plan.check().map_err(|error| WrongArguments(error.to_string()))?;
         Ok(plan)
     }
 
@@ -288,32 +273,23 @@ enum Choice {
     One(Fault),
 }
 
-impl ValueEnum for Choice {
-    fn value_variants<'a>() -> &'a [Self] {
-        const {
-            let [a, b, c, d, e, f, g, h] = Fault::ALL;
-            &[
-                Self::One(a),
-                Self::One(b),
-                Self::One(c),
-                Self::One(d),
-                Self::One(e),
-                Self::One(f),
-                Self::One(g),
-                Self::One(h),
-                Self::All,
-                Self::None,
-            ]
-        }
-    }
+fn choices() -> impl TypedValueParser<Value = Choice> {
+    let faults = Fault::ALL.map(|it| PossibleValue::new(it.name()).help(it.description()));
+    let others = [
+        PossibleValue::new("all").help("All that the servers can have"),
+        PossibleValue::new("none").help("The load alone"),
+    ];
+    PossibleValuesParser::new(faults.into_iter().chain(others)).map(|name| match &*name {
+        "all" => Choice::All,
+        _ => Fault::ALL.into_iter().find(|it| it.name() == name).map_or(Choice::None, Choice::One),
+    })
+}
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::All => Some(PossibleValue::new("all").help("All that the servers can have")),
-            Self::None => Some(PossibleValue::new("none").help("The load alone")),
-            Self::One(fault) => fault.to_possible_value(),
-        }
-    }
+fn loads() -> impl TypedValueParser<Value = Load> {
+    let all = Load::ALL.map(|it| PossibleValue::new(it.name()).help(it.description()));
+    PossibleValuesParser::new(all).try_map(|name| {
+        Load::ALL.into_iter().find(|it| it.name() == name).ok_or("no such workload")
+    })
 }
 
 fn strategies() -> impl TypedValueParser<Value = Strategy> {

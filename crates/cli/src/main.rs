@@ -6,9 +6,7 @@ mod completions;
 mod database;
 mod dedupe;
 mod demo;
-mod dice;
 mod doctor;
-mod duration;
 mod ending;
 mod errand;
 mod ingest;
@@ -28,6 +26,7 @@ use std::{error::Error, io, process::ExitCode};
 
 use clap::ArgMatches;
 use serde_json::json;
+use steadfast_report::duration;
 
 use crate::{
     arguments::{Arguments, Command},

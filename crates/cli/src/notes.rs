@@ -12,6 +12,8 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+pub(crate) use steadfast_report::words::plural;
+
 use crate::paint::Paint;
 
 /// Says things in the name of a command, or keeps quiet.
@@ -25,7 +27,7 @@ pub(crate) struct Notes {
 impl Notes {
     /// Notes of `steadfast <command>`. With `--quiet` there are none but [`warn`](Self::warn)ings.
     pub(crate) fn of(command: &'static str, quiet: bool) -> Self {
-        Self { command, quiet, paint: Paint::none() }
+        Self { command, quiet, paint: Paint::default() }
     }
 
     /// The same in colours.
@@ -102,15 +104,6 @@ impl Display for WrongArguments {
 }
 
 impl Error for WrongArguments {}
-
-/// So many of something, in words.
-pub(crate) fn plural(number: u64, one: &str, several: &str) -> String {
-    match number {
-        0 => format!("no {several}"),
-        1 => format!("1 {one}"),
-        more => format!("{more} {several}"),
-    }
-}
 
 /// Prints a result for people.
 pub(crate) fn print(text: impl Display) -> io::Result<()> {

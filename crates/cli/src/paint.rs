@@ -2,7 +2,9 @@
 
 use std::{env, ffi::OsString, fmt::Display, io::IsTerminal};
 
+use anstyle::{AnsiColor, Style};
 use clap::{ColorChoice, ValueEnum};
+use steadfast_chaos::Styles;
 
 /// When there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -43,10 +45,14 @@ impl From<Colors> for ColorChoice {
     }
 }
 
-/// Paints text, or leaves it as it is.
-#[derive(Clone, Copy, Debug)]
+/// Styles of text, or plain text.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Paint {
-    is_on: bool,
+    good: Style,
+    bad: Style,
+    doubtful: Style,
+    strong: Style,
+    faint: Style,
 }
 
 impl Paint {
@@ -57,37 +63,48 @@ impl Paint {
             Colors::Never => false,
             Colors::Auto => to.is_terminal() && is_able() && !is_set("NO_COLOR"),
         };
-        Self { is_on }
-    }
-
-    /// Leaves all as it is.
-    pub(crate) fn none() -> Self {
-        Self { is_on: false }
+        if !is_on {
+            return Self::default();
+        }
+        Self {
+            good: AnsiColor::Green.on_default(),
+            bad: AnsiColor::Red.on_default(),
+            doubtful: AnsiColor::Yellow.on_default(),
+            strong: Style::new().bold(),
+            faint: Style::new().dimmed(),
+        }
     }
 
     pub(crate) fn good(self, text: impl Display) -> String {
-        self.with("32", text)
+        styled(self.good, text)
     }
 
     pub(crate) fn bad(self, text: impl Display) -> String {
-        self.with("31", text)
+        styled(self.bad, text)
     }
 
     pub(crate) fn doubtful(self, text: impl Display) -> String {
-        self.with("33", text)
+        styled(self.doubtful, text)
     }
 
     pub(crate) fn strong(self, text: impl Display) -> String {
-        self.with("1", text)
+        styled(self.strong, text)
     }
 
     pub(crate) fn faint(self, text: impl Display) -> String {
-        self.with("2", text)
+        styled(self.faint, text)
     }
 
-    fn with(self, code: &str, text: impl Display) -> String {
-        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    /// Those of the summary of a chaos run.
+    pub(crate) fn styles(self) -> Styles {
+        let mut styles = Styles::default();
+        (styles.good, styles.bad, styles.strong) = (self.good, self.bad, self.strong);
+        styles
     }
+}
+
+fn styled(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
 }
 
 /// Whether a terminal does more than to print a line after the other.

@@ -1,7 +1,7 @@
-//! The suites, each in a file of its own.
+//! The suites: those of the unified test format in a table, each of the others in a file.
 //!
-//! To add one: a file `suites/<name>.rs` with a `pub const SUITE: Suite`, a `pub mod` line and a
-//! line in `for_each_suite!` here, and its folders in [`crate::spec`]. Such a file reads:
+//! To add one: a line in `unified_suites!`, or a file `suites/<name>.rs` with a `pub const SUITE: Suite` and a
+//! `pub mod` line; a line in `for_each_suite!` here, and its folders in [`crate::spec`]. Such a file reads:
 //!
 //! ```
 //! use conformance::{Case, Context, LoadError, Suite};
@@ -29,39 +29,79 @@ use crate::Suite;
 
 // pub mod lines, in alphabetical order:
 pub mod auth;
-pub mod causal_consistency;
-pub mod change_streams;
-pub mod client_backpressure;
-pub mod collection_management;
-pub mod command_logging;
-pub mod command_monitoring;
-pub mod connection_logging;
 pub mod connection_monitoring;
 pub mod connection_string;
-pub mod crud;
-pub mod csot;
 pub mod discovery_and_monitoring;
-pub mod gridfs;
-pub mod handshake;
-pub mod index_management;
-pub mod load_balancer;
 pub mod max_staleness;
 pub mod read_write_concern;
-pub mod retryable_reads;
-pub mod retryable_writes;
-pub mod run_command;
 pub mod sdam_monitoring;
 pub mod server_selection;
-pub mod server_selection_logging;
-pub mod sessions;
 pub mod srv_seedlist;
-pub mod transactions;
-pub mod transactions_convenient_api;
 pub mod unified_test_format;
 pub mod uri_options;
-pub mod versioned_api;
 
 mod parsed_uri;
+
+/// Declares suites of the unified test format: their module, how they are run, their name and their folder.
+macro_rules! unified_suites {
+    ($($(#[$doc:meta])* $module:ident: $cases:ident($name:literal, $folder:literal),)*) => {
+        $(
+            $(#[$doc])*
+            pub mod $module {
+                /// The suite.
+                pub const SUITE: crate::Suite = crate::Suite {
+                    name: $name,
+                    load: |context| crate::unified::$cases(context, $name, &[$folder]),
+                };
+            }
+        )*
+    };
+}
+
+unified_suites! {
+    /// Causal consistency: `afterClusterTime` in sessions.
+    causal_consistency: cases("causal_consistency", ""),
+    /// Change streams: what they tell, and how they are taken up again.
+    change_streams: cases("change_streams", "unified"),
+    /// Overloaded servers: what is tried again, and how often.
+    client_backpressure: cases("client-backpressure", ""),
+    /// Collection management: making, changing and listing collections.
+    collection_management: cases("collection_management", ""),
+    /// Command logging: what the driver logs of commands.
+    command_logging: cases("command_logging", ""),
+    /// Command monitoring: the events of commands.
+    command_monitoring: cases("command_monitoring", ""),
+    /// Connection logging: what the driver logs of connections and pools.
+    connection_logging: cases("connection_logging", ""),
+    /// CRUD: reading and writing documents.
+    crud: cases("crud", "unified"),
+    /// Time limits of calls (`timeoutMS`).
+    csot: timed_cases("csot", ""),
+    /// GridFS: files in pieces.
+    gridfs: cases("gridfs", ""),
+    /// Handshake: what connections tell servers of the client.
+    handshake: cases("handshake", "unified"),
+    /// Index management: search indexes.
+    index_management: cases("index_management", ""),
+    /// Load balancers: `serviceId` and pinned connections.
+    load_balancer: cases("load_balancer", ""),
+    /// Retryable reads: reads that are tried again.
+    retryable_reads: cases("retryable_reads", "unified"),
+    /// Retryable writes: writes that are tried again, and applied once.
+    retryable_writes: cases("retryable_writes", "unified"),
+    /// Run command: an application's own commands.
+    run_command: cases("run_command", "unified"),
+    /// Server selection logging: what the driver logs of finding servers.
+    server_selection_logging: cases("server_selection_logging", ""),
+    /// Sessions: explicit, implicit, snapshot; dirty ones.
+    sessions: cases("sessions", ""),
+    /// Transactions: started, committed and aborted one call at a time.
+    transactions: cases("transactions", "unified"),
+    /// The convenient API of transactions: run until they are committed.
+    transactions_convenient_api: cases("transactions-convenient-api", "unified"),
+    /// Versioned API: clients that declare the interface they rely on.
+    versioned_api: cases("versioned-api", ""),
+}
 
 /// Calls the macro `$each` with the names of all suites: the one list of them.
 #[macro_export]

@@ -3,29 +3,22 @@
 //!
 //! [`Topology`] is a state machine of one shape: [`Topology::apply`] takes what happened
 //! ([`Input`]) and returns what is to be done ([`Effect`]). It knows nothing of sockets, tasks or
-//! clocks, and nothing of operations but their failures. Each kind of topology has a file of its
-//! own here that says what a newly described server means to it.
+//! clocks, and nothing of operations but their failures. [`update`] says what a newly described
+//! server means to each type of topology.
 
 mod application_error;
 mod compatibility;
 mod draft;
 mod effect;
 mod election;
-mod from_member;
-mod from_primary;
 mod generation;
 mod heartbeat;
 mod input;
-mod load_balanced;
-mod no_primary;
 mod settings;
-mod sharded;
-mod single;
 mod srv;
 mod state_change;
 mod transition;
-mod unknown;
-mod with_primary;
+mod update;
 
 #[cfg(test)]
 mod properties;
@@ -142,11 +135,11 @@ impl Topology {
         let mut draft = self.draft(now);
         draft.replace(server.clone());
         match draft.topology.topology_type {
-            TopologyType::Single => single::update(&mut draft, &server),
-            TopologyType::Unknown => unknown::update(&mut draft, &server),
-            TopologyType::Sharded => sharded::update(&mut draft, &server),
-            TopologyType::ReplicaSetNoPrimary => no_primary::update(&mut draft, &server),
-            TopologyType::ReplicaSetWithPrimary => with_primary::update(&mut draft, &server),
+            TopologyType::Single => update::single(&mut draft, &server),
+            TopologyType::Unknown => update::unknown(&mut draft, &server),
+            TopologyType::Sharded => update::sharded(&mut draft, &server),
+            TopologyType::ReplicaSetNoPrimary => update::no_primary(&mut draft, &server),
+            TopologyType::ReplicaSetWithPrimary => update::with_primary(&mut draft, &server),
             // Its only server is described once, when it opens.
             TopologyType::LoadBalanced => return Vec::new(),
         }

@@ -64,11 +64,11 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use steadfast_report::random::Rng;
 
     #[test]
     fn things_happen_in_the_order_of_their_times() {
-        let mut random = Random::new(1, 1);
+        let mut random = Rng::stream(1, 1);
         let mut agenda = Agenda::default();
         let mut expected = Vec::new();
         let mut now = 0;

@@ -8,8 +8,9 @@ use std::{
 use steadfast_core::retry::{
     Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
 };
+use steadfast_report::random::Rng;
 
-use crate::{Nanos, random::Random, scenario::Strategy};
+use crate::{Nanos, scenario::Strategy};
 
 /// What each client is given.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Clients {
     labels: Labels,
     /// The point of the real clock that virtual time is counted from.
     origin: Instant,
-    jitter: Random,
+    jitter: Rng,
 }
 
 /// An operation on its way.
@@ -53,7 +54,7 @@ impl Clients {
             budgets: (0..clients).map(|_| Arc::new(Budget::with_capacity(tokens))).collect(),
             labels: ["SystemOverloadedError", "RetryableError"].iter().collect(),
             origin: Instant::now(),
-            jitter: Random::new(seed, 3),
+            jitter: Rng::stream(seed, 3),
         }
     }
 

@@ -31,7 +31,6 @@ pub mod chart;
 mod client;
 pub mod grid;
 pub mod measure;
-mod random;
 pub mod scenario;
 mod server;
 pub mod table;

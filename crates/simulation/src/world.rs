@@ -1,11 +1,12 @@
 //! One experiment from beginning to end.
 
+use steadfast_report::random::Rng;
+
 use crate::{
     Nanos,
     agenda::Agenda,
     client::{Clients, Flight},
     measure::{Report, Tally},
-    random::Random,
     scenario::Scenario,
     server::{Accepted, Server},
 };
@@ -19,7 +20,7 @@ pub struct World {
     /// When which operation is sent again.
     agenda: Agenda,
     flights: Flights,
-    arrivals: Random,
+    arrivals: Rng,
     /// When the next operation begins; finer than whole nanoseconds, lest rounding add up.
     next_begin: f64,
     tally: Tally,
@@ -74,7 +75,7 @@ impl World {
             server: Server::new(scenario.serving(), scenario.shedding(), scenario.most_waiting()),
             agenda: Agenda::default(),
             flights: Flights::default(),
-            arrivals: Random::new(scenario.seed, 1),
+            arrivals: Rng::stream(scenario.seed, 1),
             next_begin: 0.0,
             tally: Tally::new(scenario),
         }
@@ -103,9 +104,12 @@ impl World {
     }
 
     fn begin(&mut self, now: Nanos) -> u32 {
-        self.next_begin += self.arrivals.until_next(self.scenario.offered_at(now));
+        self.next_begin += self.arrivals.exponential() / self.scenario.offered_at(now) * 1e9;
         self.tally.begun(now);
-        let client = self.arrivals.below(self.scenario.clients);
+        // A part of the whole range: without a remainder, and the sequence that the documentation's tables have.
+        let range = u128::from(self.arrivals.next_u64());
+        let client = (range * u128::from(self.scenario.clients)) >> 64;
+        let client = u32::try_from(client).unwrap_or_default();
         self.flights.put(self.clients.begin(client, now))
     }
 

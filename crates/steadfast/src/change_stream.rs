@@ -18,7 +18,6 @@ use std::{
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::position::Beginning;
 use self::{event::ResumeToken, watching::Watching};
 use crate::{
     cursor::Advance, decode, error::Result, operation::change_stream::Plan, session::Session,

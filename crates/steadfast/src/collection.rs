@@ -2,17 +2,16 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
     selection::SelectionCriteria,
 };
 
 use crate::{
-    Client,
-    command::Target,
-    error::{Error, Result},
-    operation::Concern,
+    Client, Database,
+    command::{Concern, Target},
+    error::Result,
+    namespace::{Namespace, check_collection_name, check_database_name},
     options::CollectionOptions,
 };
 
@@ -118,32 +117,6 @@ impl Handle {
     }
 }
 
-/// Refuses names that no server takes, or that would end a string early on the wire.
-pub(crate) fn check_database_name(name: &str) -> Result<()> {
-    let reason = if name.is_empty() {
-        "it is empty"
-    } else if name.contains('\0') {
-        "it contains a NUL byte"
-    } else if name != "$external" && name.contains(['.', '/', '\\', ' ', '"', '$']) {
-        "it contains one of . / \\ \" $ or a space"
-    } else {
-        return Ok(());
-    };
-    Err(Error::invalid_argument(format!("the database name {name:?} is invalid: {reason}")))
-}
-
-fn check_collection_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::invalid_argument("the name of a collection is empty"));
-    }
-    if name.contains('\0') {
-        return Err(Error::invalid_argument(format!(
-            "the name of a collection contains a NUL byte: {name:?}"
-        )));
-    }
-    Ok(())
-}
-
 impl<T: Send + Sync> Collection<T> {
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
         Self { handle, documents: PhantomData }
@@ -195,6 +168,31 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
+impl Database {
+    /// The collection `name`, its documents read and written as `T`.
+    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
+        self.collection_with_options(name, CollectionOptions::default())
+    }
+
+    /// The collection `name` with defaults of its own; what is not set is as in the database.
+    pub fn collection_with_options<T: Send + Sync>(
+        &self,
+        name: &str,
+        options: CollectionOptions,
+    ) -> Collection<T> {
+        let options = CollectionOptions {
+            selection_criteria: options
+                .selection_criteria
+                .or_else(|| self.options.selection_criteria.clone()),
+            read_concern: options.read_concern.or_else(|| self.options.read_concern.clone()),
+            write_concern: options.write_concern.or_else(|| self.options.write_concern.clone()),
+            timeout: options.timeout.or(self.options.timeout),
+        };
+        let handle = Handle::new(self.client.clone(), Arc::clone(&self.name), name, options);
+        Collection::new(Arc::new(handle))
+    }
+}
+
 impl<T: Send + Sync> Clone for Collection<T> {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.handle))
@@ -204,58 +202,5 @@ impl<T: Send + Sync> Clone for Collection<T> {
 impl<T: Send + Sync> fmt::Debug for Collection<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Collection({})", self.namespace())
-    }
-}
-
-/// A collection's name with its database's before it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Namespace {
-    /// The database's name.
-    pub db: String,
-    /// The collection's name.
-    pub coll: String,
-}
-
-impl Namespace {
-    /// The namespace of collection `coll` in database `db`.
-    pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
-        Self { db: db.into(), coll: coll.into() }
-    }
-
-    /// Refuses it if no server could have such a collection.
-    pub(crate) fn check(&self) -> Result<()> {
-        check_database_name(&self.db)?;
-        check_collection_name(&self.coll)
-    }
-
-    /// Reads `database.collection`; the collection's name may itself contain dots.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (db, coll) = text.split_once('.')?;
-        Some(Self::new(db, coll))
-    }
-}
-
-impl fmt::Display for Namespace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.db, self.coll)
-    }
-}
-
-impl Serialize for Namespace {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Namespace {
-    fn deserialize<D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> std::result::Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom("expected \"database.collection\""))
     }
 }

@@ -3,23 +3,25 @@
 //! Untyped on purpose: an operation turns a call into a [`Command`] and reads the [`Reply`];
 //! everything between is compiled once and knows neither.
 
-mod sequence;
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use std::{borrow::Cow, sync::Arc};
-
-use bson::{RawDocument, RawDocumentBuf, raw::CStr};
+use bson::{
+    RawDocument, RawDocumentBuf,
+    raw::{CStr, cstr},
+};
 use bytes::Bytes;
 use serde::Serialize;
 pub(crate) use steadfast_core::retry::Kind;
-use steadfast_core::selection::SelectionCriteria;
+use steadfast_core::{read_preference::ReadPreference, selection::SelectionCriteria};
 
-pub(crate) use self::sequence::{Ahead, Beside, Documents, Sequence, Source};
 use crate::{
-    Client, ClientSession,
-    cursor::Pinned,
-    deadline::{Clock, Deadline, MaxTime, TimeLimit, TimeSpent},
-    error::{Error, History, RETRYABLE_WRITE_ERROR, Result},
+    deadline::{Clock, Deadline, MaxTime, TimeLimit},
+    error::ErrorKind,
+    error::{Error, History, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
+    pin::Pinned,
+    sequence::{Beside, Sequence},
     session::{AbandonedTransaction, Session},
+    session::{TransactionScope, explicit_write_concern},
     topology::{Selected, Server},
 };
 
@@ -70,24 +72,6 @@ pub(crate) struct Explicit {
     pub(crate) criteria: bool,
 }
 
-/// Relation of a command to the transaction of its session, decided when the command is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransactionScope {
-    /// Built outside of a transaction. Resets the state of a transaction that has ended.
-    Outside,
-    /// Built in the transaction with this `txnNumber`. If that has ended, the command fails unsent.
-    Inside(i64),
-    /// Independent of transactions (`killCursors`).
-    Independent,
-}
-
-impl From<Option<i64>> for TransactionScope {
-    /// Scope of a cursor's commands: that of the command that opened the cursor.
-    fn from(number: Option<i64>) -> Self {
-        number.map_or(Self::Outside, Self::Inside)
-    }
-}
-
 /// Which servers may run a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
@@ -98,7 +82,7 @@ pub(crate) enum Target {
     /// An aggregation that writes: secondaries only where all of them are new enough.
     WritingAggregate(SelectionCriteria),
     /// The server that has the cursor, through the very connection if that is pinned.
-    Cursor(crate::cursor::Home),
+    Cursor(crate::pin::Home),
 }
 
 impl Command {
@@ -133,24 +117,56 @@ impl Command {
         }
     }
 
-    /// The same command in the application's session, if it has one for it.
-    pub(crate) fn in_session(
-        self,
-        session: Option<&mut ClientSession>,
-        client: &Client,
-    ) -> Result<Self> {
-        let session = session.map(|session| session.share(client)).transpose()?;
-        self.in_shared(session)
-    }
-
     /// The same command in this session, if there is one, and as the transaction demands if that is
     /// in one.
     pub(crate) fn in_shared(mut self, session: Option<Arc<Session>>) -> Result<Self> {
         if let Some(session) = &session {
-            session.adapt(&mut self)?;
+            self.adapt(session)?;
         }
         self.session = session;
         Ok(self)
+    }
+
+    /// Makes it part of the session's transaction, if there is one. Concerns that it
+    /// inherited give way to the transaction's; its own are refused.
+    fn adapt(&mut self, session: &Session) -> Result<()> {
+        let own = self.time_limit.is_some_and(|limit| limit.own);
+        let ends = self.kind == Kind::EndTransaction;
+        let deadline = match ends {
+            true => session.transaction_deadline(),
+            false => session.operation_deadline(own)?,
+        };
+        if let Some(deadline) = deadline {
+            self.share_deadline(deadline);
+        }
+        let number = session.transaction(|it| it.is_active().then(|| it.number()));
+        let Some(number) = number.filter(|_| !ends) else { return Ok(()) };
+        self.scope = TransactionScope::Inside(number);
+        let Explicit { read_concern, write_concern, criteria } = self.explicit;
+        if read_concern {
+            return Err(Error::invalid_argument(
+                "Cannot set read concern after starting a transaction",
+            ));
+        }
+        if write_concern {
+            return Err(explicit_write_concern());
+        }
+        self.acknowledged = true;
+        // What an application wrote itself is left as it is.
+        if self.kind != Kind::Generic {
+            self.body = without_concerns(&self.body);
+        }
+        if let Target::Read(own) | Target::WritingAggregate(own) = &mut self.target {
+            if !criteria {
+                let of_transaction = session.transaction(|it| it.settings().criteria.clone());
+                *own = of_transaction.unwrap_or_default();
+            }
+            if !matches!(own, SelectionCriteria::ReadPreference(ReadPreference::Primary)) {
+                let message = "read preference in a transaction must be primary".to_owned();
+                return Err(Error::new(ErrorKind::Transaction { message }));
+            }
+        }
+        Ok(())
     }
 
     /// Copies documents that were only lent, for a command that outlives the loan.
@@ -250,5 +266,142 @@ impl Reply {
     /// The reply's bytes, to be kept without copying.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.body
+    }
+}
+
+impl Command {
+    /// Gives the command this long. The limits that it may have besides then do not count.
+    pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
+        self.time_limit = TimeLimit::of(own, inherited);
+        if self.time_limit.is_some() && has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// Has the command share a deadline that is there already. Limits of its own then do not count.
+    pub(crate) fn share_deadline(&mut self, deadline: Deadline) {
+        self.deadline = Some(deadline);
+        if has_other_limits(&self.body) {
+            self.body = without_other_limits(&self.body);
+        }
+    }
+
+    /// The same, for a command that is made in one go.
+    pub(crate) fn limited(mut self, own: Option<Duration>, inherited: Option<Duration>) -> Self {
+        self.limit(own, inherited);
+        self
+    }
+
+    /// Starts the clock, unless it runs already.
+    pub(crate) fn start_clock(&mut self) -> Option<Deadline> {
+        if self.deadline.is_none() {
+            self.deadline = self.time_limit.map(|limit| Deadline::begin(limit.timeout));
+        }
+        self.deadline
+    }
+}
+
+fn has_other_limits(body: &RawDocument) -> bool {
+    body.iter().flatten().any(|(key, value)| match key.as_str() {
+        "maxTimeMS" => true,
+        "writeConcern" => value
+            .as_document()
+            .is_some_and(|concern| concern.get("wtimeout").is_ok_and(|w| w.is_some())),
+        _ => false,
+    })
+}
+
+fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten() {
+        match (key.as_str(), value.as_document()) {
+            ("maxTimeMS", _) => {}
+            ("writeConcern", Some(concern)) => {
+                let mut kept = RawDocumentBuf::new();
+                for (key, value) in concern.iter().flatten() {
+                    if key.as_str() != "wtimeout" {
+                        kept.append(key, value);
+                    }
+                }
+                if !kept.is_empty() {
+                    fields.append(key, kept);
+                }
+            }
+            _ => fields.append(key, value),
+        }
+    }
+    fields
+}
+
+/// A read or write concern: what the call itself says, and what it inherits if it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Concern<'a, T> {
+    pub(crate) own: Option<&'a T>,
+    pub(crate) inherited: Option<&'a T>,
+}
+
+impl<'a, T> Concern<'a, T> {
+    /// The one that counts.
+    pub(crate) fn chosen(self) -> Option<&'a T> {
+        self.own.or(self.inherited)
+    }
+}
+
+fn without_concerns(body: &bson::RawDocument) -> RawDocumentBuf {
+    let concerns = [cstr!("readConcern"), cstr!("writeConcern")];
+    let mut fields = RawDocumentBuf::new();
+    for (key, value) in body.iter().flatten().filter(|(key, _)| !concerns.contains(key)) {
+        fields.append(key, value);
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{doc, raw::cstr};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn command(body: bson::Document) -> Command {
+        let database = Arc::from("library");
+        let mut command =
+            Command::new(cstr!("insert"), "books", &database, Target::Write, Kind::Write);
+        for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
+            command.body.append(key, value);
+        }
+        command
+    }
+
+    #[test]
+    fn a_time_limit_takes_the_place_of_the_others() {
+        let other = doc! { "maxTimeMS": 5, "writeConcern": { "w": 1, "wtimeout": 5 }, "x": 1 };
+        let mut limited = command(other.clone());
+        limited.limit(None, Some(MS));
+        let expected = doc! { "insert": "books", "writeConcern": { "w": 1 }, "x": 1 };
+        assert_eq!(bson::Document::try_from(&*limited.body).unwrap(), expected);
+
+        let mut only_timeout = command(doc! { "writeConcern": { "wtimeout": 5 } });
+        only_timeout.limit(Some(MS), None);
+        let sent = bson::Document::try_from(&*only_timeout.body).unwrap();
+        assert_eq!(sent, doc! { "insert": "books" });
+
+        let mut unlimited = command(other);
+        unlimited.limit(None, None);
+        assert!(unlimited.body.get("maxTimeMS").unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_comes_before_the_deadline_stays_what_it_is() {
+        let deadline = Deadline::begin(10 * MS);
+        let error = Error::timed_out("socketTimeoutMS");
+        let judged = deadline.judge(error.clone(), TimeSpent::default());
+        assert!(!judged.is_timeout() && judged.is_network_timeout());
+        tokio::time::advance(10 * MS).await;
+        let judged = deadline.judge(error, TimeSpent::default());
+        assert!(judged.is_timeout());
+        let source = std::error::Error::source(&judged).expect("what it was when time ran out");
+        assert!(judged.to_string().contains(&source.to_string()), "{judged}");
     }
 }

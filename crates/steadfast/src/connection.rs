@@ -4,7 +4,6 @@
 //! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
 //! closed), or a reply still to come (it can be drained).
 
-mod ended;
 mod establish;
 mod interrupt;
 pub(crate) mod metadata;
@@ -13,7 +12,6 @@ mod sending;
 mod stream;
 
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
@@ -30,17 +28,16 @@ use steadfast_wire::{
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
-    ended::{StoppedWaiting, is_ended_by_us},
     establish::{EstablishError, Establisher, append_api, read_hello},
     interrupt::Interrupt,
     outgoing::Outgoing,
     stream::Stream,
 };
 use crate::{
-    command::{Beside, Documents},
     deadline::Deadline,
-    error::{Error, Result},
+    error::{Error, NetworkFailure, Result},
     event::command::ConnectionInfo,
+    sequence::{Beside, Documents},
 };
 
 /// The room that a quiet connection keeps for replies.
@@ -332,14 +329,15 @@ impl Connection {
     /// Waits for more bytes.
     async fn fill(&mut self) -> Result<()> {
         let Self { stream, inbox, interrupt, .. } = self;
-        let read = interrupt.or(stream.read_buf(inbox)).await?;
+        let reading = async { stream.read_buf(inbox).await.map_err(Error::of_socket) };
+        let read = interrupt.or(reading).await?;
         if read == 0 {
             let text = if self.inbox.is_empty() {
                 "the server closed the connection"
             } else {
                 "the server closed the connection in the middle of a message"
             };
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
+            return Err(Error::network(NetworkFailure::ClosedByServer, text));
         }
         Ok(())
     }

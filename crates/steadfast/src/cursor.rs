@@ -1,11 +1,9 @@
 //! The documents that a query found, fetched as they are asked for.
 
 mod batch;
-mod home;
 mod progress;
 mod raw;
 mod session;
-mod time;
 
 use std::{
     fmt,
@@ -19,17 +17,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
+pub(crate) use self::raw::{Advance, Answer, RawCursor, ask, poll_answer};
 pub use self::session::{SessionCursor, SessionCursorStream};
-pub(crate) use self::{
-    home::{Home, Pinned},
-    progress::More,
-    raw::{Advance, Answer, RawCursor, ask, poll_answer},
-};
 use crate::{
     Client,
     command::{Command, Reply},
     decode,
     error::{Error, Result},
+    operation::get_more::More,
 };
 
 /// The first document that a reply brings, read without making a cursor of it. None if it takes one.
@@ -71,7 +66,7 @@ pub struct Cursor<T> {
 impl<T> Cursor<T> {
     /// Runs the command that makes a cursor.
     pub(crate) async fn open(client: &Client, command: Command, more: More) -> Result<Self> {
-        let reply = client.run(command).await?;
+        let reply = client.executor().run(command).await?;
         Self::new(client, reply, more)
     }
 

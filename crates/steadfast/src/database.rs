@@ -7,11 +7,7 @@ use steadfast_core::{
     selection::SelectionCriteria,
 };
 
-use crate::{
-    Client, Collection,
-    collection::Handle,
-    options::{CollectionOptions, DatabaseOptions},
-};
+use crate::{Client, options::DatabaseOptions};
 
 /// A database. Cheap to clone and free to make: nothing is sent until an action is awaited.
 #[derive(Clone)]
@@ -55,28 +51,31 @@ impl Database {
     pub fn timeout(&self) -> Option<Duration> {
         self.options.timeout
     }
+}
 
-    /// The collection `name`, its documents read and written as `T`.
-    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
-        self.collection_with_options(name, CollectionOptions::default())
+impl Client {
+    /// The database `name`, with the client's defaults.
+    pub fn database(&self, name: &str) -> Database {
+        self.database_with_options(name, DatabaseOptions::default())
     }
 
-    /// The collection `name` with defaults of its own; what is not set is as in the database.
-    pub fn collection_with_options<T: Send + Sync>(
-        &self,
-        name: &str,
-        options: CollectionOptions,
-    ) -> Collection<T> {
-        let options = CollectionOptions {
+    /// The database `name` with defaults of its own; what is not set is as in the client.
+    pub fn database_with_options(&self, name: &str, options: DatabaseOptions) -> Database {
+        let ours = self.executor().options();
+        let options = DatabaseOptions {
             selection_criteria: options
                 .selection_criteria
-                .or_else(|| self.options.selection_criteria.clone()),
-            read_concern: options.read_concern.or_else(|| self.options.read_concern.clone()),
-            write_concern: options.write_concern.or_else(|| self.options.write_concern.clone()),
-            timeout: options.timeout.or(self.options.timeout),
+                .or_else(|| ours.selection_criteria.clone()),
+            read_concern: options.read_concern.or_else(|| ours.read_concern.clone()),
+            write_concern: options.write_concern.or_else(|| ours.write_concern.clone()),
+            timeout: options.timeout.or(ours.timeout),
         };
-        let handle = Handle::new(self.client.clone(), Arc::clone(&self.name), name, options);
-        Collection::new(Arc::new(handle))
+        Database::new(self.clone(), name, options)
+    }
+
+    /// The database that the connection string names, if it does.
+    pub fn default_database(&self) -> Option<Database> {
+        self.executor().options().default_database.as_deref().map(|name| self.database(name))
     }
 }
 

@@ -4,25 +4,14 @@
 //! waiting for a connection, waiting for the server, backing off, trying again. Other limits of the
 //! same kind (`socketTimeoutMS`, `waitQueueTimeoutMS`, `maxTimeMS`, `wtimeoutMS`) then do not count.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use bson::{RawDocument, RawDocumentBuf};
-
-use crate::{
-    command::Command,
-    error::{Error, ErrorKind},
-};
+use crate::error::{Error, ErrorKind, MAX_TIME_EXPIRED, TimeSpent, Timeout};
 
 /// The time; the clock of the runtime, so that tests can set it.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
-
-/// The server's code for having run out of the time that it was given.
-pub(crate) const MAX_TIME_EXPIRED: i32 = 50;
 
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +100,6 @@ pub(crate) struct Clock {
     pub(crate) spent: TimeSpent,
 }
 
-/// Marks an I/O error as the end of a call's time, which says nothing of the network.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct OutOfTime(pub(crate) &'static str);
-
 /// Whether, and how, a command tells the server how long it may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MaxTime {
@@ -162,127 +146,6 @@ pub(crate) struct NoTimeLeft;
 impl From<NoTimeLeft> for Error {
     fn from(_: NoTimeLeft) -> Self {
         Self::out_of_time("not enough time was left for a message to the server and back")
-    }
-}
-
-impl Command {
-    /// Gives the command this long. The limits that it may have besides then do not count.
-    pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
-        self.time_limit = TimeLimit::of(own, inherited);
-        if self.time_limit.is_some() && has_other_limits(&self.body) {
-            self.body = without_other_limits(&self.body);
-        }
-    }
-
-    /// Has the command share a deadline that is there already. Limits of its own then do not count.
-    pub(crate) fn share_deadline(&mut self, deadline: Deadline) {
-        self.deadline = Some(deadline);
-        if has_other_limits(&self.body) {
-            self.body = without_other_limits(&self.body);
-        }
-    }
-
-    /// The same, for a command that is made in one go.
-    pub(crate) fn limited(mut self, own: Option<Duration>, inherited: Option<Duration>) -> Self {
-        self.limit(own, inherited);
-        self
-    }
-
-    /// Starts the clock, unless it runs already.
-    pub(crate) fn start_clock(&mut self) -> Option<Deadline> {
-        if self.deadline.is_none() {
-            self.deadline = self.time_limit.map(|limit| Deadline::begin(limit.timeout));
-        }
-        self.deadline
-    }
-}
-
-fn has_other_limits(body: &RawDocument) -> bool {
-    body.iter().flatten().any(|(key, value)| match key.as_str() {
-        "maxTimeMS" => true,
-        "writeConcern" => value
-            .as_document()
-            .is_some_and(|concern| concern.get("wtimeout").is_ok_and(|w| w.is_some())),
-        _ => false,
-    })
-}
-
-fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
-    let mut fields = RawDocumentBuf::new();
-    for (key, value) in body.iter().flatten() {
-        match (key.as_str(), value.as_document()) {
-            ("maxTimeMS", _) => {}
-            ("writeConcern", Some(concern)) => {
-                let mut kept = RawDocumentBuf::new();
-                for (key, value) in concern.iter().flatten() {
-                    if key.as_str() != "wtimeout" {
-                        kept.append(key, value);
-                    }
-                }
-                if !kept.is_empty() {
-                    fields.append(key, kept);
-                }
-            }
-            _ => fields.append(key, value),
-        }
-    }
-    fields
-}
-
-/// A call was not done when its time was over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Timeout {
-    /// How long the call had.
-    pub timeout: Duration,
-    /// Where the time went.
-    pub spent: TimeSpent,
-}
-
-impl fmt::Display for Timeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "timed out after {:?} (timeoutMS)", self.timeout)?;
-        match self.spent.to_string().as_str() {
-            "" => Ok(()),
-            spent => write!(f, ", of which {spent}"),
-        }
-    }
-}
-
-/// Where the time of a call went, over all its attempts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TimeSpent {
-    /// Looking for a suitable server.
-    pub selecting: Duration,
-    /// Waiting for one of the connections to come free.
-    pub checking_out: Duration,
-    /// Waiting for a connection to be opened.
-    pub connecting: Duration,
-    /// Sending, and waiting for the server's reply.
-    pub waiting: Duration,
-    /// Giving an overloaded server time.
-    pub backing_off: Duration,
-}
-
-impl fmt::Display for TimeSpent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// What would show as 0.0 ms says nothing.
-        const LEAST: Duration = Duration::from_micros(50);
-        let parts = [
-            (self.selecting, "looking for a server"),
-            (self.checking_out, "waiting for a free connection"),
-            (self.connecting, "opening a connection"),
-            (self.waiting, "waiting for the server"),
-            (self.backing_off, "backing off"),
-        ];
-        let mut first = true;
-        for (time, what) in parts.into_iter().filter(|(time, _)| *time >= LEAST) {
-            let millis = time.as_secs_f64() * 1000.0;
-            write!(f, "{}{millis:.1} ms {what}", if first { "" } else { ", " })?;
-            first = false;
-        }
-        Ok(())
     }
 }
 

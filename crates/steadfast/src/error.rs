@@ -3,28 +3,28 @@
 //! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
 //! it came from, and questions (`is_*`) for what applications ask most.
 
+pub(crate) mod command_error;
 mod gridfs;
 mod history;
 mod kind;
+mod network;
 mod partial;
+mod timeout;
 mod write;
 
-use std::{collections::BTreeSet, fmt, io, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use bson::RawDocumentBuf;
 use steadfast_core::address::ServerAddress;
-
-pub use crate::deadline::{TimeSpent, Timeout};
-use crate::{
-    connection::StoppedWaiting,
-    deadline::{MAX_TIME_EXPIRED, OutOfTime},
-};
 
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
 pub(crate) use self::history::{AttemptLog, History};
 pub use self::kind::{CommandError, ErrorKind};
+pub(crate) use self::network::NetworkFailure;
 pub use self::partial::PartialBulkWriteResult;
+pub(crate) use self::timeout::MAX_TIME_EXPIRED;
+pub use self::timeout::{TimeSpent, Timeout};
 pub use self::write::{
     BulkWriteError, IndexedWriteError, InsertManyError, WriteConcernError, WriteError, WriteFailure,
 };
@@ -77,6 +77,8 @@ struct Details {
     wire_version: Option<i32>,
     response: Option<RawDocumentBuf>,
     source: Option<Error>,
+    /// What happened to the connection, if the error is about one.
+    network_failure: Option<NetworkFailure>,
     history: Option<History>,
     /// Outcome of a call of several commands, of which this is the error of one.
     outcome_of_call: Option<Outcome>,
@@ -99,16 +101,6 @@ impl Error {
 
     pub(crate) fn authentication(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Authentication { message: message.into() })
-    }
-
-    /// A time-out of the network, saying what did not come in time.
-    pub(crate) fn timed_out(what: impl fmt::Display) -> Self {
-        io::Error::new(io::ErrorKind::TimedOut, StoppedWaiting(what.to_string())).into()
-    }
-
-    /// The end of a call's time, saying what it was at.
-    pub(crate) fn out_of_time(what: &'static str) -> Self {
-        io::Error::new(io::ErrorKind::TimedOut, OutOfTime(what)).into()
     }
 
     /// An error of this kind about another, whose labels, server, attempts and outcome it takes over.
@@ -211,7 +203,7 @@ impl Error {
 
     /// Whether a reply did not come in time; in a batch, whether that was what ended it.
     pub fn is_network_timeout(&self) -> bool {
-        matches!(&*self.kind, ErrorKind::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+        self.network_failure().is_some_and(NetworkFailure::is_timeout)
             || self.end_of_batch().is_some_and(Error::is_network_timeout)
     }
 
@@ -241,18 +233,6 @@ impl Error {
 
     fn is_limited(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.limited)
-    }
-
-    /// Whether a call came to the end of its time here.
-    pub(crate) fn is_out_of_time(&self) -> bool {
-        matches!(&*self.kind, ErrorKind::Io(error)
-            if error.get_ref().is_some_and(|inner| inner.is::<OutOfTime>()))
-    }
-
-    /// Whether no connection came free in time, which says nothing of the network.
-    pub(crate) fn is_wait_queue_timeout(&self) -> bool {
-        matches!(&*self.kind, ErrorKind::Io(error)
-            if error.get_ref().is_some_and(|inner| inner.is::<crate::pool::WaitQueueTimeout>()))
     }
 
     fn wrapped(&self) -> Option<&Error> {

@@ -4,31 +4,54 @@
 //! command is tried again, and which error a caller gets in the end, is for
 //! [`steadfast_core::retry`] to say; [`execution`] is the loop that acts on it.
 
-mod answer;
+mod abort;
+mod activity;
 mod attempts;
-mod conclusion;
 mod context;
 mod execution;
+mod metrics;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub(crate) mod transaction_end;
 mod turn;
 mod watch;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use bson::RawDocument;
 use steadfast_core::{
     description::{ServerDescription, TopologyDescription},
     read_preference::ReadPreference,
+    retry::{Budget, RetrySettings},
     selection::{self, SelectionCriteria},
+    server_api::ServerApi,
 };
 
-use self::{execution::Execution, transaction::TransactionContext};
+pub use self::metrics::ClientMetrics;
+use self::{
+    activity::{Active, Activity, OwnedActive},
+    execution::Execution,
+    metrics::Counters,
+    transaction::TransactionContext,
+};
 use crate::{
-    Client,
-    command::{Beside, Command, Reply, Target},
+    command::{Command, Reply, Target},
     error::Result,
+    error::{Error, ErrorKind},
+    event::{command::CommandEvent, retry::RetryEvent},
+    options::ClientOptions,
+    sequence::Beside,
+    session::Sessions,
+    topology::Topology,
+    trace,
 };
 
 /// The number of the next operation.
@@ -37,7 +60,148 @@ fn next_operation_id() -> i64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Client {
+/// Executes commands: selects servers, checks connections out, retries. A client and everything that is
+/// made from it share one.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    topology: Arc<Topology>,
+    options: ClientOptions,
+    activity: Activity,
+    sessions: Arc<Sessions>,
+    /// What retries after overload errors are paid from.
+    retry_budget: Arc<Budget>,
+    counters: Counters,
+    /// By how much of its length a wait is really waited.
+    jitter: fn() -> f64,
+}
+
+impl Executor {
+    pub(crate) fn new(
+        topology: Arc<Topology>,
+        options: ClientOptions,
+        jitter: fn() -> f64,
+    ) -> Self {
+        let inner = Inner {
+            topology,
+            options,
+            activity: Activity::default(),
+            sessions: Arc::default(),
+            retry_budget: Arc::default(),
+            counters: Counters::default(),
+            jitter,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What is in progress.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.inner.activity
+    }
+
+    pub(crate) fn topology(&self) -> &Arc<Topology> {
+        &self.inner.topology
+    }
+
+    /// Whether reads and writes may be tried again.
+    pub(crate) fn retry_settings(&self) -> RetrySettings {
+        let options = &self.inner.options;
+        RetrySettings {
+            retry_writes: options.retry_writes.unwrap_or(true),
+            retry_reads: options.retry_reads.unwrap_or(true),
+            max_adaptive_retries: options.max_adaptive_retries,
+            overload_retargeting: options.enable_overload_retargeting,
+            server_selection_timeout: self.topology().selection_timeout(),
+        }
+    }
+
+    /// What retries after overload errors are paid from.
+    pub(crate) fn retry_budget(&self) -> &Arc<Budget> {
+        &self.inner.retry_budget
+    }
+
+    pub(crate) fn jitter(&self) -> fn() -> f64 {
+        self.inner.jitter
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
+    /// The client's sessions.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.inner.sessions
+    }
+
+    /// How long the deployment remembers an unused session, as far as that is known.
+    pub(crate) fn session_lifetime(&self) -> Option<Duration> {
+        self.topology().view().description.logical_session_timeout
+    }
+
+    /// Whether both are clones of one executor.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The options that the client was made with.
+    pub(crate) fn options(&self) -> &ClientOptions {
+        &self.inner.options
+    }
+
+    pub(crate) fn server_api(&self) -> Option<&ServerApi> {
+        self.inner.options.server_api.as_ref()
+    }
+
+    pub(crate) fn is_load_balanced(&self) -> bool {
+        self.inner.options.load_balanced == Some(true)
+    }
+
+    /// Counts an operation, so that a shutdown can wait for it.
+    pub(crate) fn begin_activity(&self) -> Result<Active<'_>> {
+        self.inner.activity.begin().ok_or_else(|| Error::new(ErrorKind::Shutdown))
+    }
+
+    /// Counts what a task does, so that a shutdown waits for it. None while the client is shut down.
+    pub(crate) fn begin_owned_activity(&self) -> Option<OwnedActive> {
+        OwnedActive::begin(self)
+    }
+
+    /// Whether anyone hears of commands.
+    pub(crate) fn watches_commands(&self) -> bool {
+        self.inner.options.command_event_handler.is_some() || trace::logs_commands()
+    }
+
+    pub(crate) fn tell_of_command(&self, event: CommandEvent) {
+        let max_document_bytes = self.inner.options.tracing_max_document_length_bytes;
+        trace::command(&event, self.topology().id(), max_document_bytes);
+        if let Some(handler) = &self.inner.options.command_event_handler {
+            handler.handle(event);
+        }
+    }
+
+    /// Tells of what becomes of a command that failed, which is put into words only if anyone listens.
+    pub(crate) fn tell_of_retry(&self, event: impl FnOnce() -> RetryEvent) {
+        if let Some(handler) = &self.inner.options.retry_event_handler {
+            handler.handle(event());
+        }
+    }
+
+    /// Runs a task of the client's own in the background.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.topology().establisher().spawn(task);
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Executor").field(&self.inner.topology).finish()
+    }
+}
+
+impl Executor {
     /// Carries out a command.
     pub(crate) fn run(
         &self,

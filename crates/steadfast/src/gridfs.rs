@@ -44,6 +44,7 @@
 //! whole call, however many commands that takes; of a stream, from its opening to its end. What an
 //! application reads from or writes to besides is not interrupted: a call may take longer by that.
 
+pub(crate) mod action;
 mod chunk;
 mod download;
 mod file;

@@ -1,13 +1,9 @@
 //! An index: its keys, its options, its name.
 
-mod options;
-
 use bson::{Bson, Document};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
-pub use self::options::{
-    IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
-};
+use crate::options::IndexOptions;
 
 /// An index: which keys it is on, and what kind of index it is.
 ///

@@ -50,10 +50,26 @@
 #[cfg(test)]
 extern crate self as steadfast;
 
-pub mod action;
+// Before the modules that use its macros.
+#[macro_use]
+pub mod options;
+
+#[macro_use]
+mod actions;
+/// Actions: what the methods of a [`Client`], a [`Database`] and a [`Collection`] return. Call setters on
+/// one, then `.await` it.
+pub mod action {
+    pub use crate::actions::*;
+
+    /// Actions of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
+    pub mod gridfs {
+        pub use crate::gridfs::action::*;
+    }
+}
 mod auth;
 pub mod change_stream;
 mod client;
+mod client_session;
 mod collection;
 mod command;
 mod connection;
@@ -68,18 +84,22 @@ pub mod event;
 mod exec;
 pub mod gridfs;
 mod index;
+mod namespace;
 mod operation;
-pub mod options;
 pub mod patterns;
+mod pin;
 mod pool;
 mod random;
-mod refusal;
 pub mod results;
+mod resume_token;
 mod search_index;
+mod sequence;
+mod serde_helpers;
 mod session;
 mod tls;
 mod topology;
 mod trace;
+mod write_results;
 
 pub use bson;
 pub use steadfast_core::{
@@ -124,10 +144,11 @@ mod documents {
 
 pub use self::{
     client::{Client, ClientMetrics},
-    collection::{Collection, Namespace},
+    client_session::ClientSession,
+    collection::Collection,
     cursor::{Cursor, SessionCursor, SessionCursorStream},
     database::Database,
     index::{IndexModel, IndexModelBuilder},
+    namespace::Namespace,
     search_index::{SearchIndexModel, SearchIndexModelBuilder, SearchIndexType},
-    session::ClientSession,
 };

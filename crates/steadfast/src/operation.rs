@@ -19,31 +19,42 @@ pub(crate) mod indexes;
 pub(crate) mod insert;
 pub(crate) mod run_command;
 pub(crate) mod search_indexes;
-pub(crate) mod transaction;
 pub(crate) mod update;
 pub(crate) mod write;
 
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf, raw::cstr};
-use serde::Deserialize;
+use bson::{RawDocument, RawDocumentBuf, raw::cstr};
 use steadfast_core::concern::{ReadConcern, WriteConcern};
 
 use crate::{
+    command::Concern,
     command::{Command, Reply},
-    decode,
-    error::{Error, ErrorKind, Result, WriteConcernError, WriteFailure},
+    error::{Error, ErrorKind, Result, WriteFailure, command_error::write_concern_error},
+    topology::Selected,
 };
 
-/// A read or write concern: what the call itself says, and what it inherits if it says nothing.
+/// How much one command may hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Concern<'a, T> {
-    pub(crate) own: Option<&'a T>,
-    pub(crate) inherited: Option<&'a T>,
+pub(crate) struct WriteLimits {
+    /// The largest document.
+    pub(crate) document_bytes: usize,
+    /// The largest message.
+    pub(crate) message_bytes: usize,
+    /// The most writes.
+    pub(crate) batch_count: usize,
 }
 
-impl<'a, T> Concern<'a, T> {
-    /// The one that counts.
-    pub(crate) fn chosen(self) -> Option<&'a T> {
-        self.own.or(self.inherited)
+impl WriteLimits {
+    /// What the server that was chosen says.
+    pub(crate) fn of(selected: &Selected) -> Self {
+        let server = selected.description();
+        let limit = |value: Option<i32>, default: usize| {
+            value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
+        };
+        Self {
+            document_bytes: limit(server.map(|s| s.max_bson_object_size), 16 * 1024 * 1024),
+            message_bytes: limit(server.map(|s| s.max_message_size_bytes), 48_000_000),
+            batch_count: limit(server.map(|s| s.max_write_batch_size), 100_000),
+        }
     }
 }
 
@@ -77,28 +88,6 @@ pub(crate) fn add_write_concern(
 /// Reads a reply; what is wrong with it is told with the server's name.
 pub(crate) fn reading<T>(reply: &Reply, read: impl FnOnce(&RawDocument) -> Result<T>) -> Result<T> {
     read(reply.body()).map_err(|error| reply.blame(error))
-}
-
-/// A reply's body as a value.
-pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
-    decode::document(body.as_bytes())
-        .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
-}
-
-/// The write concern error in a reply whose command otherwise succeeded.
-pub(crate) fn write_concern_error(body: &RawDocument) -> Result<Option<WriteConcernError>> {
-    let error = match body.get("writeConcernError") {
-        Ok(Some(RawBsonRef::Document(error))) => error,
-        Ok(Some(other)) => {
-            return Err(Error::invalid_response(format!(
-                "a reply's writeConcernError is a {:?}, not a document",
-                other.element_type()
-            )));
-        }
-        Ok(None) => return Ok(None),
-        Err(error) => return Err(Error::invalid_response(format!("a malformed reply: {error}"))),
-    };
-    parse(error).map(Some)
 }
 
 /// Reads the reply of a command that has no result: it fails if its write concern was not met.

@@ -3,35 +3,26 @@
 //! Every struct of an action's options is made by `Default`, by its `builder()`, or by the setters
 //! of the action that takes it; the three mean the same.
 
-mod aggregate;
-mod bulk_write;
+#[macro_use]
+mod declare;
+#[macro_use]
+mod catalog;
+#[macro_use]
 mod change_stream;
 mod client;
 mod collation;
-mod collection;
-mod count;
-mod create_collection;
-mod cursor_type;
-mod database;
-mod declare;
-mod delete;
-mod distinct;
-mod drop;
-mod find;
-mod find_one_and;
+#[macro_use]
 mod gridfs;
-mod hint;
+#[macro_use]
 mod index;
-mod insert;
-mod list;
-pub(crate) mod millis;
-pub(crate) mod number;
+#[macro_use]
+mod read;
+#[macro_use]
 mod run_command;
-mod search_index;
-pub(crate) mod seconds;
-mod timeout_mode;
-mod update;
-pub(crate) mod words;
+#[macro_use]
+mod session;
+#[macro_use]
+mod write;
 mod write_model;
 
 pub use steadfast_core::{
@@ -45,10 +36,16 @@ pub use steadfast_core::{
     server_api::{ServerApi, ServerApiVersion},
 };
 
-pub(crate) use self::declare::options;
 pub use self::{
-    aggregate::{AggregateOptions, AggregateOptionsBuilder},
-    bulk_write::{BulkWriteOptions, BulkWriteOptionsBuilder},
+    catalog::{
+        ChangeStreamPreAndPostImages, ClusteredIndex, CollectionOptions, CollectionOptionsBuilder,
+        CreateCollectionOptions, CreateCollectionOptionsBuilder, DatabaseOptions,
+        DatabaseOptionsBuilder, DropCollectionOptions, DropCollectionOptionsBuilder,
+        DropDatabaseOptions, DropDatabaseOptionsBuilder, IndexOptionDefaults,
+        ListCollectionsOptions, ListCollectionsOptionsBuilder, ListDatabasesOptions,
+        ListDatabasesOptionsBuilder, TimeseriesGranularity, TimeseriesOptions,
+        TimeseriesOptionsBuilder, ValidationAction, ValidationLevel,
+    },
     change_stream::{
         ChangeStreamOptions, ChangeStreamOptionsBuilder, FullDocumentBeforeChangeType,
         FullDocumentType,
@@ -60,60 +57,39 @@ pub use self::{
         Collation, CollationAlternate, CollationBuilder, CollationCaseFirst, CollationMaxVariable,
         CollationStrength,
     },
-    collection::{CollectionOptions, CollectionOptionsBuilder},
-    count::{
-        CountOptions, CountOptionsBuilder, EstimatedDocumentCountOptions,
-        EstimatedDocumentCountOptionsBuilder,
-    },
-    create_collection::{
-        ChangeStreamPreAndPostImages, ClusteredIndex, CreateCollectionOptions,
-        CreateCollectionOptionsBuilder, IndexOptionDefaults, TimeseriesGranularity,
-        TimeseriesOptions, TimeseriesOptionsBuilder, ValidationAction, ValidationLevel,
-    },
-    cursor_type::CursorType,
-    database::{DatabaseOptions, DatabaseOptionsBuilder},
-    delete::{DeleteOptions, DeleteOptionsBuilder},
-    distinct::{DistinctOptions, DistinctOptionsBuilder},
-    drop::{
-        DropCollectionOptions, DropCollectionOptionsBuilder, DropDatabaseOptions,
-        DropDatabaseOptionsBuilder,
-    },
-    find::{FindOneOptions, FindOneOptionsBuilder, FindOptions, FindOptionsBuilder},
-    find_one_and::{
-        FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
-        FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
-        ReturnDocument,
-    },
     gridfs::{
         GridFsBucketOptions, GridFsBucketOptionsBuilder, GridFsDownloadByNameOptions,
         GridFsDownloadByNameOptionsBuilder, GridFsFindOneOptions, GridFsFindOneOptionsBuilder,
         GridFsFindOptions, GridFsFindOptionsBuilder, GridFsUploadOptions,
         GridFsUploadOptionsBuilder,
     },
-    hint::Hint,
     index::{
-        CommitQuorum, CreateIndexOptions, CreateIndexOptionsBuilder, DropIndexOptions,
-        DropIndexOptionsBuilder, ListIndexesOptions, ListIndexesOptionsBuilder,
+        CommitQuorum, CreateIndexOptions, CreateIndexOptionsBuilder, CreateSearchIndexOptions,
+        CreateSearchIndexOptionsBuilder, DropIndexOptions, DropIndexOptionsBuilder,
+        DropSearchIndexOptions, DropSearchIndexOptionsBuilder, IndexOptions, IndexOptionsBuilder,
+        IndexVersion, ListIndexesOptions, ListIndexesOptionsBuilder, ListSearchIndexOptions,
+        ListSearchIndexOptionsBuilder, Sphere2DIndexVersion, TextIndexVersion,
+        UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder,
     },
-    insert::{
-        InsertManyOptions, InsertManyOptionsBuilder, InsertOneOptions, InsertOneOptionsBuilder,
-    },
-    list::{
-        ListCollectionsOptions, ListCollectionsOptionsBuilder, ListDatabasesOptions,
-        ListDatabasesOptionsBuilder,
+    read::{
+        AggregateOptions, AggregateOptionsBuilder, CountOptions, CountOptionsBuilder, CursorType,
+        DistinctOptions, DistinctOptionsBuilder, EstimatedDocumentCountOptions,
+        EstimatedDocumentCountOptionsBuilder, FindOneOptions, FindOneOptionsBuilder, FindOptions,
+        FindOptionsBuilder, Hint, TimeoutMode,
     },
     run_command::{
         RunCommandOptions, RunCommandOptionsBuilder, RunCursorCommandOptions,
         RunCursorCommandOptionsBuilder,
     },
-    search_index::{
-        CreateSearchIndexOptions, CreateSearchIndexOptionsBuilder, DropSearchIndexOptions,
-        DropSearchIndexOptionsBuilder, ListSearchIndexOptions, ListSearchIndexOptionsBuilder,
-        UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder,
+    session::{
+        SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
     },
-    timeout_mode::TimeoutMode,
-    update::{
-        ReplaceOptions, ReplaceOptionsBuilder, UpdateModifications, UpdateOptions,
+    write::{
+        BulkWriteOptions, BulkWriteOptionsBuilder, DeleteOptions, DeleteOptionsBuilder,
+        FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, FindOneAndReplaceOptions,
+        FindOneAndReplaceOptionsBuilder, FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder,
+        InsertManyOptions, InsertManyOptionsBuilder, InsertOneOptions, InsertOneOptionsBuilder,
+        ReplaceOptions, ReplaceOptionsBuilder, ReturnDocument, UpdateModifications, UpdateOptions,
         UpdateOptionsBuilder,
     },
     write_model::{
@@ -122,9 +98,13 @@ pub use self::{
         UpdateManyModel, UpdateManyModelBuilder, UpdateOneModel, UpdateOneModelBuilder, WriteModel,
     },
 };
-pub use crate::index::{
-    IndexOptions, IndexOptionsBuilder, IndexVersion, Sphere2DIndexVersion, TextIndexVersion,
-};
-pub use crate::session::{
-    SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
-};
+
+/// The types of the options' fields, for the setters of actions.
+pub(crate) mod field_types {
+    pub(crate) use std::time::Duration;
+
+    pub(crate) use bson::{Bson, Document, Timestamp};
+
+    pub(crate) use super::*;
+    pub(crate) use crate::resume_token::ResumeToken;
+}

@@ -9,11 +9,11 @@ mod wait;
 
 use std::{
     collections::BTreeMap,
-    io,
     sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
+use bson::oid::ObjectId;
 use steadfast_core::{
     address::ServerAddress,
     event::cmap::{CmapEvent, ConnectionClosedReason, ConnectionPoolOptions},
@@ -26,13 +26,11 @@ use tokio::{
 };
 
 pub(crate) use self::pooled::{PinnedBy, PooledConnection};
-pub(crate) use self::wait::WaitQueueTimeout;
 use self::{pooled::PinnedCounts, wait::Wait};
 use crate::{
-    connection::{Connection, Establisher, Interrupt},
-    error::{Error, ErrorKind, Result},
+    connection::{Connection, EstablishError, Establisher, Interrupt},
+    error::{Error, ErrorKind, NetworkFailure, Result},
     event::{Outbox, lock},
-    topology::WeakTopology,
 };
 
 /// How often a pool looks after itself when nothing else makes it.
@@ -43,13 +41,33 @@ const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
 type Effect = core::Effect<Box<Connection>, Error>;
 
+/// What a pool tells of its server: the topology, which the pool does not know.
+pub(crate) trait PoolObserver: Send + Sync {
+    /// Returns `true` if the topology was closed, or nobody needs it any more.
+    fn is_closed(&self) -> bool;
+
+    /// Reports that a connection could not be established. `service_id` is that of the service behind a
+    /// load balancer, once `hello` was answered.
+    fn connect_failed(
+        &self,
+        address: &ServerAddress,
+        failure: &EstablishError,
+        generation: Generation,
+        service_id: Option<ObjectId>,
+    );
+
+    /// Reports that a connection broke, or a server refused a command, while an operation used it. To be
+    /// called before the connection is checked in.
+    fn operation_failed(&self, connection: &Connection, generation: Generation, error: &Error);
+}
+
 /// The connections to one server.
 pub(crate) struct Pool {
     pub(crate) address: ServerAddress,
     state: Mutex<State>,
     events: Arc<Outbox<CmapEvent>>,
     establisher: Arc<Establisher>,
-    topology: WeakTopology,
+    observer: Box<dyn PoolObserver>,
     wait_queue_timeout: Option<Duration>,
     /// `maxPoolSize`, for messages.
     max_size: u32,
@@ -85,7 +103,7 @@ impl Pool {
         options: &ConnectionPoolOptions,
         load_balanced: bool,
         establisher: Arc<Establisher>,
-        topology: WeakTopology,
+        observer: Box<dyn PoolObserver>,
         events: Arc<Outbox<CmapEvent>>,
     ) -> (Arc<Self>, Aftermath) {
         let listening = events.is_listening();
@@ -104,7 +122,7 @@ impl Pool {
             state: Mutex::new(state),
             events,
             establisher,
-            topology,
+            observer,
             wait_queue_timeout: options.wait_queue_timeout.filter(|time| !time.is_zero()),
             max_size: options.max_pool_size.unwrap_or(core::DEFAULT_MAX_POOL_SIZE),
             load_balanced,
@@ -148,9 +166,8 @@ impl Pool {
     /// Reports a new connection that the server disturbed before anything was asked through it.
     fn give_up_on(&self, connection: PooledConnection) -> Error {
         let text = "the server closes connections, or speaks unasked, right after the handshake";
-        let error = io::Error::new(io::ErrorKind::ConnectionAborted, text);
-        let error = Error::from(error).with_server(&self.address);
-        self.topology.operation_failed(&connection, connection.generation(), &error);
+        let error = Error::network(NetworkFailure::ClosedByUs, text).with_server(&self.address);
+        self.observer.operation_failed(&connection, connection.generation(), &error);
         connection.discard(ConnectionClosedReason::Error, Some(&error));
         error
     }
@@ -174,15 +191,10 @@ impl Pool {
         wait.answer(until).await
     }
 
-    /// The topology that its server is part of.
-    pub(crate) fn topology(&self) -> &WeakTopology {
-        &self.topology
-    }
-
     fn explain(&self, error: CheckOutError<Error>) -> Error {
         match error {
             CheckOutError::Connect(error) => error,
-            CheckOutError::Closed if self.topology.is_closed() => Error::new(ErrorKind::Shutdown),
+            CheckOutError::Closed if self.observer.is_closed() => Error::new(ErrorKind::Shutdown),
             CheckOutError::Closed => Error::new(ErrorKind::ConnectionPoolCleared {
                 message: format!("{} is no longer part of the deployment", self.address),
             })
@@ -354,7 +366,7 @@ impl Pool {
                     state.pool.connect_failing(id)
                 });
                 let (generation, service_id) = failing.unwrap_or((generation, None));
-                self.topology.connect_failed(&self.address, &failure, generation, service_id);
+                self.observer.connect_failed(&self.address, &failure, generation, service_id);
                 self.change(|state, effects| {
                     state.pool.connect_failed(id, failure.error, Instant::now(), effects);
                 });

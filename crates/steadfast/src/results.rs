@@ -1,55 +1,13 @@
 //! What actions answer with.
 
-mod bulk_write;
-
-use std::collections::HashMap;
-
-use bson::{Binary, Bson, Document};
+use bson::{Binary, Document};
 use serde::{Deserialize, Serialize};
 
-pub use self::bulk_write::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
-use crate::options::{CreateCollectionOptions, number};
-
-/// What an `insert_one` did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InsertOneResult {
-    /// The `_id` of the document.
-    pub inserted_id: Bson,
-}
-
-/// What an `insert_many` did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InsertManyResult {
-    /// The `_id`s of the documents, by the index of each in what was given.
-    pub inserted_ids: HashMap<usize, Bson>,
-}
-
-/// What an update or a replacement did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct UpdateResult {
-    /// How many documents the filter matched.
-    pub matched_count: u64,
-    /// How many of them are now different.
-    pub modified_count: u64,
-    /// The `_id` of the document that was inserted because none matched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub upserted_id: Option<Bson>,
-}
-
-/// What a deletion did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct DeleteResult {
-    /// How many documents are gone.
-    pub deleted_count: u64,
-}
+pub use crate::write_results::{
+    BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, SummaryBulkWriteResult,
+    UpdateResult, VerboseBulkWriteResult,
+};
+use crate::{options::CreateCollectionOptions, serde_helpers::number};
 
 /// What a `create_index` did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,183 +4,30 @@
 //! ([`ClientSession`]) it gets an implicit one for as long as it takes: for a cursor, until that is
 //! exhausted. Servers know a session by an id that comes from a pool and goes back to it.
 
-mod options;
-mod start;
 mod transaction;
 
 use std::{
-    fmt,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
-use bson::{Document, RawDocument, RawDocumentBuf, Timestamp, Uuid};
+use bson::{RawDocument, RawDocumentBuf, Timestamp, Uuid};
 use steadfast_core::{
     cluster_time::{ClusterTime, later_timestamp},
     session::{ServerSession, SessionPool},
-    transaction::{Settings, State as TransactionState, Transaction},
+    transaction::Transaction,
 };
 use tokio::sync::watch;
 
 pub(crate) use self::transaction::{
-    ABORT_WAIT, AbandonedTransaction, explicit_write_concern, without_server,
-};
-pub use self::{
-    options::{
-        SessionOptions, SessionOptionsBuilder, TransactionOptions, TransactionOptionsBuilder,
-    },
-    start::StartSession,
+    ABORT_WAIT, AbandonedTransaction, TransactionScope, explicit_write_concern, without_server,
 };
 use crate::{
-    Client,
-    cursor::Home,
     deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
+    pin::Home,
 };
-
-/// A session of the application's own.
-///
-/// Operations that are given the same session see each other's effects, also when they read from
-/// secondaries ([causal consistency](SessionOptions::causal_consistency)), or all see one moment
-/// ([snapshot](SessionOptions::snapshot)). Made by [`Client::start_session`], given to an action by
-/// its `session` method. In a session, operations on many documents can be made to happen together or
-/// not at all: see [`start_transaction`](ClientSession::start_transaction).
-///
-/// Dropping a session ends it, and has a transaction that is in progress aborted in the background.
-///
-/// ```no_run
-/// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
-/// use steadfast::bson::{Document, doc};
-///
-/// let books = client.database("library").collection::<Document>("books");
-/// let mut session = client.start_session().await?;
-/// books.insert_one(doc! { "_id": 1 }).session(&mut session).await?;
-/// assert!(books.find_one(doc! { "_id": 1 }).session(&mut session).await?.is_some());
-/// # Ok(()) }
-/// ```
-pub struct ClientSession {
-    session: Arc<Session>,
-    client: Client,
-    id: Document,
-    options: SessionOptions,
-}
-
-impl ClientSession {
-    /// The client it belongs to.
-    pub fn client(&self) -> Client {
-        self.client.clone()
-    }
-
-    /// What the servers know it by.
-    pub fn id(&self) -> &Document {
-        &self.id
-    }
-
-    /// What it was started with.
-    pub fn options(&self) -> &SessionOptions {
-        &self.options
-    }
-
-    /// The latest cluster time that its operations have seen.
-    pub fn cluster_time(&self) -> Option<ClusterTime> {
-        lock(&self.session.state).cluster_time.clone()
-    }
-
-    /// The time of its latest operation.
-    pub fn operation_time(&self) -> Option<Timestamp> {
-        lock(&self.session.state).operation_time
-    }
-
-    /// Makes the session know a cluster time that another session has seen.
-    pub fn advance_cluster_time(&mut self, to: &ClusterTime) {
-        self.session.see_cluster_time(to);
-    }
-
-    /// Makes the session's reads see at least what was there at this time.
-    pub fn advance_operation_time(&mut self, to: Timestamp) {
-        let mut state = lock(&self.session.state);
-        state.operation_time = Some(later_timestamp(state.operation_time, to));
-    }
-
-    /// The moment that a snapshot session reads at, once its first read has chosen it.
-    pub fn snapshot_time(&self) -> Option<Timestamp> {
-        lock(&self.session.state).snapshot_time
-    }
-
-    /// Whether the connection broke while one of its commands was under way. The session can be used
-    /// further, but when it ends the servers' part of it is given up instead of being used again.
-    pub fn is_dirty(&self) -> bool {
-        let state = lock(&self.session.state);
-        state.server.as_ref().is_some_and(ServerSession::is_dirty)
-    }
-
-    /// Where its transaction is.
-    pub fn transaction_state(&self) -> TransactionState {
-        self.session.transaction(|transaction| transaction.state())
-    }
-
-    /// Whether its transaction is bound to one router of a sharded cluster, or behind a load balancer
-    /// to one connection.
-    pub fn is_pinned(&self) -> bool {
-        self.session.pin().is_some()
-    }
-
-    /// Starts a transaction with these options, and what else is to be inherited.
-    pub(crate) fn begin_transaction(&self, options: Option<&TransactionOptions>) -> Result<()> {
-        let settings = |options: Option<&TransactionOptions>| {
-            options.map(TransactionOptions::settings).unwrap_or_default()
-        };
-        let mut of_client = Settings::default();
-        of_client.read_concern = self.client.read_concern().cloned();
-        of_client.write_concern = self.client.write_concern().cloned();
-        of_client.criteria = self.client.selection_criteria().cloned();
-        let of_session = settings(self.options.default_transaction_options.as_ref());
-        self.session.start_transaction(settings(options).or(of_session).or(of_client))
-    }
-
-    /// How long what ends its transactions may take, unless it says so itself.
-    pub(crate) fn default_timeout(&self) -> Option<Duration> {
-        self.options.default_timeout.or(self.client.timeout())
-    }
-
-    /// The session itself, for what concerns its transaction.
-    pub(crate) fn shared(&self) -> &Arc<Session> {
-        &self.session
-    }
-
-    /// For a command to run in it.
-    pub(crate) fn share(&self, client: &Client) -> Result<Arc<Session>> {
-        if !client.is_same_as(&self.client) {
-            return Err(Error::invalid_argument(
-                "the session was started by another client than the one that uses it",
-            ));
-        }
-        Ok(Arc::clone(&self.session))
-    }
-
-    /// For a cursor to know it again.
-    pub(crate) fn downgrade(&self) -> Weak<Session> {
-        Arc::downgrade(&self.session)
-    }
-}
-
-/// Ends the session. A transaction in progress is aborted in the background, so that its locks do not
-/// block others until the server's `transactionLifetimeLimitSeconds`.
-impl Drop for ClientSession {
-    fn drop(&mut self) {
-        // A short `timeoutMS` is for calls that an application waits for.
-        let timeout = self.default_timeout().map(|timeout| timeout.max(ABORT_WAIT));
-        self.session.abort_in_background(&self.client, timeout);
-        drop(self.session.unpin());
-    }
-}
-
-impl fmt::Debug for ClientSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSession").field("id", &self.id).finish_non_exhaustive()
-    }
-}
 
 /// The error for a write in a session of the application's that nobody will hear of.
 pub(crate) fn unacknowledged() -> Error {
@@ -304,6 +151,32 @@ impl Session {
     pub(crate) fn id(&self) -> Arc<RawDocumentBuf> {
         let state = lock(&self.state);
         state.server.as_ref().map(|server| Arc::clone(server.id())).unwrap_or_default()
+    }
+
+    /// The latest cluster time that its own operations have seen.
+    pub(crate) fn own_cluster_time(&self) -> Option<ClusterTime> {
+        lock(&self.state).cluster_time.clone()
+    }
+
+    /// The `operationTime` of its latest operation.
+    pub(crate) fn operation_time(&self) -> Option<Timestamp> {
+        lock(&self.state).operation_time
+    }
+
+    /// Makes its reads see at least the data of this time.
+    pub(crate) fn advance_operation_time(&self, to: Timestamp) {
+        let mut state = lock(&self.state);
+        state.operation_time = Some(later_timestamp(state.operation_time, to));
+    }
+
+    /// The `atClusterTime` of a snapshot session, once it is known.
+    pub(crate) fn snapshot_time(&self) -> Option<Timestamp> {
+        lock(&self.state).snapshot_time
+    }
+
+    /// Returns `true` if a connection broke while one of its commands was in flight.
+    pub(crate) fn is_dirty(&self) -> bool {
+        lock(&self.state).server.as_ref().is_some_and(ServerSession::is_dirty)
     }
 
     /// The number of the next write in it.

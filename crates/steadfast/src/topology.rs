@@ -44,6 +44,7 @@ use crate::{
     connection::{Connection, EstablishError, Establisher},
     error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
     event::{Outbox, lock},
+    pool::PoolObserver,
     pool::{Aftermath, Pool},
 };
 
@@ -226,7 +227,7 @@ impl Topology {
             &self.pool_options,
             !monitored,
             Arc::clone(&self.establisher),
-            self.me.clone(),
+            Box::new(self.me.clone()),
             Arc::clone(&self.cmap_events),
         );
         let monitor = monitored.then(|| {
@@ -277,15 +278,17 @@ impl WeakTopology {
             topology.announce(event());
         }
     }
+}
 
+impl PoolObserver for WeakTopology {
     /// Whether it was closed, or nobody needs it any more.
-    pub(crate) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.0.upgrade().is_none_or(|topology| topology.is_closed())
     }
 
     /// A connection could not be made. `service_id` is that of the service behind a load balancer,
     /// once hello was answered.
-    pub(crate) fn connect_failed(
+    fn connect_failed(
         &self,
         address: &ServerAddress,
         failure: &EstablishError,
@@ -304,6 +307,14 @@ impl WeakTopology {
         self.apply(input, Some(&failure.error));
     }
 
+    fn operation_failed(&self, connection: &Connection, generation: Generation, error: &Error) {
+        if let Some(topology) = self.0.upgrade() {
+            topology.operation_failed(connection, generation, error);
+        }
+    }
+}
+
+impl Topology {
     /// A connection broke, or a server refused a command, while an operation used it. To be told
     /// before the connection is given back.
     pub(crate) fn operation_failed(

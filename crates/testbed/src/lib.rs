@@ -17,7 +17,7 @@
 //! cannot enter the target folder, they are cached in `/var/cache/steadfast`, and their data are in the system's
 //! temporary directory.
 //!
-//! Tests that need 8.2 begin with [`require`], so that a machine without it leaves them out by name.
+//! Tests that need 8.2 begin with [`require()`], so that a machine without it leaves them out by name.
 
 mod account;
 mod binaries;

@@ -112,7 +112,14 @@ fn secondary_ok(body: &Document) -> Result<bool, Fault> {
     };
     match preference.get("mode") {
         Some(Bson::String(mode)) => match mode.as_str() {
-            "primary" => Ok(false),
+            "primary" => match preference.get_array("tags") {
+                Ok(tags)
+                    if tags.iter().any(|set| set.as_document().is_none_or(|it| !it.is_empty())) =>
+                {
+                    Err(bad("Only empty tags are allowed with primary read preference"))
+                }
+                _ => Ok(false),
+            },
             "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest" => Ok(true),
             other => Err(bad(format!(
                 "Could not parse $readPreference mode '{other}'. Only the modes 'primary', \

@@ -4,7 +4,7 @@
 //! around it, not in it.
 
 mod aggregate;
-mod arguments;
+pub(crate) mod arguments;
 mod bulk_write;
 mod change_stream;
 mod collections;
@@ -29,6 +29,8 @@ mod sight;
 mod statistics;
 mod update;
 mod write;
+
+pub(crate) use more::{GetMore, cursors_to_kill, not_awaiting};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

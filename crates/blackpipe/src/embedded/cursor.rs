@@ -200,14 +200,21 @@ impl Cursor {
                 ),
             ));
         }
+        self.owner.check(id, owner)
+    }
+}
+
+impl Owner {
+    /// Returns an error if a call of another session or transaction fetches from the cursor.
+    pub(crate) fn check(&self, id: i64, asks: &Owner) -> Result<(), Fault> {
         let refused = |code, how: String| {
             Err(Fault::location(code, format!("Cannot run getMore on cursor {id}, which {how}")))
         };
-        match (&self.owner.session, &owner.session) {
-            (None, Some(asks)) => {
+        match (&self.session, &asks.session) {
+            (None, Some(by)) => {
                 return refused(
                     50736,
-                    format!("was not created in a session, in session {}", name(asks)),
+                    format!("was not created in a session, in session {}", name(by)),
                 );
             }
             (Some(opened), None) => {
@@ -216,25 +223,24 @@ impl Cursor {
                     format!("was created in session {}, without an lsid", name(opened)),
                 );
             }
-            (Some(opened), Some(asks)) if opened != asks => {
+            (Some(opened), Some(by)) if opened != by => {
                 return refused(
                     50738,
-                    format!("was created in session {}, in session {}", name(opened), name(asks)),
+                    format!("was created in session {}, in session {}", name(opened), name(by)),
                 );
             }
             (None, None) | (Some(_), Some(_)) => {}
         }
-        match (self.owner.transaction, owner.transaction) {
-            (None, Some(asks)) => {
-                refused(50739, format!("was not created in a transaction, in transaction {asks}"))
+        match (self.transaction, asks.transaction) {
+            (None, Some(by)) => {
+                refused(50739, format!("was not created in a transaction, in transaction {by}"))
             }
             (Some(opened), None) => {
                 refused(50740, format!("was created in transaction {opened}, without a txnNumber"))
             }
-            (Some(opened), Some(asks)) if opened != asks => refused(
-                50741,
-                format!("was created in transaction {opened}, in transaction {asks}"),
-            ),
+            (Some(opened), Some(by)) if opened != by => {
+                refused(50741, format!("was created in transaction {opened}, in transaction {by}"))
+            }
             (None, None) | (Some(_), Some(_)) => Ok(()),
         }
     }

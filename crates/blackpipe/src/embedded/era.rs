@@ -8,6 +8,8 @@ use super::call::Call;
 /// A version as it is compared: `(4, 4, 13)`.
 pub(crate) type Version = (u32, u32, u32);
 
+/// The newest version. Error codes that changed after 6.0 are those of 6.0 in every version before it.
+pub(crate) const EIGHT_TWO: Version = (8, 2, 0);
 /// The first that knows variables of commands, and fields with a dollar sign.
 const FIVE: Version = (5, 0, 0);
 /// The first that knows hints of deletes, comments on writes, and labels of errors.
@@ -140,8 +142,66 @@ fn dollar_path(document: &Document) -> Option<(String, &str)> {
     })
 }
 
+/// Error codes of 6.0, and the code and its name in 8.2.
+const CHANGED_CODES: [(i32, i32, &str); 3] =
+    [(40414, 40414, "IDLFailedToParse"), (40415, 40415, "IDLUnknownField"), (51024, 2, "BadValue")];
+
+/// Returns an error if a field that every command has is one that 8.2 does not accept. Earlier versions
+/// have other codes for it.
+pub(crate) fn check_form(body: &Document, version: &str) -> Result<(), Fault> {
+    if number(version) < EIGHT_TWO {
+        return Ok(());
+    }
+    let mistyped = |field: &str, value: &Bson, expected: &str| {
+        let found = type_name(value);
+        Err(Fault::type_mismatch(format!(
+            "BSON field '{field}' is the wrong type '{found}', expected type '{expected}'"
+        )))
+    };
+    match body.get("$clusterTime") {
+        None | Some(Bson::Document(_)) => {}
+        Some(other) => return mistyped("$clusterTime", other, "object"),
+    }
+    match body.get("maxTimeMS") {
+        Some(Bson::Double(value)) if value.fract() != 0.0 || !value.is_finite() => {
+            return Err(Fault::failed_to_parse("maxTimeMS has non-integral value"));
+        }
+        None | Some(Bson::Null | Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_)) => {}
+        Some(other) => {
+            return mistyped("maxTimeMS", other, "types '[long, int, decimal, double]");
+        }
+    }
+    let concern = match body.get("readConcern") {
+        None => return Ok(()),
+        Some(Bson::Document(concern)) => concern,
+        Some(other) => return mistyped("readConcern", other, "object"),
+    };
+    const FIELDS: [&str; 6] =
+        ["level", "afterClusterTime", "atClusterTime", "provenance", "$afterOpTime", "afterOpTime"];
+    if let Some(field) = concern.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+        let message = format!("BSON field 'readConcern.{field}' is an unknown field.");
+        return Err(Fault::location(40415, message));
+    }
+    const LEVELS: [&str; 5] = ["local", "majority", "linearizable", "available", "snapshot"];
+    match concern.get("level") {
+        Some(Bson::String(level)) if !LEVELS.contains(&level.as_str()) => {
+            Err(Fault::bad_value(format!(
+                "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A reply as a server of this version gives it.
 pub(crate) fn aged(mut reply: Document, version: &str) -> Document {
+    if number(version) >= EIGHT_TWO
+        && let Ok(code) = reply.get_i32("code")
+        && let Some((_, code, name)) = CHANGED_CODES.iter().find(|(old, ..)| *old == code)
+    {
+        reply.insert("code", *code);
+        reply.insert("codeName", *name);
+    }
     if number(version) >= FOUR_FOUR {
         return reply;
     }

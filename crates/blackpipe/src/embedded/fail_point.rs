@@ -107,7 +107,7 @@ impl FailPoints {
         let mut points = self.points();
         let point = named(&mut points, command.get_str("configureFailPoint").unwrap_or_default())?;
         (point.mode, point.data) = (mode, data);
-        let count = point.entered;
+        let count = i32::try_from(point.entered).unwrap_or(i32::MAX);
         self.count_armed(&points);
         Ok(doc! { "count": count, "ok": 1.0 })
     }

@@ -28,6 +28,14 @@ impl Namespace {
         }
     }
 
+    /// The collection that `find` names.
+    pub(crate) fn of_find(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
+        Self::of_command(database, argument).map_err(|fault| match argument {
+            Some(Bson::String(_)) => fault,
+            _ => Fault::new(Code::INVALID_NAMESPACE, fault.message),
+        })
+    }
+
     /// A namespace whose names may be there at all.
     pub(crate) fn named(database: &str, collection: &str) -> Result<Self, Fault> {
         let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));

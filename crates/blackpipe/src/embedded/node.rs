@@ -18,7 +18,7 @@ use bson::{Document, oid::ObjectId};
 use steadfast_query::{Code, Environment, Fault};
 use tokio::{sync::watch, time::Instant};
 
-pub(crate) use checks::not_stable;
+pub(crate) use checks::{check, check_end, not_stable};
 pub(crate) use read::is_empty;
 
 use super::{

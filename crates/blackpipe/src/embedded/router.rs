@@ -59,7 +59,7 @@ use super::{
     command::{self, About, Reading, Run},
     cursor::Cursors,
     log::History,
-    node::Power,
+    node::{Power, check, check_end},
     store::Store,
 };
 use crate::codes;
@@ -174,12 +174,25 @@ impl Router {
     }
 
     async fn execute(&self, op: &Operation) -> Result<Document, Fault> {
-        let ends = matches!(op.call.name.as_str(), "commitTransaction" | "abortTransaction");
+        let ends = op.ends_transaction();
+        if ends {
+            check_end(&op.call)?;
+        } else if let Some(command) = command::find(&op.call.name) {
+            check(&op.call, command, true)?;
+        }
         if !op.in_transaction() || ends {
             return dispatch(op).await;
         }
-        if let Some((number, shards)) = self.transactions.enter(op)? {
-            transactions::abort_older(op, number, shards).await;
+        match self.transactions.enter(op) {
+            Ok(None) => {}
+            Ok(Some((number, shards))) => transactions::abort_older(op, number, shards).await,
+            Err(fault) => {
+                let kind = Kind::of_command(&op.call.name);
+                return match kind.filter(|_| fault.code == Code::TRANSACTION_COMMITTED) {
+                    Some(kind) => writes::refused_by_shard(op, kind, fault),
+                    None => Err(fault),
+                };
+            }
         }
         let outcome = dispatch(op).await;
         let failed = match &outcome {
@@ -204,6 +217,11 @@ impl Router {
 
     /// Adds what stands in every reply.
     fn finish(&self, op: &Operation, outcome: Result<Document, Fault>) -> Document {
+        let has_token = op.in_transaction()
+            && match &outcome {
+                Ok(_) => self.transactions.note_success(op),
+                Err(_) => op.ends_transaction() && self.transactions.knows(op),
+            };
         let mut reply = match outcome {
             Ok(mut reply) => {
                 reply.remove("ok");
@@ -216,7 +234,7 @@ impl Router {
             }
             Err(fault) => fault.to_reply(),
         };
-        if op.in_transaction() {
+        if has_token {
             reply.insert("recoveryToken", self.transactions.recovery_token(op));
         }
         let time = op.operation_time().unwrap_or_else(|| self.cluster.time());

@@ -11,6 +11,7 @@ mod expressions;
 mod filters;
 mod operations;
 mod pipelines;
+mod scenarios;
 mod server;
 mod tally;
 mod updates;
@@ -20,12 +21,13 @@ use std::env;
 
 use blackpipe::embedded::Deployment;
 use bson::{Document, doc};
-use testbed::{Mongod, Options, Version};
+use testbed::{ClusterOptions, Mongod, Options, ShardedCluster, Version};
 
 use crate::{
     compare::{are_same, difference, essence, is_optimizers},
     dice::Dice,
     operations::{INDEXED, MADE, Operation, PLAIN, indexes},
+    scenarios::{Addresses, Target, compare_on},
     server::{Server, UNREADABLE},
     tally::Tally,
 };
@@ -219,4 +221,43 @@ fn random_operations_have_the_same_results_as_on_mongodb_8_2() {
     if testbed::require(Version::V8_2) {
         compare_with(Version::V8_2, 3_000);
     }
+}
+
+#[test]
+fn scenarios_have_the_same_replies_as_on_a_replica_set_of_mongodb_8_2() {
+    if !testbed::require(Version::V8_2) {
+        return;
+    }
+    let set = testbed::shared::replica_set_of(Version::V8_2).expect("a replica set");
+    let primary = set.wait_for_primary().expect("a primary");
+    let addresses = set.addresses();
+    let real = Addresses {
+        front: vec![addresses[primary]],
+        secondary: Some(addresses[(primary + 1) % addresses.len()]),
+        shards: Vec::new(),
+    };
+    let embedded = Deployment::replica_set(3).version("8.2").start();
+    compare_on(Target::ReplicaSet, &real, &Addresses::of_embedded(&embedded));
+}
+
+#[test]
+fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
+    if !testbed::require(Version::V8_2) {
+        return;
+    }
+    // An idle shard holds up the change streams of a cluster until it writes its next no-op entry.
+    let options = Options::new().version(Version::V8_2).parameter("periodicNoopIntervalSecs=1");
+    let cluster = ShardedCluster::start(ClusterOptions::new().options(options)).expect("a cluster");
+    let real = Addresses {
+        front: cluster.mongos().iter().map(|mongos| mongos.address()).collect(),
+        secondary: None,
+        shards: cluster.shards().iter().map(|shard| shard.addresses()[0]).collect(),
+    };
+    let shards = [cluster.shard_name(0), cluster.shard_name(1)];
+    let embedded = Deployment::sharded(&[&shards[0], &shards[1]])
+        .version("8.2")
+        .routers(2)
+        .shard_members(1)
+        .start();
+    compare_on(Target::Sharded, &real, &Addresses::of_embedded(&embedded));
 }

@@ -1,13 +1,13 @@
 //! A connection to a server, the real one or ours.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     time::Duration,
 };
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
-use steadfast_wire::{DEFAULT_MAX_MESSAGE_SIZE, Message, OpMsg, decode};
+use steadfast_wire::{DEFAULT_MAX_MESSAGE_SIZE, Message, MsgFlags, OpMsg, decode};
 
 /// The field of what stands for a reply that is no proper document: a real server cuts the words of
 /// some errors in the middle of a letter.
@@ -51,25 +51,41 @@ impl Server {
         reply
     }
 
+    /// Runs a command.
     pub(crate) fn run(&mut self, command: &Document) -> Document {
-        let body = RawDocumentBuf::try_from(command).expect("a command");
-        let mut bytes = Vec::new();
-        let message = OpMsg::new(body.try_into().expect("a command"));
-        message.encode(self.next_id, 0, &mut bytes).expect("a command of sound size");
-        self.next_id += 1;
-        self.stream.write_all(&bytes).expect("the server takes it");
+        self.try_run(command).expect("the server answers")
+    }
 
+    /// Runs a command. An error is that of a connection that the server has closed.
+    pub(crate) fn try_run(&mut self, command: &Document) -> io::Result<Document> {
+        self.write(command, false)?;
         let mut reply = vec![0; 16];
-        self.stream.read_exact(&mut reply).expect("the server answers");
+        self.stream.read_exact(&mut reply)?;
         let length = i32::from_le_bytes(*reply.first_chunk().expect("a header"));
         reply.resize(usize::try_from(length).expect("a length"), 0);
-        self.stream.read_exact(&mut reply[16..]).expect("the server answers");
+        self.stream.read_exact(&mut reply[16..])?;
         match decode(reply.into(), DEFAULT_MAX_MESSAGE_SIZE).expect("a message").message {
             Message::Msg(msg) => {
-                Document::try_from(msg.body.as_raw()).unwrap_or_else(|_| doc! { UNREADABLE: true })
+                Ok(Document::try_from(msg.body.as_raw())
+                    .unwrap_or_else(|_| doc! { UNREADABLE: true }))
             }
             _ => panic!("not an OP_MSG"),
         }
+    }
+
+    /// Sends a command to which no reply comes (`moreToCome`).
+    pub(crate) fn send(&mut self, command: &Document) {
+        self.write(command, true).expect("the server takes it");
+    }
+
+    fn write(&mut self, command: &Document, more_to_come: bool) -> io::Result<()> {
+        let body = RawDocumentBuf::try_from(command).expect("a command");
+        let flags = if more_to_come { MsgFlags::MORE_TO_COME } else { MsgFlags::empty() };
+        let message = OpMsg::new(body.try_into().expect("a command")).with_flags(flags);
+        let mut bytes = Vec::new();
+        message.encode(self.next_id, 0, &mut bytes).expect("a command of sound size");
+        self.next_id += 1;
+        self.stream.write_all(&bytes)
     }
 }
 

@@ -3,53 +3,85 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::atomic::Ordering::Relaxed,
+    mem::discriminant,
+    sync::{Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{
-    live::Live,
-    plan::{Fault, Plan},
-    words::{grouped, rough},
-};
-use crate::{
+use steadfast_chaos::{Fault, Live, Observer, Phase, Plan};
+use steadfast_report::{
     duration,
-    notes::{Notes, plural},
+    words::{grouped, plural, rough},
+};
+
+use crate::{
+    database,
+    notes::Notes,
     output::Output,
     paint::{Paint, is_able},
 };
 
-/// What is being done.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Phase {
-    /// What is to be changed and deleted is put there.
-    Preparing,
-    /// Since then.
-    Load(Instant),
-    /// The load is over, and so are the faults; the servers come back.
-    Recovering,
-    Counting,
+/// Shows a run on standard error.
+pub(super) struct Screen {
+    output: Output,
+    notes: Notes,
+    /// From the start of the load to its end.
+    view: Mutex<Option<View>>,
 }
 
-impl Phase {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Preparing => "preparing the documents that are written to",
-            Self::Load(_) => "the load",
-            Self::Recovering => "the return of the servers",
-            Self::Counting => "counting what is in the database",
+impl Screen {
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, notes: output.notes("chaos"), view: Mutex::default() }
+    }
+
+    fn view(&self) -> MutexGuard<'_, Option<View>> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Screen {
+    fn step(&self, what: &str) {
+        self.notes.say(what);
+    }
+
+    fn warning(&self, what: &str) {
+        self.notes.warn(what);
+    }
+
+    fn started(&self, plan: &Plan, server: &str) {
+        *self.view() = Some(View::new(self.output, self.notes, plan, server));
+    }
+
+    fn progress(&self, phase: Phase, live: &Live) {
+        if let Some(view) = &mut *self.view() {
+            view.show(phase, live);
         }
     }
 
-    fn is_same(self, other: Self) -> bool {
-        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    fn interrupted(&self, reaction: &str) {
+        if let Some(view) = &mut *self.view() {
+            view.interrupted(self.notes);
+        }
+        self.notes.warn(reaction);
+    }
+
+    fn finished(&self, has_verdict: bool) {
+        match self.view().take() {
+            Some(view) if has_verdict => view.end(),
+            Some(view) => view.leave(),
+            None => {}
+        }
+    }
+
+    fn explain(&self, error: &steadfast::error::Error) -> String {
+        database::explain(error)
     }
 }
 
 /// Shows how far it is.
-pub(super) struct View {
+struct View {
     kind: Kind,
     lasting: Duration,
     phase: Phase,
@@ -72,11 +104,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
 impl View {
-    /// Between two looks at it.
-    pub(super) const PAUSE: Duration = Duration::from_millis(200);
-
-    pub(super) fn new(output: Output, plan: &Plan, server: &str) -> Self {
-        let notes = output.notes("chaos");
+    fn new(output: Output, notes: Notes, plan: &Plan, server: &str) -> Self {
         notes.say(opening(plan, server));
         let kind = if output.quiet {
             Kind::Nothing
@@ -98,8 +126,8 @@ impl View {
     }
 
     /// Shows what there is now.
-    pub(super) fn show(&mut self, phase: Phase, live: &Live) {
-        let is_new = !phase.is_same(self.phase);
+    fn show(&mut self, phase: Phase, live: &Live) {
+        let is_new = discriminant(&phase) != discriminant(&self.phase);
         self.phase = phase;
         let since = self.looked.elapsed();
         let is_due = match self.kind {
@@ -157,18 +185,16 @@ impl View {
         format!("{} a second, the slowest {}", grouped(self.per_second), rough(self.slowest))
     }
 
-    /// Says what is done about a Ctrl-C. From then on there are lines: where the picture began cannot be known any
-    /// more, once the terminal has shown the `^C`.
-    pub(super) fn interrupted(&mut self, notes: Notes, what: &str) {
+    /// From now on there are lines: the place of the picture is unknown once the terminal has shown the `^C`.
+    fn interrupted(&mut self, notes: Notes) {
         if let Kind::Picture(_) = self.kind {
             self.leave();
             self.kind = Kind::Lines(notes);
         }
-        notes.warn(what);
     }
 
     /// All is over: the picture goes away, before anything else is printed.
-    pub(super) fn end(self) {
+    fn end(self) {
         if let Kind::Picture(picture) = self.kind {
             // If the terminal is gone, there is nothing to clear.
             let _ = picture.all.clear();
@@ -176,11 +202,7 @@ impl View {
         }
     }
 
-    /// It was cut short: the picture stays.
-    pub(super) fn cut_short(self) {
-        self.leave();
-    }
-
+    /// The picture stays.
     fn leave(&self) {
         if let Kind::Picture(picture) = &self.kind {
             picture.stop();

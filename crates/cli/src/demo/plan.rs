@@ -1,6 +1,6 @@
 //! Which of the events meet with which trouble: counted out, and the same for the same seed.
 
-use crate::dice::Dice;
+use steadfast_report::random::Rng;
 
 /// What goes wrong between an application and its servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +92,10 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(events: u64, seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let each = |trouble: Trouble| {
             let index = trouble.index() as u64;
-            quarter(events / 4 + u64::from(index < events % 4), trouble, &mut dice)
+            quarter(events / 4 + u64::from(index < events % 4), trouble, &mut rng)
         };
         Self { events: Trouble::ALL.into_iter().flat_map(each).collect() }
     }
@@ -112,16 +112,16 @@ impl Plan {
 }
 
 /// The events of one trouble: in equal parts, one of each part is hit.
-fn quarter(events: u64, trouble: Trouble, dice: &mut Dice) -> Vec<Event> {
+fn quarter(events: u64, trouble: Trouble, rng: &mut Rng) -> Vec<Event> {
     let hits = (events / trouble.one_in()).clamp(1, MOST_HITS);
     let part = |number: u64| number * events / hits;
     let hit: Vec<u64> = (0..hits)
-        .map(|number| part(number) + dice.below((part(number + 1) - part(number)).max(1)))
+        .map(|number| part(number) + rng.below((part(number + 1) - part(number)).max(1)))
         .collect();
     let event = |number: u64| Event {
         trouble,
         is_hit: hit.contains(&number),
-        at_second_step: dice.below(2) == 1,
+        at_second_step: rng.below(2) == 1,
     };
     (0..events).map(event).collect()
 }

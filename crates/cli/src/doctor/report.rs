@@ -212,7 +212,7 @@ mod tests {
             next: String::new(),
         };
         let mut text = String::new();
-        entry(&finding, Paint::none(), &mut text);
+        entry(&finding, Paint::default(), &mut text);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].starts_with("PROBLEM  word word"), "{text}");
         assert!(lines[1].starts_with("         word"), "{text}");

@@ -63,6 +63,14 @@ async fn a_database_that_is_there_is_not_touched() {
     assert_eq!(orders.count_documents(doc! {}).await.expect("a count"), 1);
 }
 
+#[test]
+fn a_deployment_that_cannot_be_reached_is_explained() {
+    let said = short("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200", &[]);
+    assert_eq!(said.status, Some(1), "{said}");
+    let found = "no server that takes writes was found at 127.0.0.1:1 within 200ms";
+    assert!(said.notes.contains(found) && said.notes.contains("next:"), "{said}");
+}
+
 #[tokio::test]
 async fn the_database_stays_if_that_is_wanted() {
     let (set, client) = deployment().await;

@@ -189,6 +189,8 @@ async fn judge(run: &Run, test: &Test) -> Step<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::PoisonError;
+
     use super::*;
     use crate::{Context, SpecDir, Target};
 
@@ -211,6 +213,8 @@ mod tests {
         let cluster_time = |target| {
             let context = Context::new(spec.clone(), target);
             let Ok(deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
+            let turn = Arc::clone(&deployment.turn);
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let run = Arc::new(Run::new(deployment, &file.tests[0]));

@@ -34,10 +34,22 @@ const HOUSE: &[Place] = &[
     published("steadfast", &["steadfast-core", "steadfast-value", "steadfast-wire"]),
     published("blackpipe", &["steadfast-query", "steadfast-wire"]),
     published("steadfast-testbed", &[]),
-    published("steadfast-simulation", &["steadfast-core"]),
+    published("steadfast-report", &[]),
+    published("steadfast-simulation", &["steadfast-core", "steadfast-report"]),
+    published(
+        "steadfast-chaos",
+        &["steadfast", "blackpipe", "steadfast-report", "steadfast-testbed"],
+    ),
     published(
         "steadfast-cli",
-        &["steadfast", "blackpipe", "steadfast-simulation", "steadfast-testbed"],
+        &[
+            "steadfast",
+            "blackpipe",
+            "steadfast-chaos",
+            "steadfast-report",
+            "steadfast-simulation",
+            "steadfast-testbed",
+        ],
     ),
     private(
         "conformance",
@@ -48,12 +60,20 @@ const HOUSE: &[Place] = &[
             "steadfast-wire",
             "steadfast",
             "blackpipe",
+            "steadfast-report",
             "steadfast-testbed",
         ],
     ),
     private(
         "bench",
-        &["steadfast", "steadfast-core", "blackpipe", "steadfast-simulation", "steadfast-testbed"],
+        &[
+            "steadfast",
+            "steadfast-core",
+            "blackpipe",
+            "steadfast-report",
+            "steadfast-simulation",
+            "steadfast-testbed",
+        ],
     ),
 ];
 

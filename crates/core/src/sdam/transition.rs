@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-use super::{Effect, Server, Topology, draft::Draft, load_balanced};
+use super::{Effect, Server, Topology, draft::Draft, update};
 
 /// What is to be done beside what follows from the descriptions.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Topology {
 
     fn open_load_balancer(&mut self) -> Vec<Effect> {
         let before = Arc::clone(&self.description);
-        self.description = Arc::new(load_balanced::discovered(&before));
+        self.description = Arc::new(update::load_balanced(&before));
         let mut effects = self.servers_changed(&before, &self.description);
         effects.extend(self.servers.keys().cloned().map(Effect::ReadyPool));
         effects.push(Effect::Publish(Arc::clone(&self.description)));

@@ -6,6 +6,7 @@
 use bson::{RawDocument, Timestamp};
 
 use super::event::ResumeToken;
+use crate::operation::change_stream::Beginning;
 use crate::options::ChangeStreamOptions;
 
 /// How far a change stream has come.
@@ -20,19 +21,6 @@ pub(super) struct Position {
     starts_after: bool,
     /// Nobody said where to begin.
     begins_now: bool,
-}
-
-/// Where a change stream begins, or is taken up again.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Beginning {
-    /// Where the application said, if it said anything.
-    AsAsked,
-    /// `startAfter` this token.
-    StartAfter(ResumeToken),
-    /// `resumeAfter` this token.
-    ResumeAfter(ResumeToken),
-    /// `startAtOperationTime`.
-    AtOperationTime(Timestamp),
 }
 
 /// What came with a batch of events.

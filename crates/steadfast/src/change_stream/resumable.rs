@@ -61,7 +61,7 @@ mod tests {
     use bson::{Document, doc};
 
     use super::*;
-    use crate::{operation::fixture::raw, refusal::refusal};
+    use crate::{error::command_error::refusal, operation::fixture::raw};
 
     fn refused(code: i32, labels: &[&str], wire_version: i32) -> Error {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();

@@ -18,10 +18,11 @@ use super::{
 use crate::{
     Client,
     command::{Command, Reply},
-    cursor::{Advance, Answer, More, RawCursor, ask, poll_answer},
+    cursor::{Advance, Answer, RawCursor, ask, poll_answer},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
-    operation::change_stream::Plan,
+    operation::change_stream::Beginning,
+    operation::{change_stream::Plan, get_more::More},
     session::Session,
 };
 
@@ -61,8 +62,8 @@ impl Watching {
     /// Runs the command that makes the stream.
     pub(super) async fn begin(plan: Plan, session: Option<Arc<Session>>) -> Result<Self> {
         let client = plan.scope.client().clone();
-        let (command, more) = plan.begin(&super::Beginning::AsAsked)?;
-        let reply = client.run(Command { session, ..command }).await?;
+        let (command, more) = plan.begin(&Beginning::AsAsked)?;
+        let reply = client.executor().run(Command { session, ..command }).await?;
         let mut position = Position::new(&plan.options);
         let time = reply.body().get_timestamp("operationTime").ok();
         let session = reply.session.clone();
@@ -223,7 +224,7 @@ impl Drop for Watching {
     fn drop(&mut self) {
         let Some(Resuming { answer, more, .. }) = self.resuming.take() else { return };
         let client = self.client.clone();
-        self.client.spawn(async move {
+        self.client.executor().spawn(async move {
             if let Ok(Ok(reply)) = answer.await {
                 drop(open(&client, reply, more));
             }

@@ -20,6 +20,6 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn append_metadata(&self, driver_info: DriverInfo) -> Result<()> {
-        self.topology().establisher().metadata.append(&driver_info)
+        self.executor().topology().establisher().metadata.append(&driver_info)
     }
 }

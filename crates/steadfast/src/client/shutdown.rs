@@ -44,20 +44,20 @@ impl Shutdown {
     }
 
     async fn execute(self) {
-        let inner = &self.client.inner;
-        inner.activity.close();
+        let executor = self.client.executor();
+        executor.activity().close();
         if !self.immediate {
-            inner.activity.idle().await;
+            executor.activity().idle().await;
             // Those who cannot be told forget their sessions by themselves.
             drop(tokio::time::timeout(END_SESSIONS_LIMIT, end_sessions(&self.client)).await);
         }
-        inner.topology.close();
+        executor.topology().close();
     }
 }
 
 /// Tells the servers that the sessions at rest will not be used again. Errors are of no interest.
 async fn end_sessions(client: &Client) {
-    let ids = client.sessions().drain();
+    let ids = client.executor().sessions().drain();
     for ids in ids.chunks(SESSIONS_IN_A_COMMAND) {
         let mut array = RawArrayBuf::new();
         for id in ids {
@@ -66,7 +66,12 @@ async fn end_sessions(client: &Client) {
         let target = Target::Read(ReadPreference::primary_preferred(None).into());
         let admin = Arc::from("admin");
         let command = Command::new(cstr!("endSessions"), array, &admin, target, Kind::Generic);
-        if client.carry_out(client.begin_operation(), Box::new(command)).await.is_err() {
+        if client
+            .executor()
+            .carry_out(client.executor().begin_operation(), Box::new(command))
+            .await
+            .is_err()
+        {
             return;
         }
     }

@@ -31,11 +31,11 @@ pub struct WarmConnectionPool<'a> {
 
 impl WarmConnectionPool<'_> {
     async fn execute(self) {
-        let wanted = self.client.inner.options.min_pool_size.unwrap_or(0);
+        let wanted = self.client.executor().options().min_pool_size.unwrap_or(0);
         let Some(wanted) = usize::try_from(wanted).ok().filter(|&wanted| wanted > 0) else {
             return;
         };
-        let topology = self.client.topology();
+        let topology = self.client.executor().topology();
         let any = SelectionCriteria::ReadPreference(ReadPreference::Nearest { options: None });
         let operation = trace::Operation { name: "warmConnectionPool", id: 0 };
         // Without a server there is nothing to fill, and the first operation will say so.

@@ -1,6 +1,6 @@
 //! Making connections: opening the stream, saying hello, logging in.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
@@ -19,8 +19,10 @@ use super::{
 };
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
-    error::{Error, ErrorKind, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR},
-    refusal::refusal,
+    error::{
+        Error, ErrorKind, NetworkFailure, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR,
+        command_error::refusal,
+    },
     tls::TlsConnector,
 };
 
@@ -71,7 +73,9 @@ impl Establisher {
             self.establish_in_phases(address, interrupt, limit, &mut phase, handshake_completed);
         self.within_limit(work).await.map_err(|error| {
             let mut error = error.with_server(address);
-            if phase == ConnectionPhase::Connecting && may_be_overload(&error) {
+            if phase == ConnectionPhase::Connecting
+                && error.network_failure().is_some_and(NetworkFailure::may_be_overload)
+            {
                 error.add_label(SYSTEM_OVERLOADED_ERROR);
                 error.add_label(RETRYABLE_ERROR);
             }
@@ -218,19 +222,6 @@ pub(crate) fn append_api(command: &mut RawDocumentBuf, api: &ServerApi) {
     if let Some(errors) = api.deprecation_errors {
         command.append(cstr!("apiDeprecationErrors"), errors);
     }
-}
-
-/// Whether overload of the server may be the reason why a connection could not be made. A name that
-/// does not resolve, or a certificate that does not fit, never is.
-fn may_be_overload(error: &Error) -> bool {
-    match &*error.kind {
-        ErrorKind::Io(error) => error.kind() != io::ErrorKind::InvalidData && !is_lookup(error),
-        _ => false,
-    }
-}
-
-fn is_lookup(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<super::stream::LookupError>())
 }
 
 impl Connection {

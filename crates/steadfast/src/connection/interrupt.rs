@@ -2,7 +2,6 @@
 
 use std::{
     future::poll_fn,
-    io,
     pin::pin,
     sync::{
         Mutex,
@@ -11,8 +10,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::StoppedWaiting;
-use crate::event::lock;
+use crate::{
+    error::{Error, NetworkFailure, Result},
+    event::lock,
+};
 
 /// Trips once, and wakes whoever waits for bytes on the connection it belongs to.
 #[derive(Debug, Default)]
@@ -33,17 +34,14 @@ impl Interrupt {
     /// What `work` comes to, or the error as soon as this trips.
     ///
     /// Only work that must wait looks for a trip: most of it is done at once.
-    pub(super) async fn or<T, E: From<io::Error>>(
-        &self,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
+    pub(super) async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         let mut waited = false;
         let done = poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => {
                 waited = true;
-                self.poll(cx).map(|error| Err(error.into()))
+                self.poll(cx).map(Err)
             }
         })
         .await;
@@ -55,7 +53,7 @@ impl Interrupt {
     }
 
     /// Ready with the error once tripped; until then the caller will be woken.
-    fn poll(&self, cx: &Context<'_>) -> Poll<io::Error> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Error> {
         if !self.tripped.load(Ordering::Acquire) {
             let mut reader = lock(&self.reader);
             if !reader.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -64,9 +62,8 @@ impl Interrupt {
         }
         // Asked again after leaving the waker behind, so that no trip falls between the two.
         if self.tripped.load(Ordering::Acquire) {
-            let text = "interrupted: the server was found not to answer".to_owned();
-            let stopped = StoppedWaiting(text);
-            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, stopped));
+            let text = "interrupted: the server was found not to answer";
+            return Poll::Ready(Error::network(NetworkFailure::ClosedByUs, text));
         }
         Poll::Pending
     }
@@ -83,12 +80,12 @@ mod tests {
         let interrupt = Arc::new(Interrupt::default());
         let reader = tokio::spawn({
             let interrupt = Arc::clone(&interrupt);
-            async move { interrupt.or(pending::<io::Result<()>>()).await }
+            async move { interrupt.or(pending::<Result<()>>()).await }
         });
         tokio::task::yield_now().await;
         interrupt.trip();
         let error = reader.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(error.network_failure(), Some(NetworkFailure::ClosedByUs));
     }
 
     #[test]
@@ -104,7 +101,7 @@ mod tests {
         let mut polls = 0;
         let second_time = poll_fn(|_| {
             polls += 1;
-            if polls == 2 { Poll::Ready(io::Result::Ok(())) } else { Poll::Pending }
+            if polls == 2 { Poll::Ready(Result::Ok(())) } else { Poll::Pending }
         });
         let mut reading = pin!(interrupt.or(second_time));
         let before = Arc::strong_count(&task);

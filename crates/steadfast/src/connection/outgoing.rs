@@ -7,8 +7,8 @@ use steadfast_wire::{
 };
 
 use crate::{
-    command::{Beside, Documents},
     error::{Error, Result},
+    sequence::{Beside, Documents},
 };
 
 /// Documents of more bytes are not copied into the message, but follow it.
@@ -270,7 +270,7 @@ mod tests {
     use steadfast_core::server_api::ServerApiVersion;
 
     use super::*;
-    use crate::command::Ahead;
+    use crate::sequence::Ahead;
 
     /// Documents are one by one in the buffer of a sequence.
     fn encoded(documents: &[Document]) -> Vec<u8> {

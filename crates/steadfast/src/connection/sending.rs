@@ -4,7 +4,10 @@ use bytes::Buf;
 use tokio::io::AsyncWriteExt;
 
 use super::Stream;
-use crate::{command::Documents, error::Result};
+use crate::{
+    error::{Error, Result},
+    sequence::Documents,
+};
 
 /// How much of scattered documents is written at a time.
 const PIECE_BYTES: usize = 128 * 1024;
@@ -16,19 +19,20 @@ pub(super) async fn send(
     following: Option<&Documents<'_>>,
 ) -> Result<()> {
     match following {
-        None => stream.write_all(outbox).await?,
+        None => stream.write_all(outbox).await.map_err(Error::of_socket)?,
         Some(Documents::Whole(documents)) => {
-            stream.write_all_buf(&mut outbox.as_slice().chain(*documents)).await?;
+            let mut all = outbox.as_slice().chain(*documents);
+            stream.write_all_buf(&mut all).await.map_err(Error::of_socket)?;
         }
         Some(Documents::Scattered { source, positions, .. }) => {
             let mut positions = positions.clone();
             outbox.reserve(PIECE_BYTES);
             while !positions.is_empty() {
                 source.append(&mut positions, outbox, PIECE_BYTES)?;
-                stream.write_all(outbox).await?;
+                stream.write_all(outbox).await.map_err(Error::of_socket)?;
                 outbox.clear();
             }
         }
     }
-    Ok(stream.flush().await?)
+    stream.flush().await.map_err(Error::of_socket)
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
     tls::TlsConnector,
 };
 
@@ -45,7 +45,8 @@ impl Stream {
             }
             #[cfg(unix)]
             ServerAddress::Unix { path } => {
-                Ok(Self::Unix(tokio::net::UnixStream::connect(path).await?))
+                let stream = tokio::net::UnixStream::connect(path).await;
+                stream.map(Self::Unix).map_err(Error::of_socket)
             }
             other => Err(Error::new(ErrorKind::InvalidArgument {
                 message: format!("this platform cannot connect to {other}"),
@@ -69,42 +70,35 @@ impl Stream {
     }
 }
 
-/// A host whose name leads nowhere. A kind of its own, since it is never the server's doing.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot resolve the host \"{host}\": {error}")]
-pub(super) struct LookupError {
-    host: String,
-    error: io::Error,
-}
-
 /// Tries each address of the host in turn, and reports the last failure.
 async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream> {
-    let addresses = tokio::net::lookup_host((host, port)).await.map_err(|error| {
-        io::Error::new(error.kind(), LookupError { host: host.to_owned(), error })
-    })?;
+    let not_found = |error: io::Error| {
+        let text = format!("cannot resolve the host \"{host}\": {error}");
+        Error::network_io(NetworkFailure::HostNotFound, io::Error::new(error.kind(), text))
+    };
+    let addresses = tokio::net::lookup_host((host, port)).await.map_err(not_found)?;
     let mut failure = None;
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                stream.set_nodelay(true)?;
-                let keepalive = TcpKeepalive::new()
-                    .with_time(Duration::from_secs(120))
-                    .with_interval(Duration::from_secs(10));
-                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+                set_options(&stream).map_err(Error::of_socket)?;
                 return Ok(stream);
             }
             Err(error) => {
                 let text = format!("cannot connect to {address}: {error}");
-                failure = Some(io::Error::new(error.kind(), text));
+                failure = Some(Error::of_socket(io::Error::new(error.kind(), text)));
             }
         }
     }
-    Err(failure
-        .unwrap_or_else(|| {
-            let error = io::ErrorKind::NotFound.into();
-            io::Error::new(io::ErrorKind::NotFound, LookupError { host: host.to_owned(), error })
-        })
-        .into())
+    Err(failure.unwrap_or_else(|| not_found(io::ErrorKind::NotFound.into())))
+}
+
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(120))
+        .with_interval(Duration::from_secs(10));
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
 /// Calls the same method on whichever stream it is.

@@ -1,8 +1,6 @@
 //! How far a cursor has come. Pure: nothing here talks to a server.
 
-use std::time::Duration;
-
-use bson::{Bson, RawDocument};
+use bson::RawDocument;
 use bytes::Bytes;
 
 use super::batch::{Batch, CursorReply};
@@ -11,26 +9,8 @@ use crate::{
     command::{Command, Target},
     error::Result,
     operation::get_more,
+    operation::get_more::More,
 };
-
-/// How a cursor asks for more.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct More {
-    pub(crate) batch_size: Option<u32>,
-    /// How long the server may wait for documents.
-    pub(crate) max_time: Option<Duration>,
-    pub(crate) comment: Option<Bson>,
-    /// How many documents there are to be in all.
-    pub(crate) limit: Option<u64>,
-    /// Whether the time limit of the call that made the cursor is that of each step, too, and not
-    /// of all steps together.
-    pub(crate) renewed: bool,
-    /// Whether the next batch may be asked for before the one at hand is read to its end.
-    pub(crate) ahead: bool,
-    /// `true` if a `getMore` may write: of a cursor of `run_cursor_command`, the first one executes a
-    /// `$merge` whose `batchSize` was 0.
-    pub(crate) may_write: bool,
-}
 
 /// How large a batch must be, in bytes, for the next to be asked for before it is read to its end.
 const WORTH_READING_AHEAD: usize = 1024 * 1024;

@@ -16,16 +16,14 @@ use bson::RawDocument;
 use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
-use super::{
-    batch::is_last,
-    home::{Home, Pinned},
-    progress::{More, Progress},
-};
+use super::{batch::is_last, progress::Progress};
 use crate::{
     Client,
     command::{Command, Reply, Target},
     deadline::Deadline,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
+    operation::get_more::More,
+    pin::{Home, Pinned},
     session::Session,
 };
 
@@ -298,7 +296,7 @@ impl RawCursor {
                 Ok(Ok(reply)) if is_last(reply.bytes()) => return,
                 Ok(_) => {}
                 // Killed, the cursor answers at once. Unheard, that would cost the session.
-                Err(_) => self.client.spawn(async move {
+                Err(_) => self.client.executor().spawn(async move {
                     drop(tokio::time::timeout(ANSWER_LIMIT, ahead).await);
                 }),
             }
@@ -314,15 +312,17 @@ impl RawCursor {
         let client = self.client.clone();
         match answer {
             // The connection is in use: what it is used for has to end first.
-            Some(answer) if home.connection.is_pinned() => self.client.spawn(async move {
-                let Ok(Ok(reply)) = answer.await else { return };
-                let connection = reply.pinned;
-                if connection.is_pinned() {
-                    send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
-                }
-            }),
+            Some(answer) if home.connection.is_pinned() => {
+                self.client.executor().spawn(async move {
+                    let Ok(Ok(reply)) = answer.await else { return };
+                    let connection = reply.pinned;
+                    if connection.is_pinned() {
+                        send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
+                    }
+                });
+            }
             _ if home.connection.is_broken() => {}
-            _ => self.client.spawn(async move {
+            _ => self.client.executor().spawn(async move {
                 send_kill(&client, kill(Target::Cursor(home))).await;
             }),
         }
@@ -338,15 +338,15 @@ impl Drop for RawCursor {
 /// Sends a `killCursors`. If it fails nobody is there to be told, and the server forgets an idle
 /// cursor by itself. After a shutdown nothing is sent (pitfall 37).
 async fn send_kill(client: &Client, command: Command) {
-    let _ = tokio::time::timeout(KILL_LIMIT, client.run(command)).await;
+    let _ = tokio::time::timeout(KILL_LIMIT, client.executor().run(command)).await;
 }
 
 /// Runs a command in a task that ends early if nobody waits for the answer any more.
 pub(crate) fn ask(client: &Client, command: Command) -> Answer {
     let (mut sender, answer) = oneshot::channel();
     let client_of_task = client.clone();
-    client.spawn(async move {
-        let mut run = pin!(client_of_task.run(command));
+    client.executor().spawn(async move {
+        let mut run = pin!(client_of_task.executor().run(command));
         let outcome = std::future::poll_fn(|cx| match sender.poll_closed(cx) {
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => run.as_mut().poll(cx).map(Some),
@@ -373,7 +373,7 @@ pub(crate) fn poll_answer(answer: &mut Answer, cx: &mut Context<'_>) -> Poll<Res
 /// always does; and a server of which nothing is known just now most likely does, too.
 fn takes_comments(client: &Client, reply: &Reply) -> bool {
     const WIRE_VERSION_4_4: i32 = 9;
-    let view = client.topology().view();
+    let view = client.executor().topology().view();
     let server = view.description.servers.get(&reply.server.address);
     server.is_none_or(|server| {
         matches!(server.server_type, ServerType::LoadBalancer | ServerType::Unknown)
@@ -383,7 +383,7 @@ fn takes_comments(client: &Client, reply: &Reply) -> bool {
 
 /// Whether the server that has the cursor answered when it was last looked for.
 fn is_reachable(client: &Client, home: &Home) -> bool {
-    let view = client.topology().view();
+    let view = client.executor().topology().view();
     view.description.servers.get(&home.server.address).is_some_and(ServerDescription::is_available)
 }
 
@@ -394,9 +394,6 @@ fn unreachable(home: &Home) -> Error {
 }
 
 fn lost_connection() -> Error {
-    std::io::Error::new(
-        std::io::ErrorKind::NotConnected,
-        "the connection that the cursor was bound to is gone",
-    )
-    .into()
+    let text = "the connection that the cursor was bound to is gone";
+    Error::network(NetworkFailure::ClosedByUs, text)
 }

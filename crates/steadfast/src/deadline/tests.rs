@@ -1,22 +1,8 @@
 //! Time limits, with the clock in hand.
 
-use std::sync::Arc;
-
-use bson::{RawDocumentBuf, doc, raw::cstr};
-
 use super::*;
-use crate::command::{Kind, Target};
 
 const MS: Duration = Duration::from_millis(1);
-
-fn command(body: bson::Document) -> Command {
-    let database = Arc::from("library");
-    let mut command = Command::new(cstr!("insert"), "books", &database, Target::Write, Kind::Write);
-    for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
-        command.body.append(key, value);
-    }
-    command
-}
 
 #[test]
 fn the_nearest_limit_counts() {
@@ -72,37 +58,6 @@ async fn without_an_end_the_server_is_given_no_limit() {
         assert_eq!(MaxTime::Remaining.millis(deadline, Some(MS)), Ok(None));
         assert_eq!(MaxTime::AtMost(5 * MS).millis(deadline, Some(9 * MS)), Ok(Some(5)));
     }
-}
-
-#[test]
-fn a_time_limit_takes_the_place_of_the_others() {
-    let other = doc! { "maxTimeMS": 5, "writeConcern": { "w": 1, "wtimeout": 5 }, "x": 1 };
-    let mut limited = command(other.clone());
-    limited.limit(None, Some(MS));
-    let expected = doc! { "insert": "books", "writeConcern": { "w": 1 }, "x": 1 };
-    assert_eq!(bson::Document::try_from(&*limited.body).unwrap(), expected);
-
-    let mut only_timeout = command(doc! { "writeConcern": { "wtimeout": 5 } });
-    only_timeout.limit(Some(MS), None);
-    let sent = bson::Document::try_from(&*only_timeout.body).unwrap();
-    assert_eq!(sent, doc! { "insert": "books" });
-
-    let mut unlimited = command(other);
-    unlimited.limit(None, None);
-    assert!(unlimited.body.get("maxTimeMS").unwrap().is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_error_that_comes_before_the_deadline_stays_what_it_is() {
-    let deadline = Deadline::begin(10 * MS);
-    let error = Error::timed_out("socketTimeoutMS");
-    let judged = deadline.judge(error.clone(), TimeSpent::default());
-    assert!(!judged.is_timeout() && judged.is_network_timeout());
-    tokio::time::advance(10 * MS).await;
-    let judged = deadline.judge(error, TimeSpent::default());
-    assert!(judged.is_timeout());
-    let source = std::error::Error::source(&judged).expect("what it was when time ran out");
-    assert!(judged.to_string().contains(&source.to_string()), "{judged}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::results::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
+use crate::write_results::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
 
 /// What a bulk write did that failed in part.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,13 +10,13 @@ use steadfast_core::{
 
 use crate::{
     command::Reply,
-    connection::is_ended_by_us,
-    cursor::Home,
     deadline::now,
-    error::{Attempt, AttemptLog, Error, ErrorKind, History, Result},
-    operation::write_concern_error,
+    error::{
+        Attempt, AttemptLog, Error, ErrorKind, History, NetworkFailure, Result,
+        command_error::{self, write_concern_error},
+    },
+    pin::Home,
     pool::PooledConnection,
-    refusal,
     topology::Server,
 };
 
@@ -81,7 +81,7 @@ impl Attempts {
 
     /// Adds an attempt whose reply reports failed writes.
     pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply, raised: Option<usize>) {
-        let labels = refusal::labels(reply.body());
+        let labels = command_error::labels(reply.body());
         self.add(record(current, labels), Ending::Reply(Box::new(reply)), raised);
     }
 
@@ -160,8 +160,7 @@ fn reworded(mut error: Error, message: Option<&'static str>) -> Error {
 /// What an error tells the retry machine.
 pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
     let cause = match &*error.kind {
-        ErrorKind::Io(_) if is_wait_for_connection(error, phase) => Cause::Driver,
-        ErrorKind::Io(broken) => Cause::Network { ended_by_us: is_ended_by_us(broken) },
+        ErrorKind::Io(_) => network_cause(error.network_failure(), phase),
         ErrorKind::ConnectionPoolCleared { .. } => Cause::PoolCleared,
         ErrorKind::Command(refused) => {
             Cause::Refused { code: refused.code, message: &refused.message }
@@ -171,6 +170,15 @@ pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
     };
     let base_backoff = error.server_response().and_then(|reply| base_backoff(reply));
     Failure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
+}
+
+fn network_cause(failure: Option<NetworkFailure>, phase: Phase) -> Cause<'static> {
+    match failure {
+        Some(failure) if failure.is_wait() && phase == Phase::BeforeSending => Cause::Driver,
+        Some(failure) => Cause::Network { ended_by_us: failure.may_execute_later() },
+        // Not of a connection. This promises less.
+        None => Cause::Network { ended_by_us: true },
+    }
 }
 
 /// What the server would have a wait begin with.
@@ -184,12 +192,6 @@ fn base_backoff(reply: &RawDocument) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_millis(millis))
-}
-
-/// Whether no connection came free in time, or no time was left to send anything, which says nothing
-/// of the network.
-fn is_wait_for_connection(error: &Error, phase: Phase) -> bool {
-    phase == Phase::BeforeSending && (error.is_wait_queue_timeout() || error.is_out_of_time())
 }
 
 /// What a reply that succeeded as a whole tells of writes that failed: the codes of the statements,
@@ -234,7 +236,7 @@ impl Blemish {
         if codes.is_empty() && write_concern.is_none() && errors == 0 {
             return None;
         }
-        let labels = refusal::labels(reply).iter().collect();
+        let labels = command_error::labels(reply).iter().collect();
         let errors = errors.max(codes.len());
         Some(Self { codes, errors, any_applied, write_concern, labels })
     }

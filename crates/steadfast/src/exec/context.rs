@@ -8,11 +8,10 @@ use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
 use steadfast_wire::{field, fields};
 
 use crate::{
-    Client,
     command::{Command, Kind, Target},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, command_error::is_ok},
+    exec::Executor,
     pool::PooledConnection,
-    refusal::is_ok,
     session::{self, ReadPoint, Session, Sessions},
 };
 
@@ -31,14 +30,17 @@ pub(super) struct Context {
 impl Context {
     /// What to add to a command that goes through this connection.
     pub(super) fn of(
-        client: &Client,
+        executor: &Executor,
         command: &Command,
         session: Option<&Session>,
         part: Part,
         connection: &PooledConnection,
     ) -> Result<Self> {
         let Some(session) = session else {
-            return Ok(Self { cluster_time: client.sessions().cluster_time(), ..Self::default() });
+            return Ok(Self {
+                cluster_time: executor.sessions().cluster_time(),
+                ..Self::default()
+            });
         };
         let body = match part {
             Part::Outside => read_concern(command, session, connection.hello.max_wire_version)?
@@ -46,7 +48,9 @@ impl Context {
             Part::First => first_read_concern(command, session)?
                 .map(|concern| with_read_concern(&command.body, concern)),
             Part::Later => None,
-            Part::Commit | Part::Abort => Some(session.end_of_transaction(command, part)?),
+            Part::Commit | Part::Abort => {
+                Some(super::transaction_end::of_attempt(session, command, part)?)
+            }
         };
         let (lsid, cluster_time) = (Some(session.id()), session.cluster_time());
         Ok(Self { lsid, cluster_time, body })

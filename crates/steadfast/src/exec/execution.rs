@@ -1,4 +1,5 @@
-//! The loop that tries a command until it succeeds or is given up.
+//! The loop that tries a command until it succeeds or is given up. From top to bottom: the loop, an attempt,
+//! its reply, its failure, the end.
 
 use std::{
     ops::ControlFlow,
@@ -9,58 +10,69 @@ use std::{
 use bytes::Bytes;
 use steadfast_core::{
     description::ServerDescription,
-    retry::{GiveUp, Kind, Operation, Phase, Retry, ServerFacts, TransactionId},
+    retry::{
+        GiveUp, Kind, Labels, Next, Operation, Phase, Retry, ServerFacts, TransactionId, Verdict,
+    },
     selection,
     transaction::Part,
 };
 
 use super::{
-    attempts::{Attempts, Current, failure},
-    context::Context,
+    attempts::{Attempts, Blemish, Current, failure},
+    context::{self, Context, Heard},
+    raw,
     transaction::TransactionContext,
     watch::Watch,
 };
 use crate::{
-    Client,
-    command::{Beside, Command, Reply, Sequence},
+    command::{Command, Reply},
     connection::{Connection, Outgoing},
-    cursor::Home,
-    deadline::{Deadline, TimeSpent, now},
-    error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result},
+    deadline::{Clock, Deadline, now},
+    error::{
+        Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result, TimeSpent,
+        command_error::{refusal, write_concern_failure},
+    },
+    event::retry::{OverloadGivenUpEvent, RetryEvent, RetryScheduledEvent},
+    exec::Executor,
+    pin::Home,
     pool::{Pool, PooledConnection},
+    sequence::{Beside, Sequence},
     session::{self, Session},
-    topology::Selected,
+    topology::{Selected, Server},
     trace,
 };
 
+/// The reply that stands for the one that an unacknowledged write does not get.
+static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
+
 /// A command on its way.
 pub(super) struct Execution<'c> {
-    pub(super) client: &'c Client,
-    pub(super) operation_id: i64,
-    pub(super) command: Box<Command>,
+    executor: &'c Executor,
+    operation_id: i64,
+    command: Box<Command>,
     /// The documents beside it, if they are not its own.
     lent: Option<&'c Beside<'c>>,
-    pub(super) retry: Retry,
-    pub(super) attempts: Attempts,
+    retry: Retry,
+    attempts: Attempts,
     /// Its position in the transaction of its session.
-    pub(super) transaction: TransactionContext,
+    transaction: TransactionContext,
     /// The session it runs in, once there is one; the same for all attempts.
-    pub(super) session: Option<Arc<Session>>,
+    session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
     /// By when it must be done.
-    pub(super) deadline: Option<Deadline>,
+    deadline: Option<Deadline>,
     /// Where the time went, if there is a deadline.
-    pub(super) spent: TimeSpent,
+    spent: TimeSpent,
     /// It was given up because what was left of its time would not have been enough.
-    pub(super) out_of_time: bool,
+    out_of_time: bool,
     /// How long was waited before the attempt under way.
-    pub(super) backoff: Duration,
+    backoff: Duration,
 }
 
 /// How an attempt ended: with the command's success, or its failure for good; or it goes on, to be
 /// tried again after a wait.
-pub(super) type Ended = ControlFlow<Result<Reply>, Duration>;
+type Ended = ControlFlow<Result<Reply>, Duration>;
 
 /// Why a request was not sent.
 enum Unsent {
@@ -79,7 +91,7 @@ impl From<Error> for Unsent {
 impl<'c> Execution<'c> {
     /// Boxed, so that the futures on the way hold a pointer and are not large for it.
     pub(super) fn new(
-        client: &'c Client,
+        executor: &'c Executor,
         operation_id: i64,
         mut command: Box<Command>,
         lent: Option<&'c Beside<'c>>,
@@ -87,9 +99,9 @@ impl<'c> Execution<'c> {
     ) -> Box<Self> {
         let deadline = command.start_clock();
         let operation = for_retrying(&command, lent, &transaction);
-        let retry = Retry::new(client.retry_settings(), operation, client.retry_budget());
+        let retry = Retry::new(executor.retry_settings(), operation, executor.retry_budget());
         Box::new(Self {
-            client,
+            executor,
             operation_id,
             deadline,
             spent: command.spent,
@@ -121,12 +133,12 @@ impl<'c> Execution<'c> {
     /// Tries the command once: a server, a connection, a request, a reply.
     async fn attempt(&mut self) -> Ended {
         let began = now();
-        let until = self.client.topology().patience(self.deadline, began);
+        let until = self.executor.topology().patience(self.deadline, began);
         let home = self.transaction.begin_attempt(&self.command.target);
         let pinned = home.as_ref().and_then(|home| home.connection.take());
         let selected = match home.as_ref().filter(|_| pinned.is_some()) {
             Some(Home { server, .. }) => {
-                Selected { server: Arc::clone(server), view: self.client.topology().view() }
+                Selected { server: Arc::clone(server), view: self.executor.topology().view() }
             }
             None => match self.select(home.as_ref(), until).await {
                 Ok(selected) => selected,
@@ -159,7 +171,7 @@ impl<'c> Execution<'c> {
             &mut current.home,
             server,
             description,
-            self.client.is_load_balanced(),
+            self.executor.is_load_balanced(),
         );
         let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
             Ok(prepared) => prepared,
@@ -182,7 +194,7 @@ impl<'c> Execution<'c> {
         };
         let watch = self.stop_watch();
         let avoided = self.retry.deprioritised();
-        let selected = self.client.topology().select(target, avoided, operation, until).await;
+        let selected = self.executor.topology().select(target, avoided, operation, until).await;
         self.spent.selecting += elapsed(watch);
         selected
     }
@@ -258,11 +270,11 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { client, command, lent, transaction, .. } = self;
+        let Self { executor, command, lent, transaction, .. } = self;
         let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
-        let context = Context::of(client, command, session, transaction.part(), connection)?;
+        let context = Context::of(executor, command, session, transaction.part(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
             database: &command.database,
@@ -279,14 +291,14 @@ impl<'c> Execution<'c> {
             in_transaction: transaction.number().is_some(),
             starts_transaction: transaction.part() == Part::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
-            server_api: client.server_api(),
+            server_api: executor.server_api(),
             acknowledged: command.acknowledged,
             exhaust_allowed: false,
         };
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
         transaction.sending()?;
-        let watch = Watch::start(client, &outgoing, connection, request_id, self.operation_id);
+        let watch = Watch::start(executor, &outgoing, connection, request_id, self.operation_id);
         if let Some(session) = session {
             session.sending(now);
         }
@@ -298,7 +310,7 @@ impl<'c> Execution<'c> {
     /// wait for one do not each hold a session.
     fn begin_session(&mut self, connection: &PooledConnection, now: Instant) -> Result<()> {
         let lifetime = connection.hello.logical_session_timeout;
-        let supported = lifetime.is_some() || self.client.is_load_balanced();
+        let supported = lifetime.is_some() || self.executor.is_load_balanced();
         match &self.session {
             Some(_) if !self.command.acknowledged => Err(session::unacknowledged()),
             Some(_) if !supported => Err(Error::new(ErrorKind::SessionsNotSupported)),
@@ -310,17 +322,111 @@ impl<'c> Execution<'c> {
             }
             None if !self.command.acknowledged => Ok(()),
             None => {
-                let session = self.client.sessions().begin(lifetime, session::Kind::Implicit, now);
+                let session =
+                    self.executor.sessions().begin(lifetime, session::Kind::Implicit, now);
                 self.session = Some(Arc::new(session));
                 Ok(())
             }
         }
     }
 
-    pub(super) fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
+    /// Takes in what came back, or that nothing did.
+    fn received(
+        &mut self,
+        current: Current<'_>,
+        received: Result<Bytes>,
+        server: &Arc<Server>,
+        connection: PooledConnection,
+        watch: Watch,
+    ) -> Ended {
+        let (session, number) = (self.session.as_deref(), self.transaction.number());
+        let heard = context::hear(&received, self.executor.sessions(), session, number);
+        let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
+        let outcome = outcome.map_err(|error| {
+            error
+                .with_server(&connection.address)
+                .with_wire_version(connection.hello.max_wire_version)
+        });
+        watch.finish(outcome.as_deref());
+        match outcome {
+            Ok(body) if heard.blemished => self.blemished(current, body, server, connection),
+            Ok(body) => {
+                let reply = self.reply(&current, body, server, connection);
+                self.retry.succeeded();
+                Ended::Break(Ok(reply))
+            }
+            Err(error) => self.refused(current, error, connection),
+        }
+    }
+
+    /// What the server answered, for the operation to read. Its connection goes back, or stays with
+    /// whom it is pinned to.
+    fn reply(
+        &self,
+        current: &Current<'_>,
+        body: Bytes,
+        server: &Arc<Server>,
+        connection: PooledConnection,
+    ) -> Reply {
+        let mut reply = Reply::new(body, Arc::clone(server));
+        reply.session.clone_from(&self.session);
+        reply.transaction = self.transaction.number();
+        let keeps = self.executor.is_load_balanced() && has_open_cursor(reply.body());
+        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
+        reply.pinned = home.keep(connection, keeps);
+        reply
+    }
+
+    /// The server did not refuse the command as a whole, but tells of writes that failed or may not
+    /// be durable.
+    fn blemished(
+        &mut self,
+        current: Current<'_>,
+        body: Bytes,
+        server: &Arc<Server>,
+        connection: PooledConnection,
+    ) -> Ended {
+        if let Some(failure) = write_concern_failure(raw(&body)) {
+            let topology = self.executor.topology();
+            topology.write_concern_failed(&connection, connection.generation(), failure);
+        }
+        let mut reply = self.reply(&current, body, server, connection);
+        let Some(blemish) = Blemish::of(reply.body()) else {
+            self.retry.succeeded();
+            return Ended::Break(Ok(reply));
+        };
+        let failure = blemish.failure();
+        let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
+        let labels = failure.labels;
+        reply.labelled_retryable = verdict.add_retryable_write_label;
+        reply.transaction_label = self.transaction.fail(&failure, reply.labelled_retryable);
+        self.attempts.add_reply(current, reply, self.retry.raised_attempt());
+        self.conclude(verdict, labels)
+    }
+
+    /// The server refused the command, or the connection broke.
+    fn refused(
+        &mut self,
+        current: Current<'_>,
+        error: Error,
+        connection: PooledConnection,
+    ) -> Ended {
+        // The topology hears of it before the connection goes back (pitfall 25).
+        let topology = self.executor.topology();
+        if !error.is_out_of_time() {
+            topology.operation_failed(&connection, connection.generation(), &error);
+        }
+        // A server that only refused can still be told to forget the cursor, or be sent more.
+        if !error.is_network_error() {
+            current.put_back(connection);
+        }
+        self.failed(current, error, Phase::Sending)
+    }
+
+    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
-        let verdict = self.retry.on_failure(&failure, now(), self.client.jitter());
+        let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let label = self.transaction.fail(&failure, verdict.add_retryable_write_label);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {
@@ -332,6 +438,127 @@ impl<'c> Execution<'c> {
         self.attempts.add_error(current, error, self.retry.raised_attempt());
         self.conclude(verdict, labels)
     }
+
+    /// Goes on as the retry machine decided after a failure with these labels.
+    fn conclude(&mut self, verdict: Verdict, labels: Labels) -> Ended {
+        let overloaded = labels.retryable || labels.system_overloaded;
+        if overloaded {
+            self.executor.counters().count_overload();
+        }
+        match verdict.next {
+            Next::Retry { wait } => {
+                self.tell_of_retry(wait, overloaded);
+                Ended::Continue(wait)
+            }
+            Next::GiveUp(give_up) => {
+                if overloaded {
+                    self.tell_of_giving_up(verdict.refused_by_budget);
+                }
+                self.give_up(give_up, None)
+            }
+        }
+    }
+
+    fn give_up(&mut self, give_up: GiveUp, selection: Option<Error>) -> Ended {
+        Ended::Break(std::mem::take(&mut self.attempts).raise(give_up, selection))
+    }
+
+    /// Gives an overloaded server time.
+    async fn back_off(&mut self, wait: Duration) {
+        self.backoff = wait;
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+            self.spent.backing_off += wait;
+            self.executor.counters().count_backoff(wait);
+        }
+    }
+
+    /// What a caller is told: whatever else went wrong, that time ran out, if it did.
+    fn judged(&self, outcome: Result<Reply>) -> Result<Reply> {
+        let Some(deadline) = self.deadline else { return outcome };
+        let error = match outcome {
+            Ok(mut reply) => {
+                reply.clock = Some(Clock { deadline, spent: self.spent });
+                return Ok(reply);
+            }
+            Err(error) if self.out_of_time => deadline.exceeded(error, self.spent),
+            Err(error) => deadline.judge(error, self.spent),
+        };
+        if error.is_timeout() {
+            self.executor.counters().count_timeout();
+        }
+        Err(error)
+    }
+
+    fn tell_of_retry(&self, backoff: Duration, overloaded: bool) {
+        self.executor.counters().count_retry(overloaded);
+        let failed_attempts = self.retry.failed_attempts();
+        let tokens_left = self.executor.retry_budget().tokens_left();
+        trace::retrying(self.trace(), failed_attempts, backoff, tokens_left, || {
+            self.attempts.latest()
+        });
+        self.executor.tell_of_retry(|| {
+            RetryEvent::Scheduled(RetryScheduledEvent {
+                command_name: self.command.name.to_string(),
+                operation_id: self.operation_id,
+                server: self.attempts.latest_server().cloned(),
+                failed_attempts,
+                reason: self.attempts.latest(),
+                overloaded,
+                backoff,
+                tokens_left,
+            })
+        });
+    }
+
+    fn tell_of_giving_up(&self, refused_by_budget: bool) {
+        if refused_by_budget {
+            self.executor.counters().count_refusal();
+        }
+        let failed_attempts = self.retry.failed_attempts();
+        let tokens_left = self.executor.retry_budget().tokens_left();
+        trace::overload_given_up(
+            self.trace(),
+            failed_attempts,
+            refused_by_budget,
+            tokens_left,
+            || self.attempts.latest(),
+        );
+        self.executor.tell_of_retry(|| {
+            RetryEvent::GivenUp(OverloadGivenUpEvent {
+                command_name: self.command.name.to_string(),
+                operation_id: self.operation_id,
+                server: self.attempts.latest_server().cloned(),
+                failed_attempts,
+                reason: self.attempts.latest(),
+                refused_by_budget,
+                tokens_left,
+            })
+        });
+    }
+
+    fn trace(&self) -> (bson::oid::ObjectId, trace::Operation<'_>) {
+        let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
+        (self.executor.topology().id(), operation)
+    }
+}
+
+fn accept(body: Bytes, acknowledged: bool, heard: Heard) -> Result<Bytes> {
+    if !acknowledged {
+        return Ok(Bytes::from_static(UNANSWERED));
+    }
+    if heard.succeeded {
+        return Ok(body);
+    }
+    match refusal(raw(&body)) {
+        None => Ok(body),
+        Some(error) => Err(error),
+    }
+}
+
+fn has_open_cursor(reply: &bson::RawDocument) -> bool {
+    let cursor = reply.get_document("cursor");
+    cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
 }
 
 /// The documents beside the command: lent, or its own.

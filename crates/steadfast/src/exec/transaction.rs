@@ -13,10 +13,10 @@ use steadfast_core::{
 };
 
 use crate::{
-    command::{Command, Kind, Target, TransactionScope},
-    cursor::{Home, Pinned},
+    command::{Command, Kind, Target},
     error::{Error, Result},
-    session::{self, Session},
+    pin::{Home, Pinned},
+    session::{self, Session, TransactionScope},
     topology::Server,
 };
 

@@ -11,21 +11,21 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::{execution::Execution, transaction::TransactionContext};
 use crate::{
-    Client,
-    command::{Command, Kind, Reply, TransactionScope},
+    command::{Command, Kind, Reply},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
-    session::{self, Session},
+    exec::Executor,
+    session::{self, Session, TransactionScope},
 };
 
 /// For how long an operation goes on that nobody waits for, and is waited for by the next.
 const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
 
 /// The session whose transaction the command is to wait its turn in.
-pub(super) fn session_of(client: &Client, command: &Command) -> Option<Arc<Session>> {
+pub(super) fn session_of(executor: &Executor, command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
     if command.scope == TransactionScope::Outside && command.kind != Kind::EndTransaction {
-        session.abort_unexecuted_end(client);
+        executor.abort_unexecuted_end(session);
     }
     let takes_part = matches!(command.scope, TransactionScope::Inside(_))
         || command.kind == Kind::EndTransaction
@@ -33,7 +33,7 @@ pub(super) fn session_of(client: &Client, command: &Command) -> Option<Arc<Sessi
     takes_part.then(|| Arc::clone(session))
 }
 
-impl Client {
+impl Executor {
     /// Carries out a command of a transaction when what went before it in the transaction is over.
     pub(super) async fn carry_out_in_turn(
         &self,
@@ -68,14 +68,14 @@ impl Client {
 }
 
 async fn operate(
-    client: Client,
+    executor: Executor,
     turn: Option<OwnedMutexGuard<()>>,
     operation_id: i64,
     command: Box<Command>,
     transaction: TransactionContext,
     mut sender: oneshot::Sender<Result<Reply>>,
 ) {
-    let mut run = pin!(Execution::new(&client, operation_id, command, None, transaction).run());
+    let mut run = pin!(Execution::new(&executor, operation_id, command, None, transaction).run());
     let outcome = tokio::select! {
         outcome = &mut run => Some(outcome),
         () = sender.closed() => {

@@ -1,18 +1,18 @@
 //! Telling of a command: started, then succeeded or failed, exactly once (pitfall 38).
 
-use std::{io, time::Instant};
+use std::time::Instant;
 
 use bson::{Document, RawDocument, oid::ObjectId};
 
 use super::raw;
 use crate::{
-    Client,
     connection::{Connection, Outgoing},
-    error::Error,
+    error::{Error, NetworkFailure},
     event::command::{
         CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
         ConnectionInfo, is_sensitive,
     },
+    exec::Executor,
 };
 
 /// A command under way that somebody listens to. If it is dropped, so was the future of the call,
@@ -20,7 +20,7 @@ use crate::{
 pub(super) struct Watch(Option<Box<Watched>>);
 
 struct Watched {
-    client: Client,
+    executor: Executor,
     began: Instant,
     name: String,
     db: String,
@@ -34,17 +34,17 @@ struct Watched {
 impl Watch {
     /// Tells that a command is about to be sent. Costs nothing if nobody listens.
     pub(super) fn start(
-        client: &Client,
+        executor: &Executor,
         outgoing: &Outgoing<'_>,
         connection: &Connection,
         request_id: i32,
         operation_id: i64,
     ) -> Self {
-        if !client.watches_commands() {
+        if !executor.watches_commands() {
             return Self(None);
         }
         let watched = Watched {
-            client: client.clone(),
+            executor: executor.clone(),
             began: Instant::now(),
             name: outgoing.name.to_owned(),
             db: outgoing.database.to_owned(),
@@ -55,7 +55,7 @@ impl Watch {
             sensitive: is_sensitive(outgoing.name, outgoing.body),
         };
         let command = if watched.sensitive { Document::new() } else { outgoing.to_document() };
-        client.tell_of_command(CommandEvent::Started(CommandStartedEvent {
+        executor.tell_of_command(CommandEvent::Started(CommandStartedEvent {
             command,
             db: watched.db.clone(),
             command_name: watched.name.clone(),
@@ -80,8 +80,9 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(watched) = self.0.take() {
-            let why = io::Error::other("the future of the operation was dropped before its end");
-            let why = Error::from(why).with_server(&watched.connection.address);
+            let why = "the future of the operation was dropped before its end";
+            let why = Error::network(NetworkFailure::ClosedByUs, why);
+            let why = why.with_server(&watched.connection.address);
             watched.failed(&why);
         }
     }
@@ -94,7 +95,7 @@ impl Watched {
         } else {
             Document::try_from(reply).unwrap_or_default()
         };
-        self.client.tell_of_command(CommandEvent::Succeeded(CommandSucceededEvent {
+        self.executor.tell_of_command(CommandEvent::Succeeded(CommandSucceededEvent {
             duration: self.began.elapsed(),
             reply,
             command_name: self.name,
@@ -108,7 +109,7 @@ impl Watched {
 
     fn failed(self, error: &Error) {
         let failure = if self.sensitive { error.clone().redacted() } else { error.clone() };
-        self.client.tell_of_command(CommandEvent::Failed(CommandFailedEvent {
+        self.executor.tell_of_command(CommandEvent::Failed(CommandFailedEvent {
             duration: self.began.elapsed(),
             failure,
             command_name: self.name,

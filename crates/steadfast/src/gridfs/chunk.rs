@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::file::Layout;
 use crate::{
     error::{GridFsErrorKind, Result},
-    options::number,
+    serde_helpers::number,
 };
 
 /// A chunk to be stored.

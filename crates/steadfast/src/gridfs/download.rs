@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Cursor,
-    action::ActionFuture,
+    actions::ActionFuture,
     error::{Error, GridFsErrorKind, Result},
 };
 

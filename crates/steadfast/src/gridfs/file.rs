@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use crate::{
     error::{Error, GridFsErrorKind, Result},
-    options::number,
+    serde_helpers::number,
 };
 
 /// What a bucket knows of a file.

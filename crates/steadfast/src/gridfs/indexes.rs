@@ -8,10 +8,8 @@ use tokio::sync::OnceCell;
 
 use super::GridFsBucket;
 use crate::{
-    Collection, Cursor, IndexModel,
-    error::Result,
-    event::lock,
-    options::{IndexOptions, number},
+    Collection, Cursor, IndexModel, error::Result, event::lock, options::IndexOptions,
+    serde_helpers::number,
 };
 
 /// Whether the indexes are known to be there. Who uploads first finds out, and others wait.

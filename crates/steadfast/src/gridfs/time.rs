@@ -7,8 +7,8 @@ use bson::Document;
 use super::{FilesCollectionDocument, GridFsBucket};
 use crate::{
     Collection,
-    deadline::{Deadline, TimeLimit, TimeSpent},
-    error::{Error, Result},
+    deadline::{Deadline, TimeLimit},
+    error::{Error, Result, TimeSpent},
 };
 
 impl GridFsBucket {

@@ -321,7 +321,7 @@ impl Drop for GridFsUploadStream {
         }
         let (bucket, id) = (self.bucket.renewed(), self.id.clone());
         let (in_flight, mut stored) = (self.in_flight.take(), std::mem::take(&mut self.stored));
-        self.bucket.client().spawn(async move {
+        self.bucket.client().executor().spawn(async move {
             if let Some(answer) = in_flight
                 && let Ok(Ok(())) = answer.await
             {
@@ -346,7 +346,7 @@ impl fmt::Debug for GridFsUploadStream {
 /// last command ended before it can clean up.
 fn begin(client: &Client, work: impl Future<Output = Result<()>> + Send + 'static) -> Answer {
     let (sender, answer) = oneshot::channel();
-    client.spawn(async move {
+    client.executor().spawn(async move {
         let _ = sender.send(work.await);
     });
     answer

@@ -11,10 +11,11 @@ use steadfast_core::{
 use super::{Concern, add_read_concern, add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
-    collection::{Handle, check_database_name},
+    collection::Handle,
     command::{Command, Kind, Target},
-    cursor::More,
     error::{Error, Result},
+    namespace::check_database_name,
+    operation::get_more::More,
     options::{AggregateOptions, CursorType, TimeoutMode},
 };
 

@@ -1,5 +1,6 @@
 //! The `aggregate` that makes a change stream, or takes it up again.
 
+use bson::Timestamp;
 use std::sync::Arc;
 
 use bson::{Bson, Document};
@@ -7,13 +8,26 @@ use bson::{Bson, Document};
 use super::aggregate::{self, Source};
 use crate::{
     Client, Database,
-    change_stream::Beginning,
     collection::Handle,
     command::Command,
-    cursor::More,
     error::Result,
+    operation::get_more::More,
     options::{AggregateOptions, ChangeStreamOptions, CursorType},
+    resume_token::ResumeToken,
 };
+
+/// Where a change stream begins, or is taken up again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Beginning {
+    /// Where the application said, if it said anything.
+    AsAsked,
+    /// `startAfter` this token.
+    StartAfter(ResumeToken),
+    /// `resumeAfter` this token.
+    ResumeAfter(ResumeToken),
+    /// `startAtOperationTime`.
+    AtOperationTime(Timestamp),
+}
 
 /// What is watched.
 #[derive(Clone, Debug)]

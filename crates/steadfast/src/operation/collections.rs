@@ -5,10 +5,11 @@ use bson::{RawDocumentBuf, raw::cstr};
 use super::{add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
-    collection::{Handle, check_database_name},
+    collection::Handle,
     command::{Command, Kind, Target},
-    cursor::More,
     error::{Error, Result},
+    namespace::check_database_name,
+    operation::get_more::More,
     options::{
         CreateCollectionOptions, CursorType, DropCollectionOptions, ListCollectionsOptions,
         SelectionCriteria,

@@ -6,13 +6,14 @@ use serde::Deserialize;
 use super::{
     add_read_concern,
     aggregate::{Source, aggregate, counting},
-    parse,
 };
 use crate::{
     collection::Handle,
     command::{Command, Kind},
+    error::command_error::parse,
     error::{Error, Result},
-    options::{AggregateOptions, CountOptions, EstimatedDocumentCountOptions, number},
+    options::{AggregateOptions, CountOptions, EstimatedDocumentCountOptions},
+    serde_helpers::number,
 };
 
 /// A `count` by the collection's metadata.

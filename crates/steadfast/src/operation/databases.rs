@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bson::{RawDocument, raw::cstr};
 use serde::Deserialize;
 
-use super::{Concern, add_write_concern, parse};
+use super::add_write_concern;
+use crate::command::Concern;
 use crate::{
     Database,
-    collection::check_database_name,
     command::{Command, Kind, Target},
     error::Result,
+    error::command_error::parse,
+    namespace::check_database_name,
     options::{DropDatabaseOptions, ListDatabasesOptions, SelectionCriteria},
     results::DatabaseSpecification,
 };

@@ -3,11 +3,12 @@
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::cstr};
 use serde::Deserialize;
 
-use super::{add_read_concern, parse};
+use super::add_read_concern;
 use crate::{
     collection::Handle,
     command::{Command, Kind},
     error::Result,
+    error::command_error::parse,
     options::DistinctOptions,
 };
 

@@ -6,8 +6,8 @@ use super::add_read_concern;
 use crate::{
     collection::Handle,
     command::{Command, Kind},
-    cursor::More,
     error::{Error, Result},
+    operation::get_more::More,
     options::{CursorType, FindOneOptions, FindOptions},
 };
 

@@ -45,7 +45,7 @@ struct Fields<'a, U> {
     array_filters: Option<&'a [Document]>,
     #[serde(
         rename = "maxTimeMS",
-        serialize_with = "crate::options::millis::serialize",
+        serialize_with = "crate::serde_helpers::millis::serialize",
         skip_serializing_if = "Option::is_none"
     )]
     max_time: Option<Duration>,
@@ -72,7 +72,7 @@ pub(crate) fn update(
         sort: options.sort.as_ref(),
         remove: None,
         update: Some(update),
-        new: options.return_document.map(ReturnDocument::is_after),
+        new: options.return_document.map(returns_new),
         projection: options.projection.as_ref(),
         upsert: options.upsert,
         bypass_document_validation: options.bypass_document_validation,
@@ -101,7 +101,7 @@ pub(crate) fn replace(
         sort: options.sort.as_ref(),
         remove: None,
         update: Some(replacement),
-        new: options.return_document.map(ReturnDocument::is_after),
+        new: options.return_document.map(returns_new),
         projection: options.projection.as_ref(),
         upsert: options.upsert,
         bypass_document_validation: options.bypass_document_validation,
@@ -168,12 +168,11 @@ fn checked(command: Command, change: Change) -> Result<Command> {
     Ok(command)
 }
 
-impl ReturnDocument {
-    fn is_after(self) -> bool {
-        match self {
-            Self::Before => false,
-            Self::After => true,
-        }
+/// The value of the command's field `new`.
+fn returns_new(document: ReturnDocument) -> bool {
+    match document {
+        ReturnDocument::Before => false,
+        ReturnDocument::After => true,
     }
 }
 

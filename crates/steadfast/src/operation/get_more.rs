@@ -1,17 +1,40 @@
 //! `getMore` and `killCursors`.
 
+mod time;
+
+use bson::Bson;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::{RawArrayBuf, RawBson, raw::cstr};
 
 use super::find::checked_batch_size;
 use crate::{
     Namespace,
-    command::{Command, Kind, Target, TransactionScope},
-    cursor::More,
+    command::{Command, Kind, Target},
     deadline::MaxTime,
     error::Result,
+    session::TransactionScope,
 };
+
+/// How a cursor asks for more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct More {
+    pub(crate) batch_size: Option<u32>,
+    /// How long the server may wait for documents.
+    pub(crate) max_time: Option<Duration>,
+    pub(crate) comment: Option<Bson>,
+    /// How many documents there are to be in all.
+    pub(crate) limit: Option<u64>,
+    /// Whether the time limit of the call that made the cursor is that of each step, too, and not
+    /// of all steps together.
+    pub(crate) renewed: bool,
+    /// Whether the next batch may be asked for before the one at hand is read to its end.
+    pub(crate) ahead: bool,
+    /// `true` if a `getMore` may write: of a cursor of `run_cursor_command`, the first one executes a
+    /// `$merge` whose `batchSize` was 0.
+    pub(crate) may_write: bool,
+}
 
 /// Asks for the cursor's next batch; `remaining` documents may still come under its limit.
 pub(crate) fn get_more(

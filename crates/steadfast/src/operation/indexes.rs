@@ -7,8 +7,8 @@ use crate::{
     IndexModel,
     collection::Handle,
     command::{Command, Kind, Target},
-    cursor::More,
     error::{Error, Result},
+    operation::get_more::More,
     options::{
         CreateIndexOptions, CursorType, DropIndexOptions, ListIndexesOptions, SelectionCriteria,
     },

@@ -6,12 +6,13 @@ use bson::RawDocumentBuf;
 
 use crate::{
     Database,
-    collection::check_database_name,
-    command::{Command, Explicit, Kind, Target, TransactionScope},
-    cursor::More,
-    deadline::{MaxTime, TimeLimit, TimeSpent},
-    error::{Error, Result},
+    command::{Command, Explicit, Kind, Target},
+    deadline::{MaxTime, TimeLimit},
+    error::{Error, Result, TimeSpent},
+    namespace::check_database_name,
+    operation::get_more::More,
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
+    session::TransactionScope,
 };
 
 /// The command as the user wrote it. Neither concerns nor read preference are inherited: the

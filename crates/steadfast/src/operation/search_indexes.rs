@@ -5,7 +5,7 @@
 use bson::{Document, RawArrayBuf, RawDocument, RawDocumentBuf, doc, raw::cstr};
 use serde::Deserialize;
 
-use super::parse;
+use crate::error::command_error::parse;
 use crate::{
     SearchIndexModel,
     collection::Handle,

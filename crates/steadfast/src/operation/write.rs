@@ -11,13 +11,17 @@ use serde::Deserialize;
 use steadfast_core::concern::WriteConcern;
 use steadfast_wire::fields;
 
-use super::{add_write_concern, parse};
+use super::add_write_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind, Sequence, Target},
-    error::{Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure},
-    options::number,
-    refusal::labels,
+    command::{Command, Kind, Target},
+    error::command_error::parse,
+    error::{
+        Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure,
+        command_error::labels,
+    },
+    sequence::Sequence,
+    serde_helpers::number,
 };
 
 /// The three commands that write documents.

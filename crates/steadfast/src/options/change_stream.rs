@@ -5,12 +5,12 @@ use std::time::Duration;
 use bson::{Bson, Timestamp};
 use steadfast_core::{concern::ReadConcern, selection::SelectionCriteria};
 
-use super::{Collation, options, words::words};
-use crate::{action::Watch, change_stream::event::ResumeToken};
+use super::Collation;
+use crate::{resume_token::ResumeToken, serde_helpers::words};
 
 options! {
     /// How [`watch`](crate::Collection::watch) watches.
-    pub struct ChangeStreamOptions, ChangeStreamOptionsBuilder, for ['a, T, S] Watch<'a, T, S> {
+    pub struct ChangeStreamOptions, ChangeStreamOptionsBuilder, with timeout {
         /// Whether events of updates show the document as it is after the update. By default they
         /// tell only what changed.
         full_document: FullDocumentType,
@@ -23,7 +23,7 @@ options! {
         /// ended a stream: the collection was dropped or renamed.
         start_after: ResumeToken,
         /// How long the server waits for an event before it says there is none.
-        #[serde(rename = "maxAwaitTimeMS", with = "crate::options::millis", skip_serializing)]
+        #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
         /// How many events come at a time.
         #[serde(skip_serializing)]

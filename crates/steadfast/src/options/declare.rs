@@ -1,41 +1,43 @@
-//! The macro that declares options once: as a struct, as its builder, and as setters of an action.
+//! The macros that declare options: a struct, its builder, and the setters of the actions that take
+//! them.
 
-/// Declares a struct of options, its builder, and the setters of the actions that take it.
+/// Declares a struct of options and its builder.
 ///
-/// Every field is an `Option`; what is not set is not sent. Serialising gives the fields of the
-/// command, so a field that is no field of the command is marked `#[serde(skip)]`. An action that
-/// takes them has a field `options: Option<TheOptions>`. The options of an action that talks to a
-/// server have a `timeout` without saying so; those of an action `untimed for` have none.
+/// Every field is an `Option`; a field that is not set is not sent. The struct serialises to the
+/// fields of the command; a field that is not part of the command is marked `#[serde(skip)]`. With
+/// `with timeout`, the options have a `timeout` before the other fields.
 ///
 /// ```text
 /// options! {
-///     /// How to sing.
-///     pub struct SingOptions, SingOptionsBuilder, for ['a] Sing<'a> {
-///         /// How loud.
+///     /// Options of `sing`.
+///     pub struct SingOptions, SingOptionsBuilder, with timeout {
+///         /// Volume in decibels.
 ///         volume: i32,
-///         /// For how long at most.
-///         #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
+///         /// Longest time that the server may sing.
+///         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
 ///         max_time: Duration,
 ///     }
 /// }
 /// ```
 ///
-/// A field whose setter the action has to write itself, because it takes something else, stands in
-/// a second block: `by hand { … }`.
+/// A field whose setter the action writes itself, because it takes another type, stands in a second
+/// block: `by hand { … }`.
+///
+/// The fields are kept in a macro of the struct's name, which [`setters!`] reads.
 macro_rules! options {
     (
         $(#[doc = $doc:expr])+
-        pub struct $name:ident, $builder:ident $(, for [$($generics:tt)*] $action:ty)+ {
+        pub struct $name:ident, $builder:ident, with timeout {
             $($fields:tt)*
         } $(by hand $own:tt)?
     ) => {
         options! {
             $(#[doc = $doc])+
-            pub struct $name, $builder $(, untimed for [$($generics)*] $action)+ {
+            pub struct $name, $builder {
                 /// How long the call may take in all: to find a server, to get a connection, to be
                 /// carried out, and to be tried again if need be. Zero is without end. By default
                 /// what the call is made on says.
-                #[serde(rename = "timeoutMS", with = "crate::options::millis", skip_serializing)]
+                #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis", skip_serializing)]
                 timeout: std::time::Duration,
                 $($fields)*
             } $(by hand $own)?
@@ -43,18 +45,23 @@ macro_rules! options {
     };
     (
         $(#[doc = $doc:expr])+
-        pub struct $name:ident, $builder:ident $(, untimed for [$($generics:tt)*] $action:ty)* {
+        pub struct $name:ident, $builder:ident {
             $($fields:tt)*
         } $(by hand { $($own:tt)* })?
     ) => {
         options!(@struct [$(#[doc = $doc])+] $name { $($fields)* $($($own)*)? });
         options!(@builder $name $builder { $($fields)* $($($own)*)? });
-        options!(@actions $name [$([$($generics)*] $action;)*] { $($fields)* });
+        options!(@fields ($) $name { $($fields)* });
     };
 
-    // The fields as one token, so that they can be repeated for each action.
-    (@actions $name:ident [$([$($generics:tt)*] $action:ty;)*] $fields:tt) => {
-        $( options!(@setters $name [$($generics)*] $action, $fields); )*
+    // `$dollar` is a dollar sign: the macro that is declared has variables of its own.
+    (@fields ($dollar:tt) $name:ident $fields:tt) => {
+        #[allow(unused_macros, reason = "not all options are those of an action")]
+        macro_rules! $name {
+            ($dollar($dollar action:tt)*) => {
+                setters! { @of $name $fields $dollar($dollar action)* }
+            };
+        }
     };
 
     (@struct [$(#[$doc:meta])+] $name:ident {
@@ -104,25 +111,42 @@ macro_rules! options {
             }
         }
     };
+}
 
-    (@setters $name:ident [$($generics:tt)*] $action:ty, {
+/// Gives an action `with_options` and a setter for each field of its options. The action has a field
+/// `options: Option<TheOptions>`.
+///
+/// ```text
+/// setters!(SingOptions for ['a] Sing<'a>);
+/// ```
+macro_rules! setters {
+    ($name:ident for [$($generics:tt)*] $action:ty) => {
+        $name! { [$($generics)*] $action }
+    };
+
+    (@of $name:ident {
         $( $(#[doc = $field_doc:expr])+ $(#[serde($($serde:tt)*)])* $field:ident : $kind:ty ),* $(,)?
-    }) => {
-        impl<$($generics)*> $action {
-            #[doc = concat!("Takes all its options from [`", stringify!($name), "`].")]
-            pub fn with_options(mut self, value: impl Into<Option<$name>>) -> Self {
-                self.options = value.into();
-                self
-            }
+    } [$($generics:tt)*] $action:ty) => {
+        const _: () = {
+            // The types of the fields, by the names that they have where the options are declared.
+            #[allow(unused_imports, reason = "no action has options of every type")]
+            use crate::options::field_types::*;
 
-            $(
-                $(#[doc = $field_doc])+
-                pub fn $field(mut self, value: $kind) -> Self {
-                    self.options.get_or_insert_default().$field = Some(value);
+            impl<$($generics)*> $action {
+                #[doc = concat!("Takes all its options from [`", stringify!($name), "`].")]
+                pub fn with_options(mut self, value: impl Into<Option<$name>>) -> Self {
+                    self.options = value.into();
                     self
                 }
-            )*
-        }
+
+                $(
+                    $(#[doc = $field_doc])+
+                    pub fn $field(mut self, value: $kind) -> Self {
+                        self.options.get_or_insert_default().$field = Some(value);
+                        self
+                    }
+                )*
+            }
+        };
     };
 }
-pub(crate) use options;

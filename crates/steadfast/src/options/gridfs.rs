@@ -8,11 +8,7 @@ use steadfast_core::{
     selection::SelectionCriteria,
 };
 
-use super::{FindOneOptions, FindOptions, options};
-use crate::action::gridfs::{
-    DownloadToStreamByName, Find, FindOne, OpenDownloadStreamByName, OpenUploadStream,
-    UploadFromStream,
-};
+use super::{FindOneOptions, FindOptions};
 
 options! {
     /// What a [`GridFsBucket`](crate::gridfs::GridFsBucket) is called, and its defaults.
@@ -33,10 +29,7 @@ options! {
 
 options! {
     /// How a file is uploaded.
-    pub struct GridFsUploadOptions, GridFsUploadOptionsBuilder,
-        for ['a] OpenUploadStream<'a>,
-        for ['a, R] UploadFromStream<'a, R>
-    {
+    pub struct GridFsUploadOptions, GridFsUploadOptionsBuilder, with timeout {
         /// How many bytes of the file go into a document; by default what the bucket says.
         chunk_size_bytes: u32,
         /// What the application wants to note of the file.
@@ -46,10 +39,7 @@ options! {
 
 options! {
     /// Which of the files with the same name is downloaded.
-    pub struct GridFsDownloadByNameOptions, GridFsDownloadByNameOptionsBuilder,
-        for ['a] OpenDownloadStreamByName<'a>,
-        for ['a, W] DownloadToStreamByName<'a, W>
-    {
+    pub struct GridFsDownloadByNameOptions, GridFsDownloadByNameOptionsBuilder, with timeout {
         /// Which revision: 0 is the oldest file with the name, 1 the second oldest and so on; -1 is
         /// the newest, -2 the second newest and so on. By default the newest.
         revision: i32,
@@ -58,7 +48,7 @@ options! {
 
 options! {
     /// How the files of a bucket are [found](crate::gridfs::GridFsBucket::find).
-    pub struct GridFsFindOptions, GridFsFindOptionsBuilder, for ['a] Find<'a> {
+    pub struct GridFsFindOptions, GridFsFindOptionsBuilder, with timeout {
         /// Whether the server may sort on disk what does not fit into its memory.
         allow_disk_use: bool,
         /// How many files come at a time.
@@ -66,7 +56,7 @@ options! {
         /// How many files to return at most.
         limit: i64,
         /// How long the server may work on the query.
-        #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
+        #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
         /// Whether the server keeps the cursor however long nobody asks it for more.
         no_cursor_timeout: bool,
@@ -95,9 +85,9 @@ impl From<GridFsFindOptions> for FindOptions {
 
 options! {
     /// How a file of a bucket is [found](crate::gridfs::GridFsBucket::find_one).
-    pub struct GridFsFindOneOptions, GridFsFindOneOptionsBuilder, for ['a] FindOne<'a> {
+    pub struct GridFsFindOneOptions, GridFsFindOneOptionsBuilder, with timeout {
         /// How long the server may work on the query.
-        #[serde(rename = "maxTimeMS", with = "crate::options::millis")]
+        #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
         /// How many files to leave out at the beginning.
         skip: u64,

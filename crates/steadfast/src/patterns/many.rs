@@ -137,3 +137,5 @@ impl UpdateMany {
 
 repeatable!([] DeleteMany => Counted<DeleteResult>, Error);
 repeatable!([] UpdateMany => Counted<UpdateResult>, Error);
+setters!(DeleteOptions for [] DeleteMany);
+setters!(UpdateOptions for [] UpdateMany);

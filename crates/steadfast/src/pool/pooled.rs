@@ -76,11 +76,6 @@ impl PooledConnection {
         }
     }
 
-    /// The pool it is on loan from.
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
-    }
-
     fn conn(&self) -> &Conn<Box<Connection>> {
         self.conn.as_ref().expect("present until it is dropped")
     }
@@ -118,7 +113,7 @@ async fn drain(pool: Arc<Pool>, mut conn: Conn<Box<Connection>>) {
         Ok(Ok(())) => check_in(&pool, conn),
         Ok(Err(error)) => {
             let generation = conn.generation();
-            pool.topology.operation_failed(&conn.payload, generation, &error);
+            pool.observer.operation_failed(&conn.payload, generation, &error);
             discard(&pool, conn, ConnectionClosedReason::Error, Some(&error));
         }
         Err(_elapsed) => discard(&pool, conn, ConnectionClosedReason::Dropped, None),

@@ -1,6 +1,6 @@
 //! Waiting for a connection.
 
-use std::{io, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use steadfast_core::pool::{Abandonment, WaiterId};
 use tokio::{sync::oneshot, time::timeout_at};
@@ -8,13 +8,8 @@ use tokio::{sync::oneshot, time::timeout_at};
 use super::{Answer, PinnedBy, Pool, PooledConnection};
 use crate::{
     deadline,
-    error::{Error, Result},
+    error::{Error, ErrorKind, NetworkFailure, Result},
 };
-
-/// No connection came free in time. A kind of its own, since it says nothing of the network.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct WaitQueueTimeout(String);
 
 /// A place in a pool's queue. Dropping it gives the place up.
 pub(super) struct Wait<'a> {
@@ -62,7 +57,7 @@ impl<'a> Wait<'a> {
         match answer {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(self.pool.explain(error)),
-            Err(_) => Err(Error::new(crate::error::ErrorKind::Shutdown)),
+            Err(_) => Err(Error::new(ErrorKind::Shutdown)),
         }
     }
 
@@ -86,8 +81,7 @@ impl<'a> Wait<'a> {
                 counts.total, counts.in_use, counts.pending
             )
         };
-        let error = io::Error::new(io::ErrorKind::TimedOut, WaitQueueTimeout(text));
-        Error::from(error).with_server(&self.pool.address)
+        Error::network(NetworkFailure::WaitQueueTimeout, text).with_server(&self.pool.address)
     }
 
     fn leave(&mut self, why: Abandonment) {

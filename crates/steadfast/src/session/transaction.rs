@@ -1,24 +1,16 @@
 //! The transaction that a session is in: what it makes of the commands, and where it is bound to.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bson::{RawDocumentBuf, raw::cstr};
-use steadfast_core::{
-    read_preference::ReadPreference,
-    selection::SelectionCriteria,
-    transaction::{End, Misuse, Part, Settings, Transaction},
-};
+use steadfast_core::transaction::{End, Misuse, Part, Settings, Transaction};
 
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{Session, lock};
 use crate::{
-    Client,
-    command::{Command, Explicit, Kind, Target, TransactionScope},
-    cursor::Home,
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
-    operation,
+    pin::Home,
 };
 
 /// A transaction that is aborted in the background. The session may be in another one by then.
@@ -31,10 +23,6 @@ pub(crate) struct AbandonedTransaction {
 
 /// Time that a shutdown, and the next operation in the session, wait for an abort in the background.
 pub(crate) const ABORT_WAIT: Duration = Duration::from_secs(5);
-/// Time limit of an abort in the background. A server aborts a transaction by itself when it is this old
-/// (the default of `transactionLifetimeLimitSeconds`).
-const TRANSACTION_LIFETIME: Duration = Duration::from_secs(60);
-
 impl From<Misuse> for ErrorKind {
     fn from(misuse: Misuse) -> Self {
         Self::Transaction { message: misuse.to_string() }
@@ -56,6 +44,24 @@ pub(crate) fn without_server(session: Option<&Session>, mut error: Error) -> Err
         drop(session.unpin());
     }
     error
+}
+
+/// Relation of a command to the transaction of its session, decided when the command is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionScope {
+    /// Built outside of a transaction. Resets the state of a transaction that has ended.
+    Outside,
+    /// Built in the transaction with this `txnNumber`. If that has ended, the command fails unsent.
+    Inside(i64),
+    /// Independent of transactions (`killCursors`).
+    Independent,
+}
+
+impl From<Option<i64>> for TransactionScope {
+    /// Scope of a cursor's commands: that of the command that opened the cursor.
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::Outside, Self::Inside)
+    }
 }
 
 impl Session {
@@ -96,55 +102,21 @@ impl Session {
         Ok(Part::Outside)
     }
 
-    /// Aborts an active transaction in the background, if there is one, because the future or the
-    /// session that would have ended it was dropped. The server aborts it by itself if that fails.
-    pub(crate) fn abort_in_background(
-        self: &Arc<Self>,
-        client: &Client,
-        timeout: Option<Duration>,
-    ) {
-        self.abort_if(Transaction::abandon, client, timeout);
-    }
-
-    /// Aborts a transaction in the background whose commit or abort no server executed, before its
-    /// state is overwritten.
-    pub(crate) fn abort_unexecuted_end(self: &Arc<Self>, client: &Client) {
-        self.abort_if(Transaction::take_unexecuted_end, client, None);
-    }
-
-    fn abort_if(
-        self: &Arc<Self>,
+    /// Takes the transaction out of the session if `end` says that it has to be aborted, for an abort in
+    /// the background. That has ended when the sender is dropped.
+    pub(crate) fn abandon(
+        &self,
         end: impl FnOnce(&mut Transaction) -> End,
-        client: &Client,
-        timeout: Option<Duration>,
-    ) {
+    ) -> Option<(AbandonedTransaction, watch::Sender<()>)> {
         let mut state = lock(&self.state);
         if end(&mut state.transaction) == End::Nothing {
-            return;
+            return None;
         }
         let (done, pending) = watch::channel(());
         state.pending_abort = Some(pending);
         let abandoned =
             AbandonedTransaction { transaction: state.transaction.clone(), pin: state.pin.take() };
-        drop(state);
-        let mut abort = operation::transaction::abort().limited(None, timeout);
-        abort.session = Some(Arc::clone(self));
-        abort.abandoned = Some(Box::new(abandoned));
-        // After a shutdown nothing is sent; before it, the shutdown waits for the abort.
-        let Some(active) = client.begin_owned_activity() else { return };
-        let session = Arc::clone(self);
-        client.spawn(async move {
-            let _done = done;
-            // The operation that is under way does not count towards the abort's time.
-            drop(tokio::time::timeout(ABORT_WAIT, session.turn()).await);
-            let client = active.client().clone();
-            let run = client.carry_out(client.begin_operation(), Box::new(abort));
-            let mut run = pin!(tokio::time::timeout(TRANSACTION_LIFETIME, run));
-            if tokio::time::timeout(ABORT_WAIT, &mut run).await.is_err() {
-                drop(active);
-                let _ = run.await;
-            }
-        });
+        Some((abandoned, done))
     }
 
     /// Returns `true` while a background abort has not ended.
@@ -205,83 +177,4 @@ impl Session {
     pub(crate) fn unpin(&self) -> Option<Home> {
         lock(&self.state).pin.take()
     }
-
-    /// Makes a command of the session part of its transaction, if there is one. Concerns that it
-    /// inherited give way to the transaction's; its own are refused.
-    pub(crate) fn adapt(&self, command: &mut Command) -> Result<()> {
-        let own = command.time_limit.is_some_and(|limit| limit.own);
-        let ends = command.kind == Kind::EndTransaction;
-        let deadline = match ends {
-            true => self.transaction_deadline(),
-            false => self.operation_deadline(own)?,
-        };
-        if let Some(deadline) = deadline {
-            command.share_deadline(deadline);
-        }
-        let number = self.transaction(|it| it.is_active().then(|| it.number()));
-        let Some(number) = number.filter(|_| !ends) else { return Ok(()) };
-        command.scope = TransactionScope::Inside(number);
-        let Explicit { read_concern, write_concern, criteria } = command.explicit;
-        if read_concern {
-            return Err(Error::invalid_argument(
-                "Cannot set read concern after starting a transaction",
-            ));
-        }
-        if write_concern {
-            return Err(explicit_write_concern());
-        }
-        command.acknowledged = true;
-        // What an application wrote itself is left as it is.
-        if command.kind != Kind::Generic {
-            command.body = without_concerns(&command.body);
-        }
-        if let Target::Read(own) | Target::WritingAggregate(own) = &mut command.target {
-            if !criteria {
-                let of_transaction = self.transaction(|it| it.settings().criteria.clone());
-                *own = of_transaction.unwrap_or_default();
-            }
-            if !matches!(own, SelectionCriteria::ReadPreference(ReadPreference::Primary)) {
-                let message = "read preference in a transaction must be primary".to_owned();
-                return Err(Error::new(ErrorKind::Transaction { message }));
-            }
-        }
-        Ok(())
-    }
-
-    /// The fields of a commit or an abort, as they are for this attempt.
-    pub(crate) fn end_of_transaction(
-        &self,
-        command: &Command,
-        part: Part,
-    ) -> Result<RawDocumentBuf> {
-        let fields = |transaction: &mut Transaction| {
-            let settings = transaction.settings();
-            let (mut write_concern, mut max_time) = match part {
-                Part::Commit => (transaction.commit_write_concern(), settings.max_commit_time),
-                _ => (settings.write_concern.clone(), None),
-            };
-            // Beside a deadline, no other limit counts.
-            if command.deadline.is_some() {
-                max_time = None;
-                if let Some(concern) = &mut write_concern {
-                    concern.w_timeout = None;
-                }
-            }
-            let token = transaction.recovery_token();
-            operation::transaction::fields(command, write_concern.as_ref(), max_time, token)
-        };
-        match &command.abandoned {
-            Some(abandoned) => fields(&mut abandoned.transaction.clone()),
-            None => self.transaction(fields),
-        }
-    }
-}
-
-fn without_concerns(body: &bson::RawDocument) -> RawDocumentBuf {
-    let concerns = [cstr!("readConcern"), cstr!("writeConcern")];
-    let mut fields = RawDocumentBuf::new();
-    for (key, value) in body.iter().flatten().filter(|(key, _)| !concerns.contains(key)) {
-        fields.append(key, value);
-    }
-    fields
 }

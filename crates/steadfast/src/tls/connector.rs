@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::client::TlsStream;
 
 use super::{pem, verifier};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 
 /// Why connections cannot be encrypted as asked, or one could not be.
 #[derive(Debug, thiserror::Error)]
@@ -62,20 +62,20 @@ pub(crate) enum TlsError {
     },
 }
 
-impl From<TlsError> for ErrorKind {
+impl From<TlsError> for Error {
     fn from(error: TlsError) -> Self {
         match error {
-            // A connection that failed, whoever is to blame. A certificate that was refused shows
-            // in the I/O error's kind, `InvalidData`.
+            // A connection that failed, whoever is to blame.
             TlsError::Handshake { ref source, .. } => {
-                let kind = source.kind();
-                Self::Io(Arc::new(io::Error::new(kind, error)))
+                Self::of_socket(io::Error::new(source.kind(), error))
             }
             TlsError::ReadFile { .. }
             | TlsError::BadFile { .. }
             | TlsError::NoPlatformAuthorities { .. }
             | TlsError::InvalidHost { .. }
-            | TlsError::Setup(_) => Self::InvalidTlsConfig { message: error.to_string() },
+            | TlsError::Setup(_) => {
+                Self::new(ErrorKind::InvalidTlsConfig { message: error.to_string() })
+            }
         }
     }
 }

@@ -26,12 +26,11 @@ use super::{
     *,
 };
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, command_error::refusal},
     event::command::{
         CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
         ConnectionInfo, is_sensitive,
     },
-    refusal::refusal,
 };
 
 fn id() -> ObjectId {

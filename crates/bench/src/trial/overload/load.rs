@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use steadfast_report::random::Rng;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
@@ -77,7 +78,7 @@ async fn generate<A: Application>(
     start: Instant,
     tally: Arc<Mutex<Tally>>,
 ) -> Result<()> {
-    let mut rng = Rng::new(load.seed);
+    let mut rng = Rng::stream(load.seed, 1);
     let mut operations = JoinSet::new();
     let end = start + load.duration;
     let mut next = start;
@@ -87,7 +88,7 @@ async fn generate<A: Application>(
             break;
         }
         sleep_until(next).await;
-        let (client, tally, mut rng) = (client.clone(), Arc::clone(&tally), rng.split());
+        let (client, tally, mut rng) = (client.clone(), Arc::clone(&tally), Rng(rng.next_u64()));
         operations.spawn(async move {
             let outcome = strategy.insert(&client, &mut rng).await;
             let now = Instant::now();
@@ -120,51 +121,4 @@ async fn generate<A: Application>(
         Result::Ok(())
     });
     drained.await.map_err(|_| "operations did not end within a minute after the load")?
-}
-
-/// Pseudo-random numbers (SplitMix64): the same load for the same seed.
-#[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xA24B_AED4_963E_E407))
-    }
-
-    /// Returns a generator with a sequence of its own.
-    fn split(&mut self) -> Self {
-        Self(self.next())
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number from 0 to 1.
-    pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Returns a number of the exponential distribution with mean 1.
-    fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_have_the_mean_and_spread_of_a_poisson_process() {
-        let mut rng = Rng::new(1);
-        let intervals: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
-        let mean = intervals.iter().sum::<f64>() / 1e5;
-        let variance = intervals.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / 1e5;
-        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
-    }
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use steadfast_core::retry::{
     Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
 };
+use steadfast_report::random::Rng;
 
-use super::load::Rng;
 use crate::contender::{Application, Contender, LabelledError};
 
 /// Retries of the application that retries at once.

@@ -17,6 +17,7 @@ use super::{
     },
 };
 use crate::embedded::{
+    call::Acknowledged,
     cursor::{Cursor, Found, Owner, Source},
     namespace::Namespace,
 };
@@ -80,7 +81,11 @@ pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let results =
         batch.run(writing, operations.len(), |writing, at, id| operations[at].run(writing, id))?;
     let summary = summary(&operations, &results);
-    let items = items(&operations, &results, errors_only);
+    let items = match call.write_concern.w {
+        // An unacknowledged command has no rows.
+        Some(Acknowledged::Members(0)) => Vec::new(),
+        _ => items(&operations, &results, errors_only),
+    };
     let namespace = Namespace::new("admin", "$cmd.bulkWrite");
     let cursor = Cursor::new(namespace, Owner::of(call), Source::Found(Found::all(items)));
     let mut reply = cursor.open(batch_size, &mut lock(writing.cursors), writing.env)?;
@@ -132,7 +137,8 @@ impl<'a> Reader<'a> {
             Some("update") => self.update(at, fields).map(Operation::Update),
             Some("delete") => self.delete(at, fields).map(Operation::Delete),
             Some(other) => {
-                Err(Fault::failed_to_parse(format!("Unknown bulkWrite operation: {other}")))
+                let message = format!("BSON field 'BulkWrite.{other}' is an unknown field.");
+                Err(Fault::location(40415, message))
             }
             None => Err(Fault::failed_to_parse("Unknown bulkWrite operation: {}")),
         }

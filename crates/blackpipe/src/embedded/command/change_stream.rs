@@ -74,7 +74,8 @@ pub(super) fn open(
     };
     since_6(&arguments, "showSystemEvents", version)?;
     let env = request.scope(reading.store, reading.env)?;
-    let pipeline = Pipeline::parse(&request.stages[1..], &request.namespace.database, &env)?;
+    let stages = following(&request.stages)?;
+    let pipeline = Pipeline::parse(stages, &request.namespace.database, &env)?;
     if let Some(stage) = pipeline.stage_names().find(|stage| !ALLOWED.contains(stage)) {
         // A server has made others of these by then.
         let stage = match stage {
@@ -93,6 +94,25 @@ pub(super) fn open(
     let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
     let opened = cursor.open(Some(batch_size), &mut lock(reading.cursors), reading.env);
     opened.map_err(while_running)
+}
+
+/// The stages after `$changeStream`. `$changeStreamSplitLargeEvent` at the end is left out: it does nothing
+/// to events that fit into a reply.
+fn following(stages: &[Document]) -> Result<&[Document], Fault> {
+    let stages = stages.get(1..).unwrap_or_default();
+    let has = |stage: &Document, name: &str| stage.keys().next().is_some_and(|it| it == name);
+    if let Some(name) =
+        ["$out", "$merge"].iter().find(|name| stages.iter().any(|stage| has(stage, name)))
+    {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("{name} is not permitted in a $changeStream pipeline"),
+        ));
+    }
+    Ok(match stages.split_last() {
+        Some((last, before)) if has(last, "$changeStreamSplitLargeEvent") => before,
+        _ => stages,
+    })
 }
 
 /// What a call of it may not have.

@@ -31,7 +31,10 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     }
     if let Some(existing) = writing.changes.store().collection(&namespace) {
         let message = match writing.about.max_wire_version {
-            EASY.. if *existing.options() == options => return Ok(doc! {}),
+            EASY.. if *existing.options() == options && !call.in_transaction() => {
+                return Ok(doc! {});
+            }
+            EASY.. if call.in_transaction() => format!("Collection {namespace} already exists."),
             EASY.. => format!(
                 "namespace {namespace} already exists, but with different options: {}",
                 show_document(existing.options())

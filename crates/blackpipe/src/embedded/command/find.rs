@@ -106,7 +106,7 @@ impl<'a> Request<'a> {
     pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
         let arguments = Arguments::of(call, "FindCommandRequest", FIELDS)?;
         arguments.without(UNSTABLE)?;
-        let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
+        let namespace = Namespace::of_find(&call.database, call.body.get(&call.name))?;
         if namespace.collection.contains('$') {
             return Err(Fault::new(
                 Code::INVALID_NAMESPACE,
@@ -195,8 +195,9 @@ impl<'a> Request<'a> {
         // A server knows that a document is the last by a limit or by its `_id`; where it has sorted,
         // it looks once more.
         let reached = self.limit.is_some_and(|limit| selected.documents.len() >= limit);
-        let known =
-            matches!(way, Way::Id) || (reached && (self.sort.is_none() || self.closes_at_limit));
+        let by_id = |sort: &Document| sort.len() == 1 && sort.contains_key("_id");
+        let sorts = self.sort.is_some_and(|sort| !by_id(sort));
+        let known = matches!(way, Way::Id) || (reached && (!sorts || self.closes_at_limit));
         let found = match known {
             true => Found::all(selected.documents),
             false => Found::new(selected.documents),

@@ -36,6 +36,9 @@ const FIELDS: &[&str] = &[
 /// What comes before the words of what goes wrong with the document.
 const DURING: &str = "Plan executor error during findAndModify";
 
+/// Field of a recorded outcome: the document that an upsert inserted. A retry may ask for it (`new`).
+const INSERTED: &str = "inserted";
+
 /// Runs `findAndModify`.
 pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let call = writing.call;
@@ -54,6 +57,14 @@ pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fau
         if !executed.contains_key("updatedExisting") && !arguments.boolean("remove")? {
             return Err(incompatible(&call.body, true));
         }
+        if let Some(inserted) = outcome.remove(INSERTED) {
+            if !request.upsert {
+                return Err(incompatible(&call.body, false));
+            }
+            if request.new {
+                outcome.insert("value", inserted);
+            }
+        }
         outcome.insert("retriedStmtId", id);
         return Ok(outcome);
     }
@@ -63,6 +74,7 @@ pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fau
         Action::Remove => request.remove(writing, on_record)?,
         Action::Update(update) => request.update(update, writing, on_record)?,
     };
+    reply.remove(INSERTED);
     // What is on record has all of the document.
     if let (Some(shape), Some(Bson::Document(document))) = (shape, reply.get_mut("value")) {
         *document = shape.projection.apply(document, &shape.filter, &shape.env)?;
@@ -222,5 +234,9 @@ fn updated_reply(updated: &Updated, new: bool) -> Document {
     }
     let document = if new { &updated.after } else { &updated.before };
     let document = document.as_ref().map(|document| (**document).clone());
-    doc! { "lastErrorObject": last, "value": document }
+    let mut reply = doc! { "lastErrorObject": last, "value": document };
+    if let (Some(_), Some(after)) = (&updated.upserted, &updated.after) {
+        reply.insert(INSERTED, (**after).clone());
+    }
+    reply
 }

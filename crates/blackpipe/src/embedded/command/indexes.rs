@@ -33,11 +33,15 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let new = new_definitions(&asked, existing, writing.env)?;
     let created = existing.is_none();
     if new.is_empty() && !created {
-        return Ok(doc! {
+        let mut reply = doc! {
             "numIndexesBefore": number(before),
             "numIndexesAfter": number(before),
-            "note": "all indexes already exist",
-        });
+        };
+        if let Some(quorum) = quorum {
+            reply.insert("commitQuorum", quorum);
+        }
+        reply.insert("note", "all indexes already exist");
+        return Ok(reply);
     }
     create_if_missing(writing.changes, &namespace, writing.env)?;
     let count = new.len();
@@ -45,7 +49,8 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let mut reply = doc! {
         "numIndexesBefore": number(before),
         "numIndexesAfter": number(before + count),
-        "createdCollectionAutomatically": created,
+        // In a transaction, a server says so of every collection that it builds an index on.
+        "createdCollectionAutomatically": created || call.in_transaction(),
     };
     if let Some(quorum) = quorum {
         reply.insert("commitQuorum", quorum);

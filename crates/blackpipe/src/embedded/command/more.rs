@@ -4,37 +4,49 @@ use bson::{Bson, Document};
 use steadfast_query::{Code, Fault};
 
 use super::{
-    super::{cursor::Owner, namespace::Namespace},
+    super::{call::Call, cursor::Owner, namespace::Namespace},
     Reading,
     arguments::Arguments,
     lock,
 };
 
+/// The arguments of `getMore`.
+pub(crate) struct GetMore {
+    pub(crate) id: i64,
+    pub(crate) namespace: Namespace,
+    pub(crate) batch_size: Option<usize>,
+}
+
+impl GetMore {
+    pub(crate) fn read(call: &Call) -> Result<Self, Fault> {
+        let arguments = Arguments::of(
+            call,
+            "getMore",
+            &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+        )?;
+        let id = match arguments.value("getMore") {
+            Some(Bson::Int64(id)) => *id,
+            other => {
+                let found = other.unwrap_or(&Bson::Null);
+                return Err(arguments.mistyped("getMore", found, "type 'long'"));
+            }
+        };
+        let collection = arguments.required("collection", arguments.text("collection")?)?;
+        if collection.is_empty() {
+            return Err(Fault::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
+        }
+        let batch_size = arguments.natural("batchSize")?.filter(|size| *size > 0);
+        Ok(Self { id, namespace: Namespace::new(&call.database, collection), batch_size })
+    }
+}
+
 /// The next documents of a cursor.
 pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
     let call = reading.call;
-    let arguments = Arguments::of(
-        call,
-        "getMore",
-        &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
-    )?;
-    let id = match arguments.value("getMore") {
-        Some(Bson::Int64(id)) => *id,
-        other => {
-            return Err(arguments.mistyped("getMore", other.unwrap_or(&Bson::Null), "type 'long'"));
-        }
-    };
-    let collection = arguments.required("collection", arguments.text("collection")?)?;
-    if collection.is_empty() {
-        return Err(Fault::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
-    }
-    let batch_size = arguments.natural("batchSize")?.filter(|size| *size > 0);
-    let namespace = Namespace::new(&call.database, collection);
+    let GetMore { id, namespace, batch_size } = GetMore::read(call)?;
     let mut cursors = lock(reading.cursors);
     if call.max_time.is_some() && cursors.is_found(id) {
-        return Err(Fault::bad_value(
-            "cannot set maxTimeMS on getMore command for a non-awaitData cursor",
-        ));
+        return Err(not_awaiting());
     }
     let live = cursors.awaits_data(id);
     cursors.see(id, reading.history);
@@ -49,19 +61,27 @@ pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
+/// The error of a `getMore` with `maxTimeMS` of a cursor that does not wait for documents.
+pub(crate) fn not_awaiting() -> Fault {
+    Fault::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+}
+
 /// Closes cursors.
 pub(crate) fn kill_cursors(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let call = reading.call;
+    let ids = cursors_to_kill(reading.call)?;
+    Ok(lock(reading.cursors).kill(&ids))
+}
+
+/// The ids that `killCursors` names.
+pub(crate) fn cursors_to_kill(call: &Call) -> Result<Vec<i64>, Fault> {
     let arguments = Arguments::of(call, "killCursors", &["cursors"])?;
     Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let ids = arguments.required("cursors", arguments.array("cursors")?)?;
-    let ids = ids
-        .iter()
+    ids.iter()
         .enumerate()
         .map(|(at, id)| match id {
             Bson::Int64(id) => Ok(*id),
             other => Err(arguments.mistyped(&format!("cursors.{at}"), other, "type 'long'")),
         })
-        .collect::<Result<Vec<i64>, Fault>>()?;
-    Ok(lock(reading.cursors).kill(&ids))
+        .collect()
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use bson::Document;
-use steadfast_query::{Code, Fault};
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault, value::type_name};
 
 use super::connection::{Connection, End, Outcome};
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
             command::{Case, Concern, Failing, Then, labelled},
             trap::Trap,
         },
+        host::Host,
         search,
     },
     message::Request,
@@ -67,9 +68,18 @@ impl Connection {
                 ),
             ));
         }
-        if !request.legacy && request.database.is_empty() {
-            let message = "OP_MSG requests require a $db argument";
-            return Err(Fault::location(40571, message));
+        let version = &self.server().host.about().version;
+        if !request.legacy {
+            check_database(request, version)?;
+            era::check_form(&request.body, version)?;
+        }
+        if let Host::Member(_) = self.server().host
+            && request.body.contains_key("maxTimeMSOpOnly")
+        {
+            return Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                "can not specify maxTimeMSOpOnly to non-internal clients",
+            ));
         }
         if request.repeats_a_field {
             let message = format!("BSON field '{name}' has a duplicate field");
@@ -145,14 +155,16 @@ impl Connection {
             // Which cursor a `getMore` is about is not looked at by then.
             change_stream: request.name == "aggregate"
                 && self.server().host.watches(&request.name, &request.body),
+            is_mongos: matches!(self.server().host, Host::Router(_)),
         }
     }
 
-    /// Servers add their topology version to what says that they are not primary.
+    /// Adds the topology version to an error of a replica set member that is not primary.
     fn with_topology(&self, mut reply: Document) -> Document {
         let error = reply.get_document("writeConcernError").unwrap_or(&reply);
         let code = error.get("code").and_then(code);
         if code.is_some_and(codes::is_not_primary)
+            && let Host::Member(_) = self.server().host
             && let Some(version) = self.server().host.topology_version()
         {
             reply.insert("topologyVersion", version);
@@ -275,6 +287,30 @@ impl Connection {
         let reply = Fault::new(codes::code_of(code), message).to_reply();
         Some(self.with_topology(labelled(reply, &labels)))
     }
+}
+
+/// Returns an error if `$db` is missing or cannot be the name of a database.
+fn check_database(request: &Request, version: &str) -> Result<(), Fault> {
+    let name = match request.body.get("$db") {
+        None => {
+            return Err(Fault::location(40571, "OP_MSG requests require a $db argument"));
+        }
+        Some(Bson::String(name)) => name,
+        Some(other) => {
+            let code = match era::is_since(version, era::EIGHT_TWO) {
+                true => Code::TYPE_MISMATCH,
+                false => Code::location(13111),
+            };
+            let found = type_name(other);
+            return Err(Fault::new(code, format!("wrong type for field ($db) {found} != string")));
+        }
+    };
+    let is_bad = |letter: char| matches!(letter, '/' | '\\' | '.' | ' ' | '"' | '\0');
+    if name.is_empty() || name.len() >= 64 || name.contains(is_bad) {
+        let message = format!("Invalid database name: '{name}'");
+        return Err(Fault::new(Code::INVALID_NAMESPACE, message));
+    }
+    Ok(())
 }
 
 /// Whether it may have a write concern.

@@ -186,6 +186,12 @@ impl Connection {
     /// Reads the arguments of a hello.
     fn read(&self, request: &Request) -> Result<Option<Watching>, Fault> {
         let body = &request.body;
+        if request.is_in_transaction() {
+            return Err(Fault::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!("Cannot run '{}' in a multi-document transaction.", request.name),
+            ));
+        }
         if call::api_strict(body)? && request.name != "hello" {
             return Err(not_stable(&request.name));
         }

@@ -4,14 +4,15 @@ use steadfast_query::{Code, Fault};
 
 use crate::embedded::{
     call::{Acknowledged, Call, ReadConcern, TransactionArguments, WriteConcern},
-    command::{Command, Run},
+    command::{Command, Run, arguments::Arguments},
 };
 
 /// The commands that can be asked to read something else than what is there.
 const READ_CONCERN: [&str; 4] = ["aggregate", "count", "distinct", "find"];
 const SNAPSHOT: [&str; 3] = ["aggregate", "distinct", "find"];
 
-pub(super) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), Fault> {
+/// Returns an error for a command whose arguments do not go together.
+pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), Fault> {
     if call.api_strict && !command.stable {
         return Err(not_stable(&call.name));
     }
@@ -26,6 +27,30 @@ pub(super) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
         return Err(invalid("Command does not support writeConcern"));
     }
     check_write_concern(&call.write_concern, is_set)
+}
+
+/// Returns an error for a `commitTransaction` or `abortTransaction` that no server executes, whatever the state
+/// of its transaction.
+pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
+    if call.database != "admin" {
+        let message = format!("{} may only be run against the admin database.", call.name);
+        return Err(Fault::new(Code::UNAUTHORIZED, message));
+    }
+    Arguments::of(call, &call.name, &["recoveryToken"])?;
+    if call.transaction.is_some_and(|it| !it.several) {
+        return Err(not_a_retryable_write(&call.name));
+    }
+    if !call.read_concern.is_default() {
+        return Err(invalid("commitTransaction and abortTransaction have no readConcern"));
+    }
+    if call.transaction.is_some_and(|it| it.starts) {
+        let how = if call.name == "commitTransaction" { "a commit" } else { "an abort" };
+        return Err(Fault::new(
+            Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            format!("Cannot start a transaction with {how}"),
+        ));
+    }
+    Ok(())
 }
 
 /// A standalone server has nobody to wait for.
@@ -112,12 +137,15 @@ fn not_retryable(call: &Call, command: &Command) -> Fault {
     if command.anywhere {
         return Fault::location(50889, "It is illegal to provide a txnNumber for this command");
     }
+    not_a_retryable_write(&call.name)
+}
+
+fn not_a_retryable_write(name: &str) -> Fault {
     Fault::new(
         Code::named(50768, "NotARetryableWriteCommand"),
         format!(
             "txnNumber may only be provided for multi-document transactions and retryable write \
-             commands. autocommit:false was not provided, and {} is not a retryable write command.",
-            call.name
+             commands. autocommit:false was not provided, and {name} is not a retryable write command."
         ),
     )
 }

@@ -1,7 +1,7 @@
 //! What stands in a reply beside what the command says: times, labels, the state of the topology.
 
 use bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
-use steadfast_query::Fault;
+use steadfast_query::{Code, Fault};
 
 use super::{Done, Failed, Node};
 use crate::{
@@ -94,7 +94,9 @@ impl Node {
         }
         if is_retryable(call) && codes::is_retryable_write(code) {
             labels.push("RetryableWriteError");
-            if !wrote && !is_end && self.tells_of_no_writes() {
+            // A server that is no primary does not begin to execute it.
+            let is_begun = code != Code::NOT_WRITABLE_PRIMARY.number;
+            if is_begun && !wrote && !is_end && self.tells_of_no_writes() {
                 labels.push("NoWritesPerformed");
             }
         }

@@ -53,7 +53,7 @@ impl Node {
             "endSessions" => state.end_session(session),
             _ => state.kill_transactions(self.index, Some(session)),
         });
-        if name != "refreshSessions" {
+        if !matches!(name, "refreshSessions" | "endSessions") {
             self.cursors().kill_session(session);
         }
     }

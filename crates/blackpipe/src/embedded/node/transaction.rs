@@ -170,16 +170,9 @@ impl Node {
     /// `commitTransaction` and `abortTransaction`.
     pub(super) async fn run_end(&self, running: &Running<'_>) -> Result<Done, Failed> {
         let call = running.call;
+        checks::check_end(call)?;
         let (session, arguments) = self.membership(running)?;
         let commits = call.name == "commitTransaction";
-        if arguments.starts {
-            let how = if commits { "a commit" } else { "an abort" };
-            return Err(Fault::new(
-                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-                format!("Cannot start a transaction with {how}"),
-            )
-            .into());
-        }
         let is_set = self.about.set_name.is_some();
         if !is_set {
             return Err(checks::no_numbers().into());

@@ -4,12 +4,13 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 
 use super::{
+    cursors::remember,
     operation::{Operation, Purpose},
     reads::number,
     statements::{Kind, Statement, flag},
     writes::{Outcome, merged_concern_error, refuse_config, run},
 };
-use crate::embedded::namespace::Namespace;
+use crate::embedded::{era, namespace::Namespace};
 
 /// The wire version of the first server that has the command (8.0).
 const SINCE: i32 = 25;
@@ -28,12 +29,26 @@ pub(super) async fn bulk_write(op: &Operation) -> Result<Document, Fault> {
     }
     let unsharded = !namespaces.iter().any(|it| catalog.collections.contains_key(it));
     let one_home = homes.windows(2).all(|pair| pair[0] == pair[1]);
-    match homes.first() {
-        Some(home) if unsharded && one_home => op.forward(home).await,
+    let mut reply = match homes.first() {
+        Some(home) if unsharded && one_home => {
+            let mut reply = remember(op, home, &op.call.body).await?;
+            if let Ok(error) = reply.get_document_mut("writeConcernError") {
+                error.remove("codeName");
+                error.remove("errInfo");
+            }
+            Ok(reply)
+        }
         // A shard says what is wrong with it.
         None => op.forward(&op.home(&catalog)).await,
         Some(_) => one_by_one(op, &namespaces).await,
+    }?;
+    // A mongos of 8.2 always lists them.
+    if era::is_since(&op.cluster().config.version, era::EIGHT_TWO)
+        && !reply.contains_key("retriedStmtIds")
+    {
+        reply.insert("retriedStmtIds", Bson::Array(Vec::new()));
     }
+    Ok(reply)
 }
 
 fn namespaces(op: &Operation) -> Result<Vec<Namespace>, Fault> {
@@ -57,6 +72,7 @@ struct Total {
     upserted: i64,
     deleted: i64,
     results: Vec<Document>,
+    retried: Vec<Bson>,
     concern_errors: Vec<(String, Document)>,
 }
 
@@ -162,6 +178,7 @@ fn read(
 impl Total {
     fn add(&mut self, index: i32, kind: Kind, outcome: Outcome, errors_only: bool) {
         self.concern_errors.extend(outcome.concern_errors);
+        self.retried.extend(outcome.retried);
         if let Some(error) = outcome.errors.first() {
             self.errors += 1;
             let mut result = doc! {
@@ -212,8 +229,13 @@ impl Total {
             "nUpserted": count(self.upserted),
             "nDeleted": count(self.deleted),
         };
-        if let Some(error) = merged_concern_error(&self.concern_errors) {
+        if let Some(mut error) = merged_concern_error(&self.concern_errors) {
+            error.remove("codeName");
+            error.remove("errInfo");
             reply.insert("writeConcernError", error);
+        }
+        if !self.retried.is_empty() {
+            reply.insert("retriedStmtIds", self.retried);
         }
         reply
     }

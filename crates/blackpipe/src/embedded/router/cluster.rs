@@ -1,7 +1,7 @@
 //! A sharded cluster: its shards, its catalog, and what all of its routers share.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -62,6 +62,8 @@ pub(crate) struct Cluster {
     visits: Mutex<BTreeMap<Namespace, Visitors>>,
     /// The transactions over several shards that are being committed.
     pub(super) coordinators: Mutex<BTreeMap<TransactionId, Coordinator>>,
+    /// The retryable writes that moved a document to another shard in a transaction. They cannot be retried.
+    pub(super) converted: Mutex<BTreeSet<TransactionId>>,
     newest: Mutex<TimestampOrder>,
     balancing: Mutex<bool>,
     changed: Arc<Notify>,
@@ -90,6 +92,7 @@ impl Cluster {
             gates: Mutex::default(),
             visits: Mutex::default(),
             coordinators: Mutex::default(),
+            converted: Mutex::default(),
             newest: Mutex::default(),
             balancing: Mutex::new(config.balancing),
             changed: Arc::default(),

@@ -13,7 +13,11 @@ use super::{
     shard::{ask, read_reply},
     streams,
 };
-use crate::embedded::{cursor::Owner, namespace::Namespace, node::Node};
+use crate::embedded::{
+    command::{GetMore, cursors_to_kill, not_awaiting},
+    cursor::Owner,
+    node::Node,
+};
 
 /// A cursor that a member of a shard keeps.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub(super) struct Remote {
     shard: String,
     node: Arc<Node>,
     id: i64,
+    namespace: String,
+    owner: Owner,
 }
 
 /// The cursors that shards keep, by the ids that clients know.
@@ -56,7 +62,10 @@ fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> D
                 break known;
             }
         };
-        remotes.open.insert(known, Remote { shard: shard.to_owned(), node, id });
+        let namespace = cursor.get_str("ns").unwrap_or_default().to_owned();
+        let owner = Owner::of(&op.call);
+        let remote = Remote { shard: shard.to_owned(), node, id, namespace, owner };
+        remotes.open.insert(known, remote);
         cursor.insert("id", known);
     }
     reply
@@ -64,35 +73,36 @@ fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> D
 
 /// `getMore`.
 pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
-    let body = &op.call.body;
-    let id = match body.get("getMore") {
-        Some(Bson::Int64(id)) => *id,
-        _ => {
-            return Err(Fault::type_mismatch(
-                "BSON field 'getMore.getMore' is the wrong type, expected type 'long'",
-            ));
-        }
-    };
+    let GetMore { id, namespace, batch_size } = GetMore::read(&op.call)?;
     let remote = locked(&op.router.remotes).open.get(&id).cloned();
     let Some(remote) = remote else {
-        let namespace = Namespace::of_command(&op.call.database, body.get("collection"))?;
-        let batch_size = body.get("batchSize").map(|_| number(body, "batchSize"));
-        let batch_size = batch_size.and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
         if locked(&op.router.cursors).awaits_data(id) {
             return streams::get_more(op, id, &namespace, batch_size).await;
         }
+        if op.call.max_time.is_some() && locked(&op.router.cursors).is_found(id) {
+            return Err(not_awaiting());
+        }
         let now = op.cluster().environment().now;
         let owner = Owner::of(&op.call);
-        return locked(&op.router.cursors).more(id, &namespace, &owner, batch_size, now);
+        let more = locked(&op.router.cursors).more(id, &namespace, &owner, batch_size, now);
+        return more.map_err(of_mongos);
     };
+    if remote.namespace == namespace.to_string() {
+        remote.owner.check(id, &Owner::of(&op.call)).map_err(of_mongos)?;
+    } else {
+        let message = format!(
+            "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace"
+        );
+        return Err(Fault::new(Code::UNAUTHORIZED, message));
+    }
+    if op.call.max_time.is_some() {
+        // A mongos closes the cursor after this error.
+        locked(&op.router.remotes).open.remove(&id);
+        return Err(not_awaiting());
+    }
     let mut body = op.call.body.clone();
     body.insert("getMore", remote.id);
-    let mut errand = op.errand(&remote.shard, &body, Purpose::Do)?;
-    if let Some(wait) = op.call.body.get("maxTimeMS") {
-        // Of a cursor that waits for documents, it says how long.
-        errand.call.body.insert("maxTimeMS", wait.clone());
-        errand.call.max_time = op.call.max_time;
-    }
+    let errand = op.errand(&remote.shard, &body, Purpose::Do)?;
     let far = errand.deadline + std::time::Duration::from_secs(600);
     let answer = ask(&remote.node, errand.call, far).await.and_then(read_reply);
     let answer = op.hear(answer);
@@ -112,13 +122,7 @@ pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
 
 /// `killCursors`.
 pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
-    let Ok(ids) = op.call.body.get_array("cursors") else {
-        return Err(Fault::location(
-            40414,
-            "BSON field 'killCursors.cursors' is missing but a required field",
-        ));
-    };
-    let ids: Vec<i64> = ids.iter().filter_map(Bson::as_i64).collect();
+    let ids = cursors_to_kill(&op.call)?;
     let mut killed = Vec::new();
     let mut own = Vec::new();
     for id in ids {
@@ -140,6 +144,14 @@ pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
         list.extend(killed);
     }
     Ok(reply)
+}
+
+/// The error codes of a mongos for a `getMore` in another session or transaction.
+fn of_mongos(mut fault: Fault) -> Fault {
+    if (50736..=50741).contains(&fault.code.number) {
+        fault.code = Fault::location(fault.code.number + 63, "").code;
+    }
+    fault
 }
 
 /// What is refused where several shards would have to keep a cursor each.

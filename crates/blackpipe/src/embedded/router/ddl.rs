@@ -11,6 +11,7 @@ use super::{
     cursors::{list, remember},
     operation::{Operation, Purpose},
     reads::number,
+    shard::is_absence,
     writes::refuse_config,
 };
 use crate::embedded::namespace::Namespace;
@@ -21,7 +22,9 @@ pub(super) async fn create(op: &Operation) -> Result<Document, Fault> {
     refuse_config(&namespace)?;
     let _passed = op.pass(&namespace).await?;
     let home = op.cluster().database(&namespace.database)?;
-    let reply = op.forward(&home).await?;
+    let mut reply = op.forward(&home).await?;
+    // Shards wait for a write concern of their own.
+    reply.remove("writeConcernError");
     if let Ok(on) = op.call.body.get_str("viewOn") {
         let pipeline = op.call.body.get_array("pipeline").map(Vec::as_slice).unwrap_or_default();
         let view = View {
@@ -56,7 +59,7 @@ pub(super) async fn drop_collection(op: &Operation) -> Result<Document, Fault> {
         catalog.drop_collection(&namespace);
         Ok(())
     })?;
-    reply
+    reply.map(|_| Document::new())
 }
 
 /// `dropDatabase`.
@@ -78,7 +81,7 @@ pub(super) async fn drop_database(op: &Operation) -> Result<Document, Fault> {
         catalog.drop_database(&database);
         Ok(())
     })?;
-    Ok(doc! { "dropped": database })
+    Ok(Document::new())
 }
 
 /// `createIndexes`.
@@ -92,14 +95,16 @@ pub(super) async fn create_indexes(op: &Operation) -> Result<Document, Fault> {
             let unique = specification.get_bool("unique").unwrap_or(false);
             let pattern = specification.get_document("key").cloned().unwrap_or_default();
             if unique && !sharded.key.is_prefix_of(&pattern) {
-                return Err(Fault::new(
+                let fault = Fault::new(
                     Code::CANNOT_CREATE_INDEX,
                     format!(
                         "cannot create unique index over {} with shard key pattern {}",
                         Bson::from(pattern),
                         Bson::from(sharded.key.pattern())
                     ),
-                ));
+                );
+                let answers = sharded.shards().into_iter().map(|it| (it, Err(fault.clone())));
+                return of_shards(op, answers.collect(), false);
             }
         }
     }
@@ -117,20 +122,56 @@ async fn on_collection(op: &Operation, namespace: &Namespace) -> Result<Document
     let _passed = op.pass(namespace).await?;
     let home = op.cluster().database(&namespace.database)?;
     let catalog = op.catalog();
-    let Some(sharded) = catalog.collections.get(namespace) else {
-        return op.forward(&home).await;
-    };
-    let owners = sharded.shards();
-    let mut answers = op.ask_each(&owners, &op.call.body, Purpose::Do).await?;
-    let others = others(op, "").difference(&owners).cloned().collect();
-    answers.extend(op.ask_each(&others, &op.call.body, Purpose::Repeat).await?);
+    let sharded = catalog.collections.get(namespace);
+    let owners = sharded.map_or_else(|| BTreeSet::from([home]), |it| it.shards());
+    if op.call.name == "collMod" {
+        let answers = op.ask_each(&owners, &op.call.body, Purpose::Do).await?;
+        if sharded.is_some() {
+            let others = others(op, "").difference(&owners).cloned().collect();
+            op.ask_each(&others, &op.call.body, Purpose::Repeat).await?;
+        }
+        return Ok(answers.into_iter().next().map(|(_, answer)| answer).unwrap_or_default());
+    }
+    let answers = op.ask_all(questions(&owners, &op.call.body), Purpose::Do).await?;
+    if sharded.is_some() && answers.iter().all(|(_, answer)| answer.is_ok()) {
+        let others = others(op, "").difference(&owners).cloned().collect();
+        op.ask_each(&others, &op.call.body, Purpose::Repeat).await?;
+    }
+    let is_merged = owners.len() == 1 && (sharded.is_none() || op.call.name == "createIndexes");
+    of_shards(op, answers, is_merged)
+}
+
+/// The reply to a command about indexes: the replies of shards in `raw`. With `is_merged`, the fields of the
+/// only reply are in it, too.
+fn of_shards(
+    op: &Operation,
+    answers: Vec<(String, Result<Document, Fault>)>,
+    is_merged: bool,
+) -> Result<Document, Fault> {
     let mut raw = Document::new();
+    let mut failed = None;
     let mut reply = Document::new();
     for (shard, answer) in answers {
-        raw.insert(op.cluster().shard(&shard)?.host(), answer.clone());
-        if shard == home {
-            reply = answer;
+        let host = op.cluster().shard(&shard)?.host();
+        match answer {
+            Ok(answer) => {
+                if is_merged {
+                    reply.clone_from(&answer);
+                } else if let Some(error) = answer.get("writeConcernError") {
+                    reply.insert("writeConcernError", error.clone());
+                }
+                raw.insert(host, answer);
+            }
+            Err(fault) if is_absence(&fault) => return Err(fault),
+            Err(fault) => {
+                raw.insert(host, fault.to_reply());
+                failed.get_or_insert(fault);
+            }
         }
+    }
+    if let Some(mut fault) = failed {
+        fault.details.insert("raw", raw);
+        return Err(fault);
     }
     reply.insert("raw", raw);
     Ok(reply)

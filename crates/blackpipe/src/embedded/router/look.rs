@@ -9,6 +9,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use super::{
     catalog::{Catalog, Sharded},
+    cluster::locked,
     coordinator,
     direct::{self, Move},
     operation::{Operation, Purpose},
@@ -17,7 +18,7 @@ use super::{
     statements::{Kind, Statement, Way},
     subject::{Plan, Subject},
 };
-use crate::embedded::{change, namespace::Namespace};
+use crate::embedded::{change, log::TransactionId, namespace::Namespace};
 
 /// How often a document is looked for again that was gone, or not the same, when it was to change.
 const ATTEMPTS: usize = 20;
@@ -52,6 +53,12 @@ async fn run(
     let sharded = catalog.sharded(namespace)?;
     let shards = concerned(op, &subject, sharded)?;
     if let Some(shard) = executed(op, &subject) {
+        if transaction_id(op).is_some_and(|id| locked(&op.cluster().converted).contains(&id)) {
+            return Err(Fault::new(
+                Code::named(217, "IncompleteTransactionHistory"),
+                "Cannot retry a retryable write that has been converted into a transaction",
+            ));
+        }
         // It has been executed there. The shard knows what to answer.
         let body = subject.command(op, &catalog, namespace, &shard);
         let reply = op.ask(&shard, &body, Purpose::Do).await?;
@@ -77,6 +84,9 @@ async fn run(
                 Some((shard, reply))
             }
             (Plan::Stay, Some((shard, document))) => {
+                if op.call.transaction.is_none() && subject.changes_key(op, sharded, document)? {
+                    return Err(needs_a_transaction());
+                }
                 let id = document.get("_id").cloned().unwrap_or(Bson::Null);
                 let body = subject.command_for(op, &catalog, namespace, shard, &id);
                 let reply = op.ask(shard, &body, Purpose::Do).await?;
@@ -228,11 +238,7 @@ async fn relocate(
         return Ok(Some((to.to_owned(), outcome)));
     }
     let (Some(session), Some(transaction)) = (&op.call.session, op.call.transaction) else {
-        return Err(Fault::new(
-            Code::ILLEGAL_OPERATION,
-            "Must run update to shard key field in a multi-statement transaction or with \
-             retryWrites: true.",
-        ));
+        return Err(needs_a_transaction());
     };
     let statement = change::Statement {
         id: subject.statement_id(op),
@@ -260,7 +266,9 @@ async fn relocate(
     let shards = [to.to_owned(), from.to_owned()];
     let namespaces = BTreeSet::from([namespace.clone()]);
     match coordinator::commit(op, &transaction, &shards, namespaces).await {
-        Ok(()) => {}
+        Ok(()) => {
+            locked(&op.cluster().converted).extend(transaction_id(op));
+        }
         Err(fault) if fault.code == Code::MAX_TIME_MS_EXPIRED => return Err(fault),
         // A shard lost its primary before most members had its part. The document is where it was.
         Err(_) => return Ok(None),
@@ -270,6 +278,19 @@ async fn relocate(
     let mut reply = op.ask(to, &body, Purpose::Do).await?;
     reply.remove("retriedStmtIds");
     Ok(Some((to.to_owned(), reply)))
+}
+
+fn transaction_id(op: &Operation) -> Option<TransactionId> {
+    let (session, transaction) = op.call.session.clone().zip(op.call.transaction)?;
+    Some(TransactionId { session, number: transaction.number })
+}
+
+fn needs_a_transaction() -> Fault {
+    Fault::new(
+        Code::ILLEGAL_OPERATION,
+        "Must run update to shard key field in a multi-statement transaction or with \
+         retryWrites: true.",
+    )
 }
 
 fn check_alone_in_batch(op: &Operation) -> Result<(), Fault> {

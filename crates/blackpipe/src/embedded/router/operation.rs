@@ -108,9 +108,18 @@ impl Operation {
         catalog.primary(&self.call.database).map_or_else(first, str::to_owned)
     }
 
+    /// Returns `true` for `commitTransaction` and `abortTransaction`.
+    pub(super) fn ends_transaction(&self) -> bool {
+        matches!(self.call.name.as_str(), "commitTransaction" | "abortTransaction")
+    }
+
     /// The collection that the command names first.
     pub(super) fn namespace(&self) -> Result<Namespace, Fault> {
-        Namespace::of_command(&self.call.database, self.call.body.get(&self.call.name))
+        let argument = self.call.body.get(&self.call.name);
+        match self.call.name.as_str() {
+            "find" => Namespace::of_find(&self.call.database, argument),
+            _ => Namespace::of_command(&self.call.database, argument),
+        }
     }
 
     /// The command's own arguments, its name first.

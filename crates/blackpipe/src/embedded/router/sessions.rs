@@ -27,7 +27,7 @@ pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
         Some(Bson::Array(sessions)) => sessions.clone(),
         _ => Vec::new(),
     };
-    if name != "refreshSessions" {
+    if name == "killSessions" {
         for session in sessions.iter().filter_map(Bson::as_document) {
             let mut session = read_session(session, &format!("{name}.{name}"))?;
             if let Some(own) = &op.call.session {
@@ -35,9 +35,9 @@ pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
             }
             op.router.transactions.end(op.cluster(), &session);
         }
-        if name.starts_with("killAll") && sessions.is_empty() {
-            op.router.transactions.forget_all(op.cluster());
-        }
+    }
+    if name.starts_with("killAll") && sessions.is_empty() {
+        op.router.transactions.forget_all(op.cluster());
     }
     // A shard that cannot be reached forgets sessions in its own time.
     let questions = shards.into_iter().map(|shard| (shard, op.arguments())).collect();

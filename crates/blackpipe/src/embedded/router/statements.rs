@@ -24,6 +24,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The kind of a command's statements, if it has any.
+    pub(super) fn of_command(name: &str) -> Option<Self> {
+        [Self::Insert, Self::Update, Self::Delete].into_iter().find(|it| it.command() == name)
+    }
+
     /// The field of the command that has the statements.
     pub(super) fn list(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration,
 };
 
-use bson::{Document, oid::ObjectId};
+use bson::{Document, doc, oid::ObjectId};
 use steadfast_query::{Code, Fault};
 use tokio::{
     sync::watch,
@@ -101,8 +101,11 @@ fn read(op: &Operation, seen: &Histories) -> Result<Document, Fault> {
     let store = seen.data(home).clone();
     let env = op.environment(None)?;
     let about = About { set_name: Some(String::new()), ..op.router.about.clone() };
+    // A mongos opens it with an empty batch.
+    let mut call = op.call.clone();
+    call.body.insert("cursor", doc! { "batchSize": 0 });
     let reading = Reading {
-        call: &op.call,
+        call: &call,
         env: &env,
         store: &store,
         history: seen,

@@ -188,13 +188,7 @@ impl Subject<'_> {
         let Some(update) = self.update(op) else { return Ok(Plan::Stay) };
         let env = self.environment(op, sharded)?;
         let filter = Filter::parse(&self.filter(op), &env)?;
-        let filters: Vec<Document> = match self.option(op, "arrayFilters") {
-            Some(Bson::Array(filters)) => {
-                filters.iter().filter_map(Bson::as_document).cloned().collect()
-            }
-            _ => Vec::new(),
-        };
-        let update = Update::parse(update, &filters, &env)?;
+        let update = Update::parse(update, &self.array_filters(op), &env)?;
         match found {
             None if !self.upserts(op) => Ok(Plan::Stay),
             None => Ok(Plan::Insert(stored(update.upserted(&filter, &env)?, &env)?)),
@@ -208,7 +202,16 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether an update of many would change the shard key of this document.
+    fn array_filters(&self, op: &Operation) -> Vec<Document> {
+        match self.option(op, "arrayFilters") {
+            Some(Bson::Array(filters)) => {
+                filters.iter().filter_map(Bson::as_document).cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns `true` if an update would change the shard key of this document.
     pub(super) fn changes_key(
         &self,
         op: &Operation,
@@ -218,7 +221,7 @@ impl Subject<'_> {
         let Some(update) = self.update(op) else { return Ok(false) };
         let env = self.environment(op, sharded)?;
         let filter = Filter::parse(&self.filter(op), &env)?;
-        let update = Update::parse(update, &[], &env)?;
+        let update = Update::parse(update, &self.array_filters(op), &env)?;
         let Some(after) = update.apply(document, &filter, &env)? else { return Ok(false) };
         let (before, after) = (sharded.key.of(document)?, sharded.key.of(&after)?);
         Ok(super::key::compare_keys(&before, &after).is_ne())

@@ -52,13 +52,8 @@ struct Transaction {
     began: Arc<Catalog>,
     /// What it reads on each shard that joins.
     read_concern: Option<Document>,
-}
-
-impl Transaction {
-    /// The shard that knows whether it committed.
-    fn recovery(&self) -> Option<&str> {
-        self.participants.iter().find(|it| it.wrote).map(|it| it.shard.as_str())
-    }
+    /// The shard that knows whether it committed: the first one that has written.
+    recovery_shard: Option<String>,
 }
 
 /// The newest transaction of each session.
@@ -109,6 +104,7 @@ impl Transactions {
             visited: BTreeSet::new(),
             began: op.catalog(),
             read_concern: op.read_concern(),
+            recovery_shard: None,
         };
         let older = open.insert(session.clone(), transaction);
         drop(open);
@@ -168,9 +164,26 @@ impl Transactions {
         Ok(())
     }
 
+    /// Returns `true` if the transaction is the newest of its session here.
+    pub(super) fn knows(&self, op: &Operation) -> bool {
+        self.with(op, |_| ()).is_ok()
+    }
+
+    /// A command of the transaction succeeded: if it is the first that wrote, its shard is named in recovery
+    /// tokens from now on. Returns `true`.
+    pub(super) fn note_success(&self, op: &Operation) -> bool {
+        let _ = self.with(op, |transaction| {
+            if transaction.recovery_shard.is_none() && !op.ends_transaction() {
+                let first = transaction.participants.iter().find(|it| it.wrote);
+                transaction.recovery_shard = first.map(|it| it.shard.clone());
+            }
+        });
+        true
+    }
+
     /// The token that finds the transaction's outcome through any router, once it has written.
     pub(super) fn recovery_token(&self, op: &Operation) -> Document {
-        let shard = self.with(op, |transaction| transaction.recovery().map(str::to_owned));
+        let shard = self.with(op, |transaction| transaction.recovery_shard.clone());
         match shard {
             Ok(Some(shard)) => doc! { "recoveryShardId": shard },
             _ => Document::new(),
@@ -214,6 +227,21 @@ impl Transactions {
         }
     }
 
+    /// The error of a commit without a recovery token, of a transaction that did not begin here.
+    fn not_begun(&self, op: &Operation, number: i64) -> Fault {
+        let open = locked(&self.open);
+        match op.call.session.as_ref().and_then(|session| open.get(session)) {
+            Some(newer) if newer.number > number => Fault::new(
+                Code::TRANSACTION_TOO_OLD,
+                format!(
+                    "txnNumber {number} is less than last txnNumber {} seen in session",
+                    newer.number
+                ),
+            ),
+            _ => Fault::location(50940, "cannot commit with no participants"),
+        }
+    }
+
     fn with<T>(&self, op: &Operation, act: impl FnOnce(&mut Transaction) -> T) -> Result<T, Fault> {
         let number = op.call.transaction.map_or(-1, |it| it.number);
         let mut open = locked(&self.open);
@@ -250,6 +278,10 @@ pub(super) async fn abort(op: &Operation) -> Result<Document, Fault> {
         // Another router began it.
         Err(fault) => match recovery_shard(op) {
             Some(shard) => BTreeSet::from([shard]),
+            None if op.call.body.contains_key("recoveryToken") => {
+                let message = "the recovery token of an abort names no shard";
+                return Err(Fault::location(8_027_900, message));
+            }
             None => return Err(fault),
         },
     };
@@ -288,6 +320,10 @@ pub(super) async fn abort_older(op: &Operation, number: i64, shards: Vec<String>
 
 /// `commitTransaction`.
 pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
+    if op.call.transaction.is_none() {
+        let message = "commitTransaction can only be run within a context of a session";
+        return Err(Fault::new(Code::INVALID_OPTIONS, message));
+    }
     let transactions = &op.router.transactions;
     let known = transactions.with(op, |transaction| {
         if transaction.phase == Phase::Open {
@@ -300,7 +336,8 @@ pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
         Ok(known) => known,
         Err(fault) => match recovery_shard(op) {
             Some(shard) => return recover(op, &shard).await,
-            None => return Err(fault),
+            None if op.call.body.contains_key("recoveryToken") => return Err(fault),
+            None => return Err(transactions.not_begun(op, number)),
         },
     };
     if phase == Phase::Aborted {

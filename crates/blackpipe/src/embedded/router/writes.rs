@@ -24,7 +24,10 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
     let home = op.cluster().database(&namespace.database)?;
     let catalog = op.catalog();
     if !catalog.collections.contains_key(&namespace) {
-        return op.forward(&home).await;
+        let answer = op.forward(&home).await;
+        return answer
+            .map(|reply| with_own_concern_error(&home, reply))
+            .or_else(|fault| refused_by_shard(op, kind, fault));
     }
     let Some(statements) = read_statements(op, kind) else {
         // The shard says what is wrong with it.
@@ -34,6 +37,39 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
     let ordered = op.call.body.get_bool("ordered").unwrap_or(true);
     let outcome = run(op, kind, &namespace, statements, ordered).await?;
     Ok(outcome.into_reply(kind))
+}
+
+/// Errors of a shard that a mongos reports of statements, in `writeErrors`.
+const OF_STATEMENTS: [i32; 4] = [73, 217, 225, 256];
+
+/// The reply to a command that a shard has refused as a whole.
+pub(super) fn refused_by_shard(
+    op: &Operation,
+    kind: Kind,
+    fault: Fault,
+) -> Result<Document, Fault> {
+    if !OF_STATEMENTS.contains(&fault.code.number) {
+        return Err(fault);
+    }
+    let is_ordered = op.call.body.get_bool("ordered").unwrap_or(true);
+    let count = op.call.body.get_array(kind.list()).map_or(1, Vec::len);
+    let mut outcome = Outcome::default();
+    for index in 0..if is_ordered { 1 } else { count } {
+        outcome.errors.push(write_error(index, &fault));
+    }
+    Ok(outcome.into_reply(kind))
+}
+
+fn write_error(index: usize, fault: &Fault) -> Document {
+    let mut error = doc! {
+        "index": i32::try_from(index).unwrap_or(i32::MAX),
+        "code": fault.code.number,
+        "errmsg": &fault.message,
+    };
+    error.extend(fault.details.clone());
+    error.remove("codeName");
+    error.remove("errorLabels");
+    error
 }
 
 /// Runs statements on a sharded collection.
@@ -281,7 +317,7 @@ pub(super) struct Outcome {
     pub(super) upserted: Vec<Document>,
     pub(super) errors: Vec<Document>,
     pub(super) concern_errors: Vec<(String, Document)>,
-    retried: Vec<Bson>,
+    pub(super) retried: Vec<Bson>,
     executed: bool,
 }
 
@@ -315,15 +351,7 @@ impl Outcome {
         if op.in_transaction() || is_shards && (op.is_retryable_write() || !self.executed) {
             return Err(fault);
         }
-        let mut error = doc! {
-            "index": i32::try_from(index).unwrap_or(i32::MAX),
-            "code": fault.code.number,
-            "errmsg": &fault.message,
-        };
-        error.extend(fault.details.clone());
-        error.remove("codeName");
-        error.remove("errorLabels");
-        self.errors.push(error);
+        self.errors.push(write_error(index, &fault));
         Ok(())
     }
 
@@ -367,6 +395,17 @@ impl Outcome {
     }
 }
 
+/// The reply of the only shard, with the `writeConcernError` of a mongos.
+fn with_own_concern_error(shard: &str, mut reply: Document) -> Document {
+    if let Ok(error) = reply.get_document("writeConcernError") {
+        let errors = [(shard.to_owned(), error.clone())];
+        if let Some(error) = merged_concern_error(&errors) {
+            reply.insert("writeConcernError", error);
+        }
+    }
+    reply
+}
+
 /// One error for what some shards could not make durable in time.
 pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Document> {
     match errors {
@@ -376,6 +415,7 @@ pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Docu
             let message = only.get_str("errmsg").unwrap_or_default();
             let message = format!("{message} at {shard}");
             only.insert("errmsg", message);
+            only.insert("errInfo", Document::new());
             Some(only)
         }
         [(_, first), ..] => {

@@ -133,12 +133,10 @@ impl State {
         }
     }
 
-    /// A client has no more use for a session. Its record stays.
+    /// Ends a session (`endSessions`). Its record stays, and so does an open transaction: it ends with
+    /// `transactionLifetimeLimitSeconds`.
     pub(crate) fn end_session(&mut self, session: &SessionId) {
         self.used.remove(session);
-        for member in &mut self.members {
-            member.end_transaction(session);
-        }
     }
 
     /// Ends what a session does, or what all do.

@@ -35,8 +35,10 @@ impl Path {
             path.text.push('.');
         }
         path.text.push_str(text);
+        // A number alone can only be a field.
+        let is_number = !text.contains('.');
+        path.is_ambiguous |= is_ambiguous && !(path.parts.is_empty() && is_number);
         path.parts.push(part);
-        path.is_ambiguous |= is_ambiguous;
         path
     }
 }

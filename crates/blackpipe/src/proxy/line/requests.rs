@@ -351,6 +351,7 @@ fn nature(command: &Command<'_>) -> Nature {
         in_transaction: command.in_transaction && !ends,
         // What a cursor is about is not seen in what goes by.
         change_stream: false,
+        is_mongos: false,
     }
 }
 

@@ -9,6 +9,7 @@ use steadfast_core::{
     read_preference::ReadPreference,
     selection::{Selection, SelectionCriteria, Settings, Target, select},
 };
+use steadfast_report::random::Rng;
 
 use super::{SUITE, scenario::Topology};
 use crate::{Case, Context, LoadError};
@@ -81,26 +82,14 @@ fn tally(
     let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
     let settings = Settings::default();
     let load = |address: &ServerAddress| loads.get(address).copied().unwrap_or(0);
-    let mut random = Random(7);
+    let mut rng = Rng(7);
     let mut chosen = BTreeMap::new();
     for _ in 0..iterations {
-        let random = [random.next(), random.next()];
+        let random = [rng.next_u64(), rng.next_u64()];
         match select(topology, Target::Read(&nearest), &[], &settings, load, random) {
             Selection::Chosen(server) => *chosen.entry(server.address.clone()).or_insert(0) += 1,
             other => return Err(format!("nothing was selected: {other:?}")),
         }
     }
     Ok(chosen)
-}
-
-/// The `SplitMix64` sequence: even enough, and the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }

@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use super::Statements;
 use crate::{
-    client::WriteLimits,
     collection::Handle,
     command::Kind,
     error::{Error, Result},
-    operation::write::{Settings, Verb, head},
+    operation::{
+        WriteLimits,
+        write::{Settings, Verb, head},
+    },
 };
 
 /// The statements of one command.

@@ -10,7 +10,6 @@ use super::{
     held::{self, Held},
 };
 use crate::{
-    command::{Beside, Documents, Source},
     error::{Error, Result},
     operation::{
         delete,
@@ -19,6 +18,7 @@ use crate::{
         write::{Change, Verb},
     },
     options::WriteModel,
+    sequence::{Beside, Documents, Source},
 };
 
 /// Any number of writes, as they will be sent.

@@ -14,9 +14,9 @@ use crate::{
     error::{
         BulkWriteError, Error, ErrorKind, History, InsertManyError, Outcome,
         PartialBulkWriteResult, RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
+        command_error::labels,
     },
     operation::write::{Verb, WriteReply},
-    refusal::labels,
     results::{BulkWriteResult, InsertManyResult},
 };
 

@@ -11,8 +11,10 @@ use bson::{Document, doc};
 
 use super::*;
 use crate::{
-    client::WriteLimits,
-    operation::fixture::{body, collection, collection_with},
+    operation::{
+        WriteLimits,
+        fixture::{body, collection, collection_with},
+    },
     options::{
         CollectionOptions, DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel,
         UpdateManyModel, UpdateOneModel, WriteModel,

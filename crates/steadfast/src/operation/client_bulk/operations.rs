@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::Batch;
 use crate::{
     Namespace,
-    command::{Beside, Documents},
     error::{Error, Result},
     operation::{
         insert::{self, IdOrigin},
         write::{Change, Verb, append_whole},
     },
     options::{Collation, Hint, UpdateModifications, WriteModel},
+    sequence::{Beside, Documents},
 };
 
 /// Where in an operation its collection's place in `nsInfo` is: behind the length of the document, a

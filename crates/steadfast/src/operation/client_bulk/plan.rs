@@ -9,9 +9,9 @@ use bson::{
 
 use super::Operations;
 use crate::{
-    client::WriteLimits,
-    command::Ahead,
     error::{Error, Result},
+    operation::WriteLimits,
+    sequence::Ahead,
 };
 
 /// What is kept free, as the specification has it: for the header and the frame of the message, and

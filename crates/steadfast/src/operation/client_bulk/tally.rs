@@ -12,11 +12,11 @@ use crate::{
     error::{
         BulkWriteError, Error, ErrorKind, History, Outcome, PartialBulkWriteResult,
         RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
+        command_error::{labels, parse},
     },
-    operation::{bulk::Evidence, parse, write::Verb},
-    options::number,
-    refusal::labels,
+    operation::{bulk::Evidence, write::Verb},
     results::{DeleteResult, InsertOneResult, UpdateResult, VerboseBulkWriteResult},
+    serde_helpers::number,
 };
 
 /// What is known of the batches that were answered so far.

@@ -6,15 +6,17 @@ use steadfast_core::address::ServerAddress;
 use super::*;
 use crate::{
     Namespace,
-    client::WriteLimits,
-    command::Documents,
     error::{BulkWriteError, ErrorKind, PartialBulkWriteResult},
-    operation::fixture::{body, database, raw},
+    operation::{
+        WriteLimits,
+        fixture::{body, database, raw},
+    },
     options::{
         DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
         UpdateOneModel, WriteModel,
     },
     results::VerboseBulkWriteResult,
+    sequence::Documents,
 };
 
 fn at(coll: &str) -> Namespace {

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::{error::ErrorKind, refusal::refusal};
+use crate::error::{ErrorKind, command_error::refusal};
 
 fn broken() -> Error {
     Error::from(io::Error::new(io::ErrorKind::ConnectionReset, "reset"))

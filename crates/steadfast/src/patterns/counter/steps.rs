@@ -177,7 +177,7 @@ mod tests {
     use bson::rawdoc;
 
     use super::*;
-    use crate::refusal::refusal;
+    use crate::error::command_error::refusal;
 
     #[test]
     fn a_server_without_a_clock_for_queries_is_said_to_be_too_old() {

@@ -11,7 +11,7 @@ use super::{
     steps::explained,
 };
 use crate::{
-    action::ActionFuture,
+    actions::ActionFuture,
     error::{Error, ErrorKind, Result, WriteFailure},
     options::{ReadPreference, SelectionCriteria},
     patterns::again,

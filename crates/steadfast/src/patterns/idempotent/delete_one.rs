@@ -113,3 +113,4 @@ impl DeleteOne {
 }
 
 repeatable!([] DeleteOne => Deletion, Error);
+setters!(DeleteOptions for [] DeleteOne);

@@ -9,11 +9,11 @@ use super::{
     own_key::{Whose, is_duplicate, of_write_concern, whose},
 };
 use crate::{
-    collection::Namespace,
     error::{
         Error, ErrorKind, IndexedWriteError, InsertManyError, Outcome, WriteConcernError,
         WriteError, WriteFailure,
     },
+    namespace::Namespace,
     patterns::again::is_in_doubt,
 };
 

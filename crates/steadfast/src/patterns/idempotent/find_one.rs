@@ -54,3 +54,4 @@ impl<T: DeserializeOwned + Send + Sync> FindOne<T> {
 }
 
 repeatable!([T: DeserializeOwned + Send + Sync + 'static] FindOne<T> => Option<T>, Error);
+setters!(FindOneOptions for [T: Send + Sync] FindOne<T>);

@@ -203,6 +203,7 @@ fn parts(documents: &[Prepared]) -> Vec<Range<usize>> {
 
 repeatable!([] InsertMany => InsertedMany, InsertManyFailure);
 
+setters!(InsertOneOptions for [] InsertMany);
 #[cfg(test)]
 mod tests {
     use bson::{Document, doc};

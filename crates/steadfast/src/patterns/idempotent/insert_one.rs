@@ -153,3 +153,4 @@ fn is_own_key(error: &Error, collection: &Collection<RawDocumentBuf>, id: &Bson)
 }
 
 repeatable!([] InsertOne => Inserted, Error);
+setters!(InsertOneOptions for [] InsertOne);

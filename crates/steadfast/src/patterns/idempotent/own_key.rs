@@ -3,8 +3,8 @@
 use bson::{Bson, Document};
 
 use crate::{
-    collection::Namespace,
     error::{Error, ErrorKind, History, Outcome, WriteConcernError, WriteError, WriteFailure},
+    namespace::Namespace,
 };
 
 /// Whose key a unique index has already.

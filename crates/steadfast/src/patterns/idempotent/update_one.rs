@@ -74,3 +74,4 @@ impl UpdateOne {
 }
 
 repeatable!([] UpdateOne => Counted<UpdateResult>, Error);
+setters!(UpdateOptions for [] UpdateOne);

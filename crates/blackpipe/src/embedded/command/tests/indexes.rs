@@ -32,6 +32,7 @@ fn an_index_is_created_with_its_collection_and_once() {
         doc! {
             "numIndexesBefore": 2,
             "numIndexesAfter": 2,
+            "commitQuorum": "votingMembers",
             "note": "all indexes already exist",
         }
     );

@@ -78,7 +78,7 @@ fn find_refuses_what_a_server_refuses() {
         refused(doc! { "find": "c", "filter": 1 }),
         (14, "Expected field filterto be of type object".into())
     );
-    assert_eq!(refused(doc! { "find": 1 }), (2, "collection name has invalid type int".into()));
+    assert_eq!(refused(doc! { "find": 1 }), (73, "collection name has invalid type int".into()));
     assert_eq!(refused(doc! { "find": "" }), (73, "Invalid namespace specified 'd.'".into()));
     assert_eq!(
         refused(doc! { "find": "a$b" }),

@@ -70,6 +70,9 @@ impl Updating<'_> {
     ) -> Result<Updated, Fault> {
         if self.multi {
             refuse_many(writing.call, "multi=true")?;
+            if self.query.sort.is_some() {
+                return Err(Fault::failed_to_parse("Cannot specify sort with multi=true"));
+            }
         }
         let collection = writable(writing.changes.store(), self.namespace)?;
         let env = self.with_constants(self.query.environment(writing.env, collection)?);

@@ -4,7 +4,7 @@ use bson::{Bson, RawDocumentBuf, rawdoc};
 use serde::{Serialize, Serializer};
 
 use super::*;
-use crate::{command::Documents, operation::fixture::raw};
+use crate::{operation::fixture::raw, sequence::Documents};
 
 fn raw_documents(count: i32) -> Vec<RawDocumentBuf> {
     (0..count)

@@ -21,7 +21,7 @@ impl Cluster {
     pub(in crate::patterns::zones) async fn read_members(&mut self, client: &Client) {
         let mut asked = JoinSet::new();
         for shard in self.shards.clone() {
-            let options = client.options().clone();
+            let options = client.executor().options().clone();
             asked.spawn(async move {
                 let read = tokio::time::timeout(REACHED_WITHIN, members(&options, &shard)).await;
                 let members = match read {

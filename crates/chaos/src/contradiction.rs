@@ -1,0 +1,79 @@
+//! Where what was said of a write and what is in the database contradict each other, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    account::{Account, Answer, Kind, Record},
+    judge::Verdict,
+};
+
+/// The name of a transaction that was applied in part.
+pub(super) const TORN: &str = "torn";
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Contradiction<'a> {
+    /// As it is counted: `duplicated`, `lost`, `wrongly labelled`, `torn`, `unheard of`.
+    pub(super) what: &'static str,
+    pub(super) mark: u64,
+    pub(super) operation: u64,
+    /// None, if there was no such operation.
+    pub(super) record: Option<&'a Record>,
+    /// Number of times that the mark is in the database. Of a torn transaction: number of its marks that are.
+    pub(super) found: u64,
+}
+
+impl<'a> Contradiction<'a> {
+    /// The first ones of each sort, at most so many of it.
+    pub(super) fn first(most: usize, account: &'a Account, verdict: &Verdict) -> Vec<Self> {
+        let mut marks: Vec<(&'static str, u64)> = Vec::new();
+        for (what, all) in verdict.contradictions() {
+            marks.extend(all.iter().take(most).map(|mark| (what, *mark)));
+        }
+        let sought: BTreeSet<u64> = marks.iter().map(|(_, mark)| mark / Kind::MARKS).collect();
+        let records: BTreeMap<u64, &Record> = (account.records.iter())
+            .filter(|record| sought.contains(&record.operation))
+            .map(|record| (record.operation, record))
+            .collect();
+        let of = |(what, mark): (&'static str, u64)| {
+            let operation = mark / Kind::MARKS;
+            let record = records.get(&operation).copied();
+            let times = |mark| account.census.get(&mark).copied().unwrap_or_default();
+            let found = match record {
+                Some(record) if what == TORN => {
+                    record.kind.marks(operation).filter(|mark| times(*mark) > 0).count() as u64
+                }
+                _ => times(mark),
+            };
+            Self { what, mark, operation, record, found }
+        };
+        marks.into_iter().map(of).collect()
+    }
+
+    /// What the application was told.
+    pub(super) fn said(&self) -> String {
+        match self.record.map(|record| &record.answer) {
+            None => "never asked for".to_owned(),
+            Some(Answer::Acknowledged) => "acknowledged".to_owned(),
+            Some(Answer::Wrong(how)) => format!("acknowledged, but {how}"),
+            Some(Answer::Failed(outcome)) => format!("failed, {outcome}"),
+            Some(Answer::Dropped) => "dropped by the caller".to_owned(),
+        }
+    }
+
+    /// State of the database.
+    pub(super) fn there(&self) -> String {
+        match self.found {
+            found if self.what == TORN => format!("{found} of its {} writes found", Kind::MARKS),
+            0 => "not found".to_owned(),
+            1 => "found".to_owned(),
+            times => format!("found {times} times"),
+        }
+    }
+
+    /// Why attempts of it failed, in their order.
+    pub(super) fn failures(&self) -> Vec<&str> {
+        let failures = self.record.map(|record| record.failures.iter());
+        failures.into_iter().flatten().map(|failure| failure.what.as_str()).collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! How long it took to go on after each failover.
+
+use std::time::Duration;
+
+use crate::account::{Account, Told};
+
+/// A silence that begins later after a fault is not of its making: an election takes less, also where its
+/// patience is the server's own ten seconds.
+const AROUND: Duration = Duration::from_secs(15);
+
+/// What came after an incident that left the set without a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    /// Which one of the account's incidents.
+    pub(crate) incident: usize,
+    /// From then until the first operation was acknowledged that began after it; none, if none was.
+    pub(crate) took: Option<Duration>,
+    /// The longest time without any acknowledgement among those that had not ended then or that began soon
+    /// after, before the next failover.
+    pub(crate) silence: Duration,
+}
+
+/// An acknowledged operation, by when it ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Acknowledged {
+    ended: Duration,
+    began: Duration,
+}
+
+impl Recovery {
+    pub(super) fn of(account: &Account) -> Vec<Self> {
+        let acknowledged = acknowledged(account);
+        let last = acknowledged.last().map_or(Duration::ZERO, |it| it.ended).max(account.lasted);
+        let failovers: Vec<(usize, Duration)> = (account.incidents.iter().enumerate())
+            .filter(|(_, incident)| incident.is_failover)
+            .map(|(nth, incident)| (nth, incident.began))
+            .collect();
+        let of = |(nth, (incident, began)): (usize, &(usize, Duration))| {
+            let until = failovers.get(nth + 1).map_or(last, |(_, next)| *next);
+            Self {
+                incident: *incident,
+                took: first_after(&acknowledged, *began),
+                silence: silence(&acknowledged, *began, until),
+            }
+        };
+        failovers.iter().enumerate().map(of).collect()
+    }
+}
+
+fn acknowledged(account: &Account) -> Vec<Acknowledged> {
+    let mut acknowledged: Vec<_> = (account.records.iter())
+        .filter(|record| record.answer.told() == Told::Acknowledged)
+        .map(|record| Acknowledged { ended: record.began + record.took, began: record.began })
+        .collect();
+    acknowledged.sort_unstable();
+    acknowledged
+}
+
+fn first_after(acknowledged: &[Acknowledged], began: Duration) -> Option<Duration> {
+    let later = acknowledged.partition_point(|it| it.ended < began);
+    let first = acknowledged[later..].iter().find(|it| it.began >= began);
+    first.map(|first| first.ended - began)
+}
+
+/// The longest time between two acknowledgements that has part in the time from `began` to `until`, where it
+/// ends at the latest. The load's beginning counts as one.
+fn silence(acknowledged: &[Acknowledged], began: Duration, until: Duration) -> Duration {
+    let later = acknowledged.partition_point(|it| it.ended <= began);
+    let mut before = later.checked_sub(1).map_or(Duration::ZERO, |nth| acknowledged[nth].ended);
+    let mut longest = Duration::ZERO;
+    for ended in acknowledged[later..].iter().map(|it| it.ended.min(until)).chain([until]) {
+        longest = longest.max(ended.saturating_sub(before));
+        before = ended;
+        if before >= until.min(began + AROUND) {
+            break;
+        }
+    }
+    longest
+}

@@ -1,0 +1,287 @@
+//! What came out, for people: the verdict first. In a hundred columns, on a screen.
+
+use std::{fmt::Write, path::Path, time::Duration};
+
+use anstyle::Style;
+use steadfast_report::{
+    duration,
+    words::{clock, grouped, plural, rough},
+};
+
+use super::{
+    Report,
+    account::Account,
+    again::again,
+    contradiction::Contradiction,
+    figures::{Figures, Happened, Met, Recovery},
+    judge::{NOTHING_ACKNOWLEDGED, Verdict},
+    plan::{Fault, Plan},
+};
+
+/// Styles of a summary. The default is plain text.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Styles {
+    /// Counts that are zero, as they must be.
+    pub good: Style,
+    /// Counts of contradictions.
+    pub bad: Style,
+    /// Headings.
+    pub strong: Style,
+}
+
+const WIDE: usize = 100;
+/// Before what is told.
+const LABEL: usize = 12;
+const CONTRADICTIONS: usize = 8;
+/// Of each sort of them.
+const EACH: usize = 3;
+const FAILOVERS: usize = 6;
+const ERRORS: usize = 8;
+
+/// All of it.
+pub(super) fn text(styles: Styles, report: &Report, page: Option<&Path>) -> String {
+    let Report { account, verdict, figures, .. } = report;
+    let mut lines = verdict_lines(styles, account, verdict);
+    if figures.proves_little(account) {
+        lines.push(NO_REPLY_LOST.to_owned());
+    }
+    lines.push(String::new());
+    lines.push(told("servers", &format!("{}: {}", account.plan.servers.title(), account.server)));
+    lines.push(told("load", &load(&account.plan)));
+    lines.extend(told_in_full("operations", &operations(&account.plan, verdict), ","));
+    lines.push(told("attempts", &attempts(figures)));
+    lines.push(told("latency", &latency(figures)));
+    lines.extend(told_in_full("faults", &faults(account, figures), ","));
+    lines.extend(failovers(account, figures));
+    lines.extend(errors(styles, &figures.errors));
+    lines.push(String::new());
+    if let Some(page) = page {
+        lines.push(told("report", &page.display().to_string()));
+    }
+    lines.extend(once_more(&account.plan));
+    lines.join("\n")
+}
+
+fn in_style(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+fn verdict_lines(styles: Styles, account: &Account, verdict: &Verdict) -> Vec<String> {
+    let number = |(what, marks): (&str, &[u64])| {
+        let text = in_style(styles.strong, &format!("{} {what}", grouped(marks.len() as u64)));
+        in_style(if marks.is_empty() { styles.good } else { styles.bad }, &text)
+    };
+    let mut lines = vec![verdict.shown().into_iter().map(number).collect::<Vec<_>>().join("   ")];
+    if account.interrupted {
+        let (after, of) = (rough(account.lasted), duration::show(account.plan.lasting));
+        lines.push(in_style(styles.strong, &format!("(interrupted after {after} of {of})")));
+    }
+    if verdict.acknowledged == 0 {
+        lines.push(NOTHING_ACKNOWLEDGED.to_owned());
+    }
+    for one in Contradiction::first(EACH, account, verdict).iter().take(CONTRADICTIONS) {
+        lines.push(cut(&contradicted(one), WIDE));
+    }
+    lines
+}
+
+/// The hardest case has not come.
+const NO_REPLY_LOST: &str =
+    "no reply was lost to a write that was executed: a longer run, or a higher rate, proves more";
+
+fn contradicted(one: &Contradiction<'_>) -> String {
+    let Contradiction { what, operation, record, .. } = one;
+    let of = record.map_or_else(String::new, |record| {
+        format!(" ({}, {})", record.kind.name(), clock(record.began))
+    });
+    let why = match one.failures() {
+        none if none.is_empty() => String::new(),
+        failures => format!("; it met with {}", failures.join(", ")),
+    };
+    format!("  {what}: operation {operation}{of}: {}, and {}{why}", one.said(), one.there())
+}
+
+fn told(label: &str, what: &str) -> String {
+    cut(&format!("{label:LABEL$}{what}"), WIDE)
+}
+
+/// The same of what may be long and is to be read in full: broken into lines where there is a gap.
+fn told_in_full(label: &str, words: &[String], gap: &str) -> Vec<String> {
+    let mut lines = vec![format!("{label:LABEL$}")];
+    for (nth, word) in words.iter().enumerate() {
+        let word = if nth + 1 < words.len() { format!("{word}{gap}") } else { word.clone() };
+        let length = |text: &str| text.chars().count();
+        let last = lines.last().map_or(0, |line| length(line));
+        if last > LABEL && last + 1 + length(&word) > WIDE - 2 {
+            lines.push(" ".repeat(LABEL));
+        }
+        if let Some(line) = lines.last_mut() {
+            if length(line) > LABEL {
+                line.push(' ');
+            }
+            line.push_str(&word);
+        }
+    }
+    lines
+}
+
+/// What does not fit is left out; the report and the document of `--json` have it all.
+fn cut(line: &str, wide: usize) -> String {
+    if line.chars().count() <= wide {
+        return line.to_owned();
+    }
+    line.chars().take(wide - 1).chain(['…']).collect()
+}
+
+fn load(plan: &Plan) -> String {
+    let Plan { strategy, tasks, rate, lasting, seed, .. } = plan;
+    let (tasks, lasting) = (plural(u64::from(*tasks), "task", "tasks"), duration::show(*lasting));
+    format!("{tasks}, {rate} operations a second for {lasting}, strategy {strategy}, seed {seed}")
+}
+
+fn operations(plan: &Plan, verdict: &Verdict) -> Vec<String> {
+    let Verdict { acknowledged, not_applied, in_doubt, dropped, in_doubt_applied, .. } = verdict;
+    let (made, planned) = (acknowledged + not_applied + in_doubt, plan.operations());
+    let all = match made < planned {
+        true => format!("{} of {} planned", grouped(made), grouped(planned)),
+        false => grouped(made),
+    };
+    let dropped = match dropped {
+        0 => String::new(),
+        _ => format!(" ({} dropped by the caller)", grouped(*dropped)),
+    };
+    let there = match in_doubt {
+        0 => String::new(),
+        _ => format!(", of whose writes {} are there", grouped(*in_doubt_applied)),
+    };
+    vec![
+        format!("{all}: {} acknowledged", grouped(*acknowledged)),
+        format!("{} not applied", grouped(*not_applied)),
+        format!("{} in doubt{dropped}{there}", grouped(*in_doubt)),
+    ]
+}
+
+fn attempts(figures: &Figures) -> String {
+    let all = &figures.all;
+    let by = |range: std::ops::RangeInclusive<u32>| -> u64 {
+        all.by_attempts.range(range).map(|(_, count)| count).sum()
+    };
+    let mut parts =
+        vec![format!("{} once", grouped(by(1..=1))), format!("{} twice", grouped(by(2..=2)))];
+    for (count, what) in [(by(3..=u32::MAX), "more often"), (by(0..=0), "never sent")] {
+        if count > 0 {
+            parts.push(format!("{} {what}", grouped(count)));
+        }
+    }
+    format!("{}: {}", grouped(all.attempts()), parts.join(", "))
+}
+
+fn latency(figures: &Figures) -> String {
+    let it = &figures.all.latency;
+    let (p50, p99, max) = (rough(it.p50), rough(it.p99), rough(it.max));
+    format!("{p50} at the median, {p99} at the 99th percentile, {max} at most")
+}
+
+fn faults(account: &Account, figures: &Figures) -> Vec<String> {
+    let (mut all, mut missed) = (Vec::new(), Vec::new());
+    for fault in &account.plan.faults {
+        let name = fault.name();
+        match figures.faults.get(fault) {
+            None => missed.push(name),
+            Some(Happened { incidents, hits: 0, .. }) => all.push(format!("{incidents} {name}")),
+            Some(Happened { incidents, hits, lost_replies, .. }) => {
+                let lost = match (fault, lost_replies) {
+                    (Fault::Cuts, 0) => ", none of them executed".to_owned(),
+                    (Fault::Cuts, lost) => format!(", {} of them executed", grouped(*lost)),
+                    _ => String::new(),
+                };
+                let hits = grouped(*hits);
+                let met = match fault {
+                    Fault::Migrate => format!("{hits} of them moved a chunk"),
+                    Fault::Drops => format!("met by {hits} calls"),
+                    _ => format!("met by {hits} requests{lost}"),
+                };
+                all.push(format!("{incidents} {name} ({met})"));
+            }
+        }
+    }
+    if !missed.is_empty() {
+        all.push(format!("no time for {}", missed.join(", ")));
+    }
+    if all.is_empty() { vec!["none".to_owned()] } else { all }
+}
+
+/// How long the writes had to wait, and each time if there are few.
+fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
+    let all = &figures.recoveries;
+    if all.is_empty() {
+        return vec![told("failovers", "none")];
+    }
+    let mut took: Vec<Duration> = all.iter().filter_map(|recovery| recovery.took).collect();
+    took.sort_unstable();
+    let never = all.len() - took.len();
+    let mut said = match (took.get(took.len() / 2), took.last()) {
+        (Some(median), Some(worst)) => {
+            let (median, worst) = (rough(*median), rough(*worst));
+            format!("{}: writes went on after {median} at the median, {worst} at worst", all.len())
+        }
+        _ => format!("{}", all.len()),
+    };
+    if never > 0 {
+        let _ = write!(said, "; after {never} of them, none went on before the end");
+    }
+    let mut lines = vec![told("failovers", &said)];
+    if all.len() <= FAILOVERS {
+        let each = |recovery: &Recovery| {
+            let incident = account.incidents.get(recovery.incident)?;
+            let took = recovery.took.map_or_else(|| "never".to_owned(), rough);
+            Some(told("", &format!("{:>7}  {took:>7}  {}", clock(incident.began), incident.what)))
+        };
+        lines.extend(all.iter().filter_map(each));
+    }
+    lines
+}
+
+fn errors(styles: Styles, errors: &[Met]) -> Vec<String> {
+    if errors.is_empty() {
+        return vec![told("errors", "none")];
+    }
+    let row = |what: &str, cells: [String; 4]| {
+        let [attempts, acknowledged, not_applied, in_doubt] = cells;
+        let what = cut(what, 52);
+        format!("{what:<52}  {attempts:>9}{acknowledged:>14}{not_applied:>13}{in_doubt:>10}")
+    };
+    let titles = ["attempts", "acknowledged", "not applied", "in doubt"].map(str::to_owned);
+    let mut lines = vec![
+        String::new(),
+        in_style(styles.strong, row("errors, and what was said in the end", titles).trim_end()),
+    ];
+    for met in errors.iter().take(ERRORS) {
+        let said = &met.answers;
+        let cells = [met.attempts, said.acknowledged, said.not_applied, said.in_doubt].map(grouped);
+        lines.push(row(&met.what, cells));
+    }
+    if errors.len() > ERRORS {
+        let rest: u64 = errors[ERRORS..].iter().map(|met| met.attempts).sum();
+        let others = format!("{} other kinds", errors.len() - ERRORS);
+        lines.push(
+            row(&others, [grouped(rest), String::new(), String::new(), String::new()])
+                .trim_end()
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// The command that does the same, as a shell reads it.
+fn once_more(plan: &Plan) -> Vec<String> {
+    let words: Vec<String> = again(plan).split(' ').map(str::to_owned).collect();
+    let mut lines = told_in_full("once more", &words, "");
+    let last = lines.len() - 1;
+    lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));
+    lines
+}
+
+#[cfg(test)]
+mod tests;

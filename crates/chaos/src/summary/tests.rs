@@ -1,0 +1,100 @@
+//! The summary of runs that are made up.
+
+use std::collections::BTreeMap;
+
+use steadfast::patterns::strategy::Strategy;
+
+use super::*;
+use crate::{
+    account::{Answer, Failure, Incident, Kind, Record},
+    plan::{Fault, Load, Servers, Uri},
+};
+
+fn plan() -> Plan {
+    Plan::new(Servers::Foreign(Uri::new("mongodb://root:secret@localhost")))
+}
+
+/// With more of everything than is shown, and names that are too long.
+fn much() -> Account {
+    let at = Duration::from_secs;
+    let record = |operation: u64| Record {
+        operation,
+        kind: Kind::Increment,
+        began: at(operation),
+        took: Duration::from_millis(1 + operation),
+        answer: Answer::Acknowledged,
+        attempts: 2,
+        failures: vec![Failure {
+            at: at(operation),
+            what: format!("a long name of an error, and then {} {operation}", "more ".repeat(20)),
+        }],
+    };
+    let incident = |nth: u64| Incident {
+        fault: Fault::Kill,
+        what: format!("the primary, {}, is killed", "far.away.example.com".repeat(9)),
+        began: at(nth * 9),
+        ended: at(nth * 9 + 1),
+        is_failover: true,
+        hits: 3,
+        lost_replies: 0,
+    };
+    let records: Vec<Record> = (0..50).map(record).collect();
+    // Each of them twice.
+    let census: BTreeMap<u64, u64> =
+        (0..50).map(|operation| (operation * Kind::MARKS, 2)).collect();
+    Account {
+        plan: plan(),
+        server: "mongod 6.0.5".to_owned(),
+        lasted: at(50),
+        interrupted: true,
+        records,
+        incidents: (0..6).map(incident).collect(),
+        census,
+    }
+}
+
+fn told_of(account: &Account) -> String {
+    Report::of(account.clone()).summary(Styles::default(), Some(Path::new("chaos.html")))
+}
+
+#[test]
+fn it_fits_on_a_screen_whatever_happened() {
+    let text = told_of(&much());
+    assert!(text.lines().count() <= 40, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= WIDE), "{text}");
+}
+
+#[test]
+fn the_verdict_comes_first_and_then_what_contradicts() {
+    let text = told_of(&much());
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some("50 duplicated   0 lost   0 wrongly labelled   0 torn"),
+        "{text}"
+    );
+    assert_eq!(lines.next(), Some("(interrupted after 50 s of 1m)"), "{text}");
+    let first = lines.next().unwrap_or_default();
+    let begins = "  duplicated: operation 0 (increment, 0:00.0): acknowledged, and found 2 times; it met with a";
+    assert!(first.starts_with(begins), "{text}");
+    let operations = "50 of 12,000 planned: 50 acknowledged, 0 not applied, 0 in doubt";
+    assert!(text.contains(operations), "{text}");
+    assert!(text.contains("100: 0 once, 50 twice"), "{text}");
+    assert!(text.contains("failovers   6: writes went on after "), "{text}");
+    assert!(text.contains("report      chaos.html"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn a_long_command_is_broken_as_a_shell_reads_it() {
+    let mut plan = plan();
+    plan.servers = Servers::Mongod;
+    plan.strategy = Strategy::DontRetry;
+    plan.workload = vec![Load::Inserts, Load::FindAndModify];
+    plan.faults = vec![Fault::Cuts, Fault::StepDown];
+    let lines = once_more(&plan);
+    assert!(lines.iter().all(|line| line.chars().count() <= WIDE), "{lines:#?}");
+    let (last, others) = lines.split_last().unwrap();
+    assert!(!others.is_empty() && others.iter().all(|line| line.ends_with(" \\")), "{lines:#?}");
+    assert!(last.ends_with("--faults cuts,step-down"), "{lines:#?}");
+}

@@ -1,0 +1,8 @@
+//! Parts that the `steadfast` program, its libraries and the benchmarks share for repeatable runs and readable
+//! results: seeded random numbers, and durations and counts as text.
+//!
+//! There is no I/O and no clock in it, and it depends on nothing.
+
+pub mod duration;
+pub mod random;
+pub mod words;

@@ -1,0 +1,44 @@
+//! Finding the distinct values of a field.
+
+use bson::{Bson, Document};
+
+use crate::{
+    ClientSession, Collection,
+    collection::Handle,
+    error::Result,
+    operation::{distinct, reading},
+    options::DistinctOptions,
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// The distinct values that the field has in the documents that match `filter`.
+    pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct<'_> {
+        let field = field_name.as_ref().to_owned();
+        Distinct { collection: &self.handle, field, filter, options: None, session: None }
+    }
+}
+
+/// Finds distinct values. See [`Collection::distinct`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Distinct<'a> {
+    collection: &'a Handle,
+    field: String,
+    filter: Document,
+    pub(crate) options: Option<DistinctOptions>,
+    session: Option<&'a mut ClientSession>,
+}
+
+impl Distinct<'_> {
+    async fn execute(self) -> Result<Vec<Bson>> {
+        let Self { collection, field, filter, options, session } = self;
+        let command = distinct::distinct(collection, &field, &filter, options.as_ref())?;
+        let command = command.in_session(session, &collection.client)?;
+        let reply = collection.client.executor().run(command).await?;
+        reading(&reply, distinct::read)
+    }
+}
+
+awaitable!(['a] Distinct<'a> => Vec<Bson>);
+takes_session!(['a] Distinct<'a>);
+setters!(DistinctOptions for ['a] Distinct<'a>);

@@ -1,0 +1,141 @@
+//! Finding documents.
+
+use std::marker::PhantomData;
+
+use bson::Document;
+use serde::de::DeserializeOwned;
+
+use super::{ExplicitSession, ImplicitSession, session::Opens};
+use crate::{
+    ClientSession, Collection, Cursor, SessionCursor,
+    collection::Handle,
+    command::Command,
+    cursor::only_document,
+    decode,
+    error::Result,
+    operation::{find, get_more::More},
+    options::{FindOneOptions, FindOptions},
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// Finds the documents that match `filter`.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let mut cursor = books
+    ///     .find(doc! { "author": "George Orwell" })
+    ///     .sort(doc! { "year": 1 })
+    ///     .limit(10)
+    ///     .await?;
+    /// while cursor.advance().await? {
+    ///     println!("{}", cursor.deserialize_current()?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn find(&self, filter: Document) -> Find<'_, T> {
+        Find {
+            collection: &self.handle,
+            filter,
+            options: None,
+            session: ImplicitSession,
+            documents: PhantomData,
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Send + Sync> Collection<T> {
+    /// Finds a document that matches `filter`: the first in the order of `sort`, if that is set.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// if let Some(book) = books.find_one(doc! { "title": "1984" }).await? {
+    ///     println!("{book}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn find_one(&self, filter: Document) -> FindOne<'_, T> {
+        FindOne {
+            collection: &self.handle,
+            filter,
+            options: None,
+            session: None,
+            documents: PhantomData,
+        }
+    }
+}
+
+/// Finds documents. See [`Collection::find`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Find<'a, T: Send + Sync, S = ImplicitSession> {
+    collection: &'a Handle,
+    filter: Document,
+    pub(crate) options: Option<FindOptions>,
+    session: S,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T: Send + Sync, S> Find<'_, T, S> {
+    async fn execute(self) -> Result<S::Cursor<T>>
+    where
+        S: Opens,
+    {
+        let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
+        self.session.open(&self.collection.client, command, more).await
+    }
+}
+
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>);
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T, ExplicitSession<'a>> => SessionCursor<T>);
+takes_session!(
+    ['a, T: Send + Sync] Find { collection, filter, options, documents }:
+    Find<'a, T> => Find<'a, T, ExplicitSession<'a>>
+);
+
+/// Finds one document. See [`Collection::find_one`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct FindOne<'a, T: Send + Sync> {
+    collection: &'a Handle,
+    filter: Document,
+    pub(crate) options: Option<FindOneOptions>,
+    session: Option<&'a mut ClientSession>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: DeserializeOwned + Send + Sync> FindOne<'a, T> {
+    fn execute(self) -> impl Future<Output = Result<Option<T>>> + Send + use<'a, T> {
+        let client = &self.collection.client;
+        let prepared = self.into_command();
+        async move {
+            let (command, more) = prepared?;
+            let reply = client.executor().run(command).await?;
+            match only_document(&reply)? {
+                Some(Some(document)) => Ok(Some(decode::document(&document)?)),
+                Some(None) => Ok(None),
+                // Boxed, so that what hardly ever happens takes no room in what always does.
+                None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,
+            }
+        }
+    }
+
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<(Box<Command>, More)> {
+        let (command, more) = find::one(self.collection, &self.filter, self.options)?;
+        let command = command.in_session(self.session, &self.collection.client)?;
+        Ok((Box::new(command), more))
+    }
+}
+
+async fn first_of<T: DeserializeOwned>(mut cursor: Cursor<T>) -> Result<Option<T>> {
+    if cursor.advance().await? { cursor.deserialize_current().map(Some) } else { Ok(None) }
+}
+
+awaitable!(['a, T: DeserializeOwned + Send + Sync + 'a] FindOne<'a, T> => Option<T>);
+takes_session!(['a, T: Send + Sync] FindOne<'a, T>);
+setters!(FindOneOptions for ['a, T: Send + Sync] FindOne<'a, T>);
+setters!(FindOptions for ['a, T: Send + Sync, S] Find<'a, T, S>);

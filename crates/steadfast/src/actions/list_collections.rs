@@ -1,0 +1,83 @@
+//! Listing the collections of a database.
+
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+
+use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::Opens};
+use crate::{
+    Cursor, Database, SessionCursor, error::Result, operation::collections,
+    options::ListCollectionsOptions, results::CollectionSpecification,
+};
+
+impl Database {
+    /// What collections the database has, and how they were made.
+    pub fn list_collections(&self) -> ListCollections<'_> {
+        ListCollections {
+            database: self,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
+    }
+
+    /// The names of the database's collections.
+    pub fn list_collection_names(&self) -> ListCollections<'_, ListNames> {
+        ListCollections {
+            database: self,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
+    }
+}
+
+/// Lists collections. See [`Database::list_collections`] and [`Database::list_collection_names`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ListCollections<'a, M = ListSpecifications, S = ImplicitSession> {
+    database: &'a Database,
+    pub(crate) options: Option<ListCollectionsOptions>,
+    session: S,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<S> ListCollections<'_, ListSpecifications, S> {
+    async fn execute(self) -> Result<S::Cursor<CollectionSpecification>>
+    where
+        S: Opens,
+    {
+        let (command, more) = collections::list(self.database, false, self.options.as_ref())?;
+        self.session.open(&self.database.client, command, more).await
+    }
+}
+
+impl<S> ListCollections<'_, ListNames, S> {
+    async fn execute(self) -> Result<Vec<String>>
+    where
+        S: Opens,
+    {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let (command, more) = collections::list(self.database, true, self.options.as_ref())?;
+        let cursor = self.session.open_within(&self.database.client, command, more);
+        let mut cursor: Cursor<Named> = cursor.await?;
+        let mut names = Vec::new();
+        while cursor.advance().await? {
+            names.push(cursor.deserialize_current()?.name);
+        }
+        Ok(names)
+    }
+}
+
+awaitable!(['a] ListCollections<'a, ListSpecifications> => Cursor<CollectionSpecification>);
+awaitable!(['a] ListCollections<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<CollectionSpecification>);
+awaitable!(['a] ListCollections<'a, ListNames> => Vec<String>);
+awaitable!(['a] ListCollections<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
+takes_session!(
+    ['a, M] ListCollections { database, options, mode }:
+    ListCollections<'a, M> => ListCollections<'a, M, ExplicitSession<'a>>
+);
+setters!(ListCollectionsOptions for ['a, M, S] ListCollections<'a, M, S>);

@@ -1,0 +1,78 @@
+//! Listing indexes.
+
+use std::marker::PhantomData;
+
+use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::Opens};
+use crate::{
+    Collection, Cursor, IndexModel, SessionCursor, collection::Handle, error::Result,
+    operation::indexes, options::ListIndexesOptions,
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// What indexes the collection has.
+    pub fn list_indexes(&self) -> ListIndexes<'_> {
+        ListIndexes {
+            collection: &self.handle,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
+    }
+
+    /// The names of the collection's indexes.
+    pub fn list_index_names(&self) -> ListIndexes<'_, ListNames> {
+        ListIndexes {
+            collection: &self.handle,
+            options: None,
+            session: ImplicitSession,
+            mode: PhantomData,
+        }
+    }
+}
+
+/// Lists indexes. See [`Collection::list_indexes`] and [`Collection::list_index_names`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ListIndexes<'a, M = ListSpecifications, S = ImplicitSession> {
+    collection: &'a Handle,
+    pub(crate) options: Option<ListIndexesOptions>,
+    session: S,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<S> ListIndexes<'_, ListSpecifications, S> {
+    async fn execute(self) -> Result<S::Cursor<IndexModel>>
+    where
+        S: Opens,
+    {
+        let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
+        self.session.open(&self.collection.client, command, more).await
+    }
+}
+
+impl<S> ListIndexes<'_, ListNames, S> {
+    async fn execute(self) -> Result<Vec<String>>
+    where
+        S: Opens,
+    {
+        let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
+        let cursor = self.session.open_within(&self.collection.client, command, more);
+        let mut cursor: Cursor<IndexModel> = cursor.await?;
+        let mut names = Vec::new();
+        while cursor.advance().await? {
+            let index = cursor.deserialize_current()?;
+            names.extend(index.given_name().map(str::to_owned));
+        }
+        Ok(names)
+    }
+}
+
+awaitable!(['a] ListIndexes<'a, ListSpecifications> => Cursor<IndexModel>);
+awaitable!(['a] ListIndexes<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<IndexModel>);
+awaitable!(['a] ListIndexes<'a, ListNames> => Vec<String>);
+awaitable!(['a] ListIndexes<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
+takes_session!(
+    ['a, M] ListIndexes { collection, options, mode }:
+    ListIndexes<'a, M> => ListIndexes<'a, M, ExplicitSession<'a>>
+);
+setters!(ListIndexesOptions for ['a, M, S] ListIndexes<'a, M, S>);

@@ -1,0 +1,220 @@
+//! Making, changing, listing and dropping search indexes.
+
+use std::marker::PhantomData;
+
+use bson::Document;
+
+use super::{ExplicitSession, ImplicitSession, Multiple, Single, session::Opens};
+use crate::{
+    ClientSession, Collection, Cursor, SearchIndexModel, SessionCursor,
+    collection::Handle,
+    error::{Error, Result},
+    operation::{
+        aggregate::{self, Source},
+        collections::forgive_missing,
+        read_nothing, reading, search_indexes,
+    },
+    options::{
+        AggregateOptions, CreateSearchIndexOptions, DropSearchIndexOptions, ListSearchIndexOptions,
+        UpdateSearchIndexOptions,
+    },
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// Has a search index made. Returns its name at once; the server makes it in the background.
+    pub fn create_search_index(&self, model: SearchIndexModel) -> CreateSearchIndex<'_, Single> {
+        CreateSearchIndex::new(&self.handle, vec![model])
+    }
+
+    /// Has several search indexes made. Returns their names at once; the server makes them in the
+    /// background.
+    pub fn create_search_indexes(
+        &self,
+        models: impl IntoIterator<Item = SearchIndexModel>,
+    ) -> CreateSearchIndex<'_, Multiple> {
+        CreateSearchIndex::new(&self.handle, models.into_iter().collect())
+    }
+
+    /// Gives the search index `name` another definition.
+    pub fn update_search_index(
+        &self,
+        name: impl Into<String>,
+        definition: Document,
+    ) -> UpdateSearchIndex<'_> {
+        let name = name.into();
+        UpdateSearchIndex {
+            collection: &self.handle,
+            name,
+            definition,
+            options: None,
+            session: None,
+        }
+    }
+
+    /// Drops the search index `name`. It is no error if the collection is not there.
+    pub fn drop_search_index(&self, name: impl Into<String>) -> DropSearchIndex<'_> {
+        DropSearchIndex {
+            collection: &self.handle,
+            name: name.into(),
+            options: None,
+            session: None,
+        }
+    }
+
+    /// What search indexes the collection has, and how far each has come.
+    pub fn list_search_indexes(&self) -> ListSearchIndexes<'_> {
+        ListSearchIndexes {
+            collection: &self.handle,
+            name: None,
+            aggregate_options: None,
+            options: None,
+            session: ImplicitSession,
+        }
+    }
+}
+
+/// Makes search indexes. See [`Collection::create_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct CreateSearchIndex<'a, M = Single> {
+    collection: &'a Handle,
+    models: Vec<SearchIndexModel>,
+    pub(crate) options: Option<CreateSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<'a, M> CreateSearchIndex<'a, M> {
+    fn new(collection: &'a Handle, models: Vec<SearchIndexModel>) -> Self {
+        Self { collection, models, options: None, session: None, mode: PhantomData }
+    }
+
+    async fn create(self) -> Result<Vec<String>> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
+        let command = search_indexes::create(self.collection, &self.models)?;
+        let command = command.limited(own, self.collection.timeout);
+        let command = command.in_session(self.session, &self.collection.client)?;
+        let reply = self.collection.client.executor().run(command).await?;
+        reading(&reply, search_indexes::read_create)
+    }
+}
+
+impl CreateSearchIndex<'_, Single> {
+    async fn execute(self) -> Result<String> {
+        let names = self.create().await?;
+        <[String; 1]>::try_from(names).map(|[name]| name).map_err(|names| {
+            Error::invalid_response(format!("one search index was made, {} named", names.len()))
+        })
+    }
+}
+
+impl CreateSearchIndex<'_, Multiple> {
+    async fn execute(self) -> Result<Vec<String>> {
+        self.create().await
+    }
+}
+
+awaitable!(['a] CreateSearchIndex<'a, Single> => String);
+awaitable!(['a] CreateSearchIndex<'a, Multiple> => Vec<String>);
+takes_session!(['a, M] CreateSearchIndex<'a, M>);
+setters!(CreateSearchIndexOptions for ['a, M] CreateSearchIndex<'a, M>);
+
+/// Changes a search index. See [`Collection::update_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct UpdateSearchIndex<'a> {
+    collection: &'a Handle,
+    name: String,
+    definition: Document,
+    pub(crate) options: Option<UpdateSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
+}
+
+impl UpdateSearchIndex<'_> {
+    async fn execute(self) -> Result<()> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
+        let command = search_indexes::update(self.collection, &self.name, &self.definition)?;
+        let command = command.limited(own, self.collection.timeout);
+        let command = command.in_session(self.session, &self.collection.client)?;
+        let reply = self.collection.client.executor().run(command).await?;
+        reading(&reply, read_nothing)
+    }
+}
+
+awaitable!(['a] UpdateSearchIndex<'a> => ());
+takes_session!(['a] UpdateSearchIndex<'a>);
+setters!(UpdateSearchIndexOptions for ['a] UpdateSearchIndex<'a>);
+
+/// Drops a search index. See [`Collection::drop_search_index`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DropSearchIndex<'a> {
+    collection: &'a Handle,
+    name: String,
+    pub(crate) options: Option<DropSearchIndexOptions>,
+    session: Option<&'a mut ClientSession>,
+}
+
+impl DropSearchIndex<'_> {
+    async fn execute(self) -> Result<()> {
+        let own = self.options.as_ref().and_then(|options| options.timeout);
+        let command = search_indexes::drop(self.collection, &self.name)?;
+        let command = command.limited(own, self.collection.timeout);
+        let command = command.in_session(self.session, &self.collection.client)?;
+        match self.collection.client.executor().run(command).await {
+            Ok(reply) => reading(&reply, read_nothing),
+            Err(error) => forgive_missing(error),
+        }
+    }
+}
+
+awaitable!(['a] DropSearchIndex<'a> => ());
+takes_session!(['a] DropSearchIndex<'a>);
+setters!(DropSearchIndexOptions for ['a] DropSearchIndex<'a>);
+
+/// Lists search indexes. See [`Collection::list_search_indexes`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct ListSearchIndexes<'a, S = ImplicitSession> {
+    collection: &'a Handle,
+    name: Option<String>,
+    aggregate_options: Option<AggregateOptions>,
+    pub(crate) options: Option<ListSearchIndexOptions>,
+    session: S,
+}
+
+impl<S> ListSearchIndexes<'_, S> {
+    /// Lists only the index of this name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How the pipeline that lists them is run.
+    pub fn aggregate_options(mut self, value: AggregateOptions) -> Self {
+        self.aggregate_options = Some(value);
+        self
+    }
+}
+
+impl<S> ListSearchIndexes<'_, S> {
+    async fn execute(self) -> Result<S::Cursor<Document>>
+    where
+        S: Opens,
+    {
+        let pipeline = search_indexes::listing(self.name.as_deref());
+        let source = Source::Unconcerned(self.collection);
+        let mut options = self.aggregate_options.unwrap_or_default();
+        options.timeout = self.options.and_then(|options| options.timeout).or(options.timeout);
+        let (command, more) = aggregate::aggregate(source, &pipeline, Some(&options))?;
+        self.session.open(&self.collection.client, command, more).await
+    }
+}
+
+awaitable!(['a] ListSearchIndexes<'a> => Cursor<Document>);
+awaitable!(['a] ListSearchIndexes<'a, ExplicitSession<'a>> => SessionCursor<Document>);
+takes_session!(
+    ['a] ListSearchIndexes { collection, name, aggregate_options, options }:
+    ListSearchIndexes<'a> => ListSearchIndexes<'a, ExplicitSession<'a>>
+);
+setters!(ListSearchIndexOptions for ['a, S] ListSearchIndexes<'a, S>);

@@ -1,0 +1,98 @@
+//! Updating one document or many.
+
+use bson::Document;
+
+use super::write;
+use crate::{
+    ClientSession, Collection,
+    collection::Handle,
+    command::Command,
+    error::Result,
+    operation::{update, write::Change},
+    options::{UpdateModifications, UpdateOptions},
+    results::UpdateResult,
+};
+
+impl<T: Send + Sync> Collection<T> {
+    /// Updates the first document that matches `query`.
+    ///
+    /// `update` is a document of operators or a pipeline, that is a `Vec` of its stages.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let result = books
+    ///     .update_one(doc! { "title": "1984" }, doc! { "$inc": { "copies": 1 } })
+    ///     .upsert(true)
+    ///     .await?;
+    /// println!("{} matched, upserted {:?}", result.matched_count, result.upserted_id);
+    /// # Ok(()) }
+    /// ```
+    pub fn update_one(
+        &self,
+        query: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> Update<'_> {
+        let update = update.into();
+        Update {
+            collection: &self.handle,
+            query,
+            update,
+            multi: false,
+            options: None,
+            session: None,
+        }
+    }
+
+    /// Updates every document that matches `query`.
+    ///
+    /// `update` is a document of operators or a pipeline, that is a `Vec` of its stages.
+    pub fn update_many(
+        &self,
+        query: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> Update<'_> {
+        let update = update.into();
+        Update {
+            collection: &self.handle,
+            query,
+            update,
+            multi: true,
+            options: None,
+            session: None,
+        }
+    }
+}
+
+/// Updates documents. See [`Collection::update_one`] and [`Collection::update_many`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct Update<'a> {
+    collection: &'a Handle,
+    query: Document,
+    update: UpdateModifications,
+    multi: bool,
+    pub(crate) options: Option<UpdateOptions>,
+    session: Option<&'a mut ClientSession>,
+}
+
+impl<'a> Update<'a> {
+    fn execute(self) -> impl Future<Output = Result<UpdateResult>> + Send + use<'a> {
+        let client = &self.collection.client;
+        let command = self.into_command();
+        async move { write::run(client, command?, update::read).await }
+    }
+
+    /// Made before the future is, which is then as small as what it needs from there on.
+    fn into_command(self) -> Result<Box<Command>> {
+        let change = (Change::Update, &self.update);
+        let options = self.options.as_ref();
+        let command = update::update(self.collection, &self.query, change, self.multi, options)?;
+        command.in_session(self.session, &self.collection.client).map(Box::new)
+    }
+}
+
+awaitable!(['a] Update<'a> => UpdateResult);
+takes_session!(['a] Update<'a>);
+setters!(UpdateOptions for ['a] Update<'a>);

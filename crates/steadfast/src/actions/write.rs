@@ -1,0 +1,232 @@
+//! What several actions that write have in common.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+
+use bson::RawDocument;
+use steadfast_core::{
+    description::{ServerDescription, ServerType},
+    selection::Target,
+};
+
+use crate::{
+    Client, ClientSession,
+    collection::Handle,
+    command::Command,
+    deadline::{Deadline, TimeLimit, now},
+    error::{Error, ErrorKind, Result, TimeSpent},
+    operation::{
+        WriteLimits,
+        bulk::{self, Statements, Tally},
+        reading,
+        write::Settings,
+    },
+    session::{self, Session},
+    topology::Selected,
+    trace,
+};
+
+/// The first wire version (of servers 4.4) on which deletes and `findAndModify` take a hint.
+const HINTS_EVERYWHERE: i32 = 9;
+
+/// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
+pub(super) async fn run<T: Default>(
+    client: &Client,
+    command: Box<Command>,
+    read: impl FnOnce(&RawDocument) -> Result<T>,
+) -> Result<T> {
+    let acknowledged = command.acknowledged;
+    let reply = client.executor().run(command).await?;
+    if acknowledged { reading(&reply, read) } else { Ok(T::default()) }
+}
+
+/// Refuses a hint that the server would ignore the write for, if it could not say so.
+///
+/// The CRUD specification: an older server reports the option as an error, which an unacknowledged
+/// write would never hear.
+pub(super) async fn check_unheard_hint(
+    client: &Client,
+    operation: trace::Operation<'_>,
+    deadline: Option<Deadline>,
+) -> Result<()> {
+    let (selected, _) = select(client, operation, deadline).await?;
+    // Nothing is known of the servers behind a load balancer, but that they are of 5.0 or later.
+    let is_too_old = |server: &ServerDescription| {
+        server.server_type != ServerType::LoadBalancer && server.max_wire_version < HINTS_EVERYWHERE
+    };
+    if selected.description().is_some_and(is_too_old) {
+        let message = "before 4.4, it takes no hint for this write, and with w: 0 could not say so";
+        let error = Error::new(ErrorKind::IncompatibleServer { message: message.to_owned() });
+        return Err(error.with_server(&selected.server.address));
+    }
+    Ok(())
+}
+
+/// The session of the application for a collection's write of several batches.
+pub(super) fn share(
+    session: Option<&mut ClientSession>,
+    collection: &Handle,
+    settings: &mut Settings<'_>,
+) -> Result<Option<Arc<Session>>> {
+    share_with(session, &collection.client, settings, |settings| {
+        bulk::is_acknowledged(collection, settings)
+    })
+}
+
+/// The session of the application for a write of several batches. It is refused here and not with
+/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
+/// are without a write concern.
+pub(super) fn share_with(
+    session: Option<&mut ClientSession>,
+    client: &Client,
+    settings: &mut Settings<'_>,
+    is_acknowledged: impl FnOnce(&Settings<'_>) -> bool,
+) -> Result<Option<Arc<Session>>> {
+    let Some(session) = session else { return Ok(None) };
+    let session = session.share(client)?;
+    settings.in_transaction = session.is_in_transaction();
+    if settings.in_transaction && settings.write_concern.is_some() {
+        return Err(session::explicit_write_concern());
+    }
+    if !is_acknowledged(settings) {
+        return Err(session::unacknowledged());
+    }
+    Ok(Some(session))
+}
+
+/// Starts the clock of a write of several commands, if it has a time limit.
+pub(super) fn start_clock(
+    own: Option<Duration>,
+    session: Option<&ClientSession>,
+    inherited: Option<Duration>,
+) -> Result<Option<Deadline>> {
+    if let Some(session) = session
+        && let Some(deadline) = session.shared().operation_deadline(own.is_some())?
+    {
+        return Ok(Some(deadline));
+    }
+    Ok(TimeLimit::of(own, inherited).map(|limit| Deadline::begin(limit.timeout)))
+}
+
+/// A server that takes writes, and the time that it took to find it.
+pub(super) async fn select(
+    client: &Client,
+    operation: trace::Operation<'_>,
+    deadline: Option<Deadline>,
+) -> Result<(Selected, TimeSpent)> {
+    let began = now();
+    let until = client.executor().topology().patience(deadline, began);
+    let selected = client.executor().topology().select(Target::Write, &[], operation, until).await;
+    let selecting = now().saturating_duration_since(began);
+    let spent = TimeSpent { selecting, ..TimeSpent::default() };
+    match (selected, deadline) {
+        (Err(error), Some(deadline)) => {
+            let error = deadline.judge(error, spent);
+            if error.is_timeout() {
+                client.executor().counters().count_timeout();
+            }
+            Err(error)
+        }
+        (selected, _) => Ok((selected?, spent)),
+    }
+}
+
+/// What a batch with a deadline came to, which decides whether a server's limit was the call's.
+pub(super) fn judged<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Result<T> {
+    match deadline {
+        Some(_) => concluded.map_err(Error::limited),
+        None => concluded,
+    }
+}
+
+/// Waits for `run`, and works meanwhile for as long as there is `work`, a little at a time.
+pub(super) async fn meanwhile<T>(
+    run: impl Future<Output = T>,
+    mut work: impl FnMut() -> bool,
+) -> T {
+    let mut run = pin!(run);
+    let mut is_done = false;
+    poll_fn(|cx| {
+        let polled = run.as_mut().poll(cx);
+        if polled.is_pending() && !is_done {
+            is_done = !work();
+            cx.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await
+}
+
+/// How an operation of several batches ended: what was answered, and the error that kept the next
+/// batch from being.
+pub(super) type Ended = (Tally, Option<Error>);
+
+/// Carries out writes batch by batch, all in one session: the application's if there is one, else
+/// the one that the first batch began.
+pub(super) async fn run_batches(
+    collection: &Handle,
+    statements: &Statements<'_>,
+    settings: &Settings<'_>,
+    mut session: Option<Arc<Session>>,
+    deadline: Option<Deadline>,
+) -> Result<Ended> {
+    let client = &collection.client;
+    let operation_id = client.executor().begin_operation();
+    let operation = trace::Operation { name: statements.first_command(), id: operation_id };
+    // The limits are those of the server that the first batch then goes to.
+    let selected = select(client, operation, deadline).await;
+    let (selected, mut spent) =
+        selected.map_err(|error| session::without_server(session.as_deref(), error))?;
+    let batches = bulk::plan(statements, collection, settings, &WriteLimits::of(&selected))?;
+    let mut selected = Some(selected);
+    let mut tally = Tally::default();
+    for (done, batch) in (1..).zip(&batches) {
+        let followed = done < batches.len();
+        let mut command = bulk::command(collection, settings, batch, followed)?;
+        let acknowledged = command.acknowledged;
+        // pitfall 19
+        command = command.in_shared(session.take().filter(|_| acknowledged))?;
+        command.selected = selected.take();
+        (command.deadline, command.spent) = (deadline, spent);
+        let lent = statements.lend(batch);
+        let mut reply =
+            match client.executor().run_as_part_of(operation_id, command, Some(&lent)).await {
+                Ok(reply) => reply,
+                Err(error) => return Ok((tally, Some(error))),
+            };
+        session = reply.session.take();
+        spent = reply.clock.map_or(spent, |clock| clock.spent);
+        if !acknowledged {
+            tally.count_unanswered(batch);
+        } else if let Err(error) = tally.count(statements, batch, settings.ordered, &reply) {
+            return Ok((tally, Some(error)));
+        }
+        if settings.ordered && tally.has_write_errors() {
+            break;
+        }
+    }
+    Ok((tally, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn there_is_work_only_while_one_waits() {
+        let mut done = 0;
+        let mut work = || {
+            done += 1;
+            done < 3
+        };
+        assert_eq!(meanwhile(async { 5 }, &mut work).await, 5);
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            sender.send(7).unwrap();
+        });
+        assert_eq!(meanwhile(answer, &mut work).await, Ok(7));
+        assert_eq!(done, 3);
+    }
+}

@@ -1,0 +1,134 @@
+//! Reading in a reply whether the server refused the command.
+
+use bson::{RawDocument, raw::RawBsonRef};
+use serde::Deserialize;
+use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
+use steadfast_wire::{Field, field};
+
+use super::{CommandError, Error, ErrorKind, Result, WriteConcernError};
+use crate::decode;
+
+/// The error that a reply stands for, if the command as a whole failed.
+pub(crate) fn refusal(reply: &RawDocument) -> Option<Error> {
+    if field(reply, "ok").is_some_and(|ok| is_ok(&ok)) {
+        return None;
+    }
+    let mut error = CommandError {
+        code: 0,
+        code_name: String::new(),
+        message: String::new(),
+        topology_version: None,
+    };
+    let mut labels = Vec::new();
+    for (key, value) in reply.iter().flatten() {
+        match key.as_str() {
+            "code" => error.code = integer(value).unwrap_or_default(),
+            "codeName" => error.code_name = text(value),
+            "errmsg" | "$err" => error.message = text(value),
+            "topologyVersion" => error.topology_version = TopologyVersion::read(value),
+            "errorLabels" => labels = texts(value),
+            _ => {}
+        }
+    }
+    let mut error = Error::new(ErrorKind::Command(error)).with_response(reply.to_owned());
+    for label in labels {
+        error.add_label(label);
+    }
+    Some(error)
+}
+
+/// What the topology must hear of a reply that succeeded as a whole: a write concern error may tell
+/// that the server is no longer what it was.
+pub(crate) fn write_concern_failure(reply: &RawDocument) -> Option<CommandFailure> {
+    let failure = field(reply, "writeConcernError")?.as_document()?;
+    let topology_version = reply.get("topologyVersion").ok().flatten();
+    Some(CommandFailure {
+        code: failure.get("code").ok().flatten().and_then(integer),
+        message: failure.get_str("errmsg").unwrap_or_default().to_owned(),
+        topology_version: topology_version.and_then(TopologyVersion::read),
+    })
+}
+
+/// The labels that stand at the top of a reply.
+pub(crate) fn labels(reply: &RawDocument) -> Vec<String> {
+    reply.get("errorLabels").ok().flatten().map(texts).unwrap_or_default()
+}
+
+/// The write concern error in a reply whose command otherwise succeeded.
+pub(crate) fn write_concern_error(body: &RawDocument) -> Result<Option<WriteConcernError>> {
+    let error = match body.get("writeConcernError") {
+        Ok(Some(RawBsonRef::Document(error))) => error,
+        Ok(Some(other)) => {
+            return Err(Error::invalid_response(format!(
+                "a reply's writeConcernError is a {:?}, not a document",
+                other.element_type()
+            )));
+        }
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(Error::invalid_response(format!("a malformed reply: {error}"))),
+    };
+    parse(error).map(Some)
+}
+
+/// A reply's body as a value.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
+    decode::document(body.as_bytes())
+        .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
+}
+
+/// Whether the field `ok` of a reply says that the command succeeded.
+pub(crate) fn is_ok(ok: &Field<'_>) -> bool {
+    ok.as_f64() == Some(1.0)
+        || ok.as_i32() == Some(1)
+        || ok.as_i64() == Some(1)
+        || ok.as_bool() == Some(true)
+}
+
+fn integer(value: RawBsonRef<'_>) -> Option<i32> {
+    match value {
+        RawBsonRef::Int32(value) => Some(value),
+        RawBsonRef::Int64(value) => i32::try_from(value).ok(),
+        #[expect(clippy::cast_possible_truncation, reason = "codes are small")]
+        RawBsonRef::Double(value) => Some(value as i32),
+        _ => None,
+    }
+}
+
+fn text(value: RawBsonRef<'_>) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: RawBsonRef<'_>) -> Vec<String> {
+    let Some(array) = value.as_array() else { return Vec::new() };
+    array.into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn every_way_to_say_ok_is_understood() {
+        for reply in [rawdoc! { "ok": 1 }, rawdoc! { "ok": 1.0 }, rawdoc! { "ok": 1_i64 }] {
+            assert!(refusal(&reply).is_none());
+        }
+        for reply in [rawdoc! { "ok": 0 }, rawdoc! {}, rawdoc! { "ok": "1" }] {
+            assert!(refusal(&reply).is_some());
+        }
+    }
+
+    #[test]
+    fn a_refusal_keeps_code_labels_and_reply() {
+        let reply = rawdoc! {
+            "ok": 0.0, "errmsg": "no", "code": 462, "codeName": "Overloaded",
+            "errorLabels": ["SystemOverloadedError", "RetryableError"],
+        };
+        let error = refusal(&reply).unwrap();
+        assert_eq!(error.code(), Some(462));
+        assert!(error.contains_label("RetryableError"));
+        assert!(error.contains_label("SystemOverloadedError"));
+        assert_eq!(error.server_response(), Some(&reply));
+    }
+}

@@ -1,0 +1,114 @@
+//! `commitTransaction` and `abortTransaction`.
+
+use std::{sync::Arc, time::Duration};
+
+use bson::{RawDocumentBuf, raw::cstr};
+use steadfast_core::{
+    concern::WriteConcern,
+    transaction::{Part, Transaction},
+};
+
+use crate::{
+    command::{Command, Kind, Target},
+    error::{Error, Result},
+    session::Session,
+};
+
+/// Commits the transaction of the session that it runs in.
+pub(crate) fn commit() -> Command {
+    end(cstr!("commitTransaction"))
+}
+
+/// Aborts the transaction of the session that it runs in.
+pub(crate) fn abort() -> Command {
+    end(cstr!("abortTransaction"))
+}
+
+fn end(name: &'static bson::raw::CStr) -> Command {
+    Command::new(name, 1, &Arc::from("admin"), Target::Write, Kind::EndTransaction)
+}
+
+/// The fields of such a command for one attempt: what it says may change from one to the next.
+fn fields(
+    command: &Command,
+    write_concern: Option<&WriteConcern>,
+    max_time: Option<Duration>,
+    recovery_token: Option<&RawDocumentBuf>,
+) -> Result<RawDocumentBuf> {
+    let mut fields = command.body.clone();
+    if let Some(concern) = write_concern.filter(|concern| !concern.is_empty()) {
+        concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
+        fields.append(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+    }
+    if let Some(max_time) = max_time {
+        let millis = i64::try_from(max_time.as_millis()).unwrap_or(i64::MAX);
+        fields.append(cstr!("maxTimeMS"), millis);
+    }
+    if let Some(token) = recovery_token {
+        fields.append(cstr!("recoveryToken"), token.clone());
+    }
+    Ok(fields)
+}
+
+/// The fields of a commit or an abort for this attempt.
+pub(super) fn of_attempt(
+    session: &Session,
+    command: &Command,
+    part: Part,
+) -> Result<RawDocumentBuf> {
+    let with_fields = |transaction: &mut Transaction| {
+        let settings = transaction.settings();
+        let (mut write_concern, mut max_time) = match part {
+            Part::Commit => (transaction.commit_write_concern(), settings.max_commit_time),
+            _ => (settings.write_concern.clone(), None),
+        };
+        // Beside a deadline, no other limit counts.
+        if command.deadline.is_some() {
+            max_time = None;
+            if let Some(concern) = &mut write_concern {
+                concern.w_timeout = None;
+            }
+        }
+        let token = transaction.recovery_token();
+        fields(command, write_concern.as_ref(), max_time, token)
+    };
+    match &command.abandoned {
+        Some(abandoned) => with_fields(&mut abandoned.transaction.clone()),
+        None => session.transaction(with_fields),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, doc, rawdoc};
+
+    use super::*;
+
+    fn shown(fields: &RawDocumentBuf) -> Document {
+        Document::try_from(&**fields).unwrap()
+    }
+
+    #[test]
+    fn a_commit_says_only_what_was_asked_for() {
+        let plain = fields(&commit(), None, None, None).unwrap();
+        assert_eq!(shown(&plain), doc! { "commitTransaction": 1 });
+        let nothing = WriteConcern::default();
+        let plain = fields(&abort(), Some(&nothing), None, None).unwrap();
+        assert_eq!(shown(&plain), doc! { "abortTransaction": 1 });
+        let command = commit();
+        assert_eq!((&*command.database, command.kind), ("admin", Kind::EndTransaction));
+    }
+
+    #[test]
+    fn a_commit_says_how_durable_how_long_and_what_it_recovers() {
+        let concern = WriteConcern::majority();
+        let token = rawdoc! { "recoveryShardId": "a" };
+        let limit = Some(Duration::from_millis(60));
+        let all = fields(&commit(), Some(&concern), limit, Some(&token)).unwrap();
+        let expected = doc! {
+            "commitTransaction": 1, "writeConcern": { "w": "majority" }, "maxTimeMS": 60_i64,
+            "recoveryToken": { "recoveryShardId": "a" },
+        };
+        assert_eq!(shown(&all), expected);
+    }
+}

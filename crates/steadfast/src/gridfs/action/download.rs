@@ -1,0 +1,215 @@
+//! Downloading files.
+
+use std::{sync::Arc, time::Duration};
+
+use bson::{Bson, doc};
+use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::{
+    error::{Error, GridFsErrorKind, GridFsFileIdentifier, Result},
+    gridfs::{FilesCollectionDocument, GridFsBucket, GridFsDownloadStream, exactly, no_file},
+    options::GridFsDownloadByNameOptions,
+};
+
+impl GridFsBucket {
+    /// Finds the file with this id and begins to download it: its contents are read from the stream
+    /// that comes of it.
+    pub fn open_download_stream(&self, id: Bson) -> OpenDownloadStream<'_> {
+        OpenDownloadStream { bucket: self, id, timeout: None }
+    }
+
+    /// Finds the newest file with this name, or another
+    /// [revision](OpenDownloadStreamByName::revision) of it, and begins to download it.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use tokio::io::AsyncReadExt;
+    ///
+    /// let mut oldest = bucket.open_download_stream_by_name("notes.txt").revision(0).await?;
+    /// let mut text = String::new();
+    /// oldest.read_to_string(&mut text).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn open_download_stream_by_name(
+        &self,
+        filename: impl Into<String>,
+    ) -> OpenDownloadStreamByName<'_> {
+        OpenDownloadStreamByName { bucket: self, filename: filename.into(), options: None }
+    }
+
+    /// Writes the contents of the file with this id to `destination`, and returns how many bytes
+    /// those are. `destination` is flushed and not shut down.
+    pub fn download_to_stream<W: AsyncWrite + Send + Unpin>(
+        &self,
+        id: Bson,
+        destination: W,
+    ) -> DownloadToStream<'_, W> {
+        DownloadToStream { bucket: self, id, destination, timeout: None }
+    }
+
+    /// Writes the contents of the newest file with this name, or of another
+    /// [revision](DownloadToStreamByName::revision) of it, to `destination`, and returns how many
+    /// bytes those are. `destination` is flushed and not shut down.
+    pub fn download_to_stream_by_name<W: AsyncWrite + Send + Unpin>(
+        &self,
+        filename: impl Into<String>,
+        destination: W,
+    ) -> DownloadToStreamByName<'_, W> {
+        let filename = filename.into();
+        DownloadToStreamByName { bucket: self, filename, destination, options: None }
+    }
+}
+
+/// Begins a download. See [`GridFsBucket::open_download_stream`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct OpenDownloadStream<'a> {
+    bucket: &'a GridFsBucket,
+    id: Bson,
+    timeout: Option<Duration>,
+}
+
+timeout!(['a] OpenDownloadStream<'a>);
+
+impl OpenDownloadStream<'_> {
+    async fn execute(self) -> Result<GridFsDownloadStream> {
+        let bucket = self.bucket.timed(self.timeout);
+        let file = by_id(&bucket, self.id).await?;
+        bucket.begin_download(file)
+    }
+}
+
+awaitable!(['a] OpenDownloadStream<'a> => GridFsDownloadStream);
+
+/// Begins a download by the name of the file. See [`GridFsBucket::open_download_stream_by_name`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct OpenDownloadStreamByName<'a> {
+    bucket: &'a GridFsBucket,
+    filename: String,
+    pub(crate) options: Option<GridFsDownloadByNameOptions>,
+}
+
+impl OpenDownloadStreamByName<'_> {
+    async fn execute(self) -> Result<GridFsDownloadStream> {
+        let options = self.options.unwrap_or_default();
+        let bucket = self.bucket.timed(options.timeout);
+        let file = by_name(&bucket, self.filename, options.revision).await?;
+        bucket.begin_download(file)
+    }
+}
+
+awaitable!(['a] OpenDownloadStreamByName<'a> => GridFsDownloadStream);
+setters!(GridFsDownloadByNameOptions for ['a] OpenDownloadStreamByName<'a>);
+
+/// Downloads a file. See [`GridFsBucket::download_to_stream`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DownloadToStream<'a, W> {
+    bucket: &'a GridFsBucket,
+    id: Bson,
+    destination: W,
+    timeout: Option<Duration>,
+}
+
+timeout!(['a, W] DownloadToStream<'a, W>);
+
+impl<W: AsyncWrite + Send + Unpin> DownloadToStream<'_, W> {
+    async fn execute(self) -> Result<u64> {
+        let bucket = self.bucket.timed(self.timeout);
+        let file = by_id(&bucket, self.id).await?;
+        copy(bucket.begin_download(file)?, self.destination).await
+    }
+}
+
+awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStream<'a, W> => u64);
+
+/// Downloads a file by its name. See [`GridFsBucket::download_to_stream_by_name`].
+#[derive(Debug)]
+#[must_use = "an action does nothing until it is awaited"]
+pub struct DownloadToStreamByName<'a, W> {
+    bucket: &'a GridFsBucket,
+    filename: String,
+    destination: W,
+    pub(crate) options: Option<GridFsDownloadByNameOptions>,
+}
+
+impl<W: AsyncWrite + Send + Unpin> DownloadToStreamByName<'_, W> {
+    async fn execute(self) -> Result<u64> {
+        let options = self.options.unwrap_or_default();
+        let bucket = self.bucket.timed(options.timeout);
+        let file = by_name(&bucket, self.filename, options.revision).await?;
+        copy(bucket.begin_download(file)?, self.destination).await
+    }
+}
+
+awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStreamByName<'a, W> => u64);
+setters!(GridFsDownloadByNameOptions for ['a, W] DownloadToStreamByName<'a, W>);
+
+async fn by_id(bucket: &GridFsBucket, id: Bson) -> Result<FilesCollectionDocument> {
+    let found = bucket.files_in_time()?.find_one(exactly("_id", &id)).await?;
+    found.ok_or_else(|| no_file(GridFsFileIdentifier::Id(id)))
+}
+
+async fn by_name(
+    bucket: &GridFsBucket,
+    filename: String,
+    revision: Option<i32>,
+) -> Result<FilesCollectionDocument> {
+    let revision = revision.unwrap_or(-1);
+    let (order, skip) = place_of(revision);
+    let named = doc! { "filename": &filename };
+    let by_date = doc! { "uploadDate": order };
+    let found = bucket.files_in_time()?.find_one(named.clone()).sort(by_date).skip(skip).await?;
+    if let Some(file) = found {
+        return Ok(file);
+    }
+    // The specification: a file that is not there is told from a revision that is not there. One
+    // that was not passed over need not be looked for again.
+    let other = if skip == 0 { None } else { bucket.files_in_time()?.find_one(named).await? };
+    Err(match other {
+        Some(_) => GridFsErrorKind::RevisionNotFound { revision }.into(),
+        None => no_file(GridFsFileIdentifier::Filename(filename)),
+    })
+}
+
+/// The order by date in which a revision is to be looked for, and how many come before it.
+fn place_of(revision: i32) -> (i32, u64) {
+    match u64::try_from(revision) {
+        Ok(older) => (1, older),
+        Err(_) => (-1, u64::from(revision.unsigned_abs()) - 1),
+    }
+}
+
+async fn copy(
+    mut download: GridFsDownloadStream,
+    mut destination: impl AsyncWrite + Unpin,
+) -> Result<u64> {
+    let failed = |error| Error::from(GridFsErrorKind::Stream(Arc::new(error)));
+    let mut copied = 0;
+    loop {
+        let bytes = download.fill_buf().await?;
+        let count = bytes.len();
+        if count == 0 {
+            destination.flush().await.map_err(failed)?;
+            return Ok(copied);
+        }
+        destination.write_all(bytes).await.map_err(failed)?;
+        download.consume(count);
+        copied += count as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn revisions_are_counted_from_the_oldest_or_from_the_newest() {
+        assert_eq!(place_of(0), (1, 0));
+        assert_eq!(place_of(2), (1, 2));
+        assert_eq!(place_of(-1), (-1, 0));
+        assert_eq!(place_of(-2), (-1, 1));
+        assert_eq!(place_of(i32::MIN), (-1, (1 << 31) - 1));
+    }
+}

@@ -1,0 +1,86 @@
+//! Names of databases and collections.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A collection's name with its database's before it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    /// The database's name.
+    pub db: String,
+    /// The collection's name.
+    pub coll: String,
+}
+
+impl Namespace {
+    /// The namespace of collection `coll` in database `db`.
+    pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
+        Self { db: db.into(), coll: coll.into() }
+    }
+
+    /// Refuses it if no server could have such a collection.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_database_name(&self.db)?;
+        check_collection_name(&self.coll)
+    }
+
+    /// Reads `database.collection`; the collection's name may itself contain dots.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (db, coll) = text.split_once('.')?;
+        Some(Self::new(db, coll))
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.db, self.coll)
+    }
+}
+
+impl Serialize for Namespace {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespace {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom("expected \"database.collection\""))
+    }
+}
+
+/// Refuses names that no server takes, or that would end a string early on the wire.
+pub(crate) fn check_database_name(name: &str) -> Result<()> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.contains('\0') {
+        "it contains a NUL byte"
+    } else if name != "$external" && name.contains(['.', '/', '\\', ' ', '"', '$']) {
+        "it contains one of . / \\ \" $ or a space"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid_argument(format!("the database name {name:?} is invalid: {reason}")))
+}
+
+pub(crate) fn check_collection_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid_argument("the name of a collection is empty"));
+    }
+    if name.contains('\0') {
+        return Err(Error::invalid_argument(format!(
+            "the name of a collection contains a NUL byte: {name:?}"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! How the time limit of a call that makes a cursor carries over to the cursor.
+
+use crate::{
+    command::Command,
+    deadline::MaxTime,
+    error::{Error, Result},
+    operation::get_more::More,
+    options::{CursorType, TimeoutMode},
+};
+
+impl More {
+    /// Decides whether the cursor shares the time of the command that makes it, or has as much for
+    /// each step; and whether the server may hear of it, which would take the command's limit for
+    /// one of all that is asked of the cursor later.
+    pub(crate) fn share_time(
+        &mut self,
+        command: &mut Command,
+        mode: Option<TimeoutMode>,
+        cursor_type: CursorType,
+    ) -> Result<()> {
+        let Some(limit) = command.time_limit else {
+            return match mode {
+                None => Ok(()),
+                Some(_) => Err(Error::invalid_argument(
+                    "timeout_mode says what a timeout is for, but there is no timeout",
+                )),
+            };
+        };
+        let tailable = cursor_type != CursorType::NonTailable;
+        if tailable && mode == Some(TimeoutMode::CursorLifetime) {
+            return Err(Error::invalid_argument(
+                "a tailable cursor has no end: its timeout_mode can only be Iteration",
+            ));
+        }
+        if let Some(wait) = self.max_time
+            && !limit.timeout.is_zero()
+            && wait >= limit.timeout
+        {
+            return Err(Error::invalid_argument(format!(
+                "the server is to wait {wait:?} for documents (max_await_time), but the timeout \
+                 would be over by then ({:?})",
+                limit.timeout
+            )));
+        }
+        self.renewed = tailable || mode == Some(TimeoutMode::Iteration);
+        if self.renewed && cursor_type != CursorType::TailableAwait {
+            command.max_time = MaxTime::Unsaid;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::doc;
+
+    use super::*;
+    use crate::{
+        operation::{find, fixture::collection},
+        options::FindOptions,
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn shared(options: &FindOptions) -> Result<(bool, MaxTime)> {
+        let (command, more) = find::find(&collection(), &doc! {}, Some(options))?;
+        Ok((more.renewed, command.max_time))
+    }
+
+    #[tokio::test]
+    async fn a_cursor_shares_the_time_of_its_call_unless_each_step_is_to_have_as_much() {
+        use {CursorType::*, TimeoutMode::*};
+        let told = |told: bool| if told { MaxTime::Remaining } else { MaxTime::Unsaid };
+        for (cursor_type, mode, renewed, said) in [
+            (NonTailable, None, false, true),
+            (NonTailable, Some(CursorLifetime), false, true),
+            (NonTailable, Some(Iteration), true, false),
+            (Tailable, None, true, false),
+            (Tailable, Some(Iteration), true, false),
+            (TailableAwait, None, true, true),
+            (TailableAwait, Some(Iteration), true, true),
+        ] {
+            let options = FindOptions::builder()
+                .timeout(SECOND)
+                .timeout_mode(mode)
+                .cursor_type(cursor_type)
+                .build();
+            assert_eq!(
+                shared(&options).unwrap(),
+                (renewed, told(said)),
+                "{cursor_type:?} {mode:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_makes_no_sense_is_refused() {
+        let refused = |options: FindOptions| {
+            let error = shared(&options).unwrap_err();
+            assert!(error.is_invalid_argument(), "{error}");
+            error.to_string()
+        };
+        let mode = FindOptions::builder().timeout_mode(TimeoutMode::Iteration).build();
+        assert!(refused(mode).contains("no timeout"));
+        let tailable = FindOptions::builder().timeout(SECOND).cursor_type(CursorType::Tailable);
+        let lifetime = tailable.timeout_mode(TimeoutMode::CursorLifetime).build();
+        assert!(refused(lifetime).contains("no end"));
+        let awaiting = |wait: Duration, timeout: Duration| {
+            FindOptions::builder()
+                .cursor_type(CursorType::TailableAwait)
+                .max_await_time(wait)
+                .timeout(timeout)
+                .build()
+        };
+        assert!(refused(awaiting(SECOND, SECOND)).contains("max_await_time"));
+        assert!(shared(&awaiting(SECOND, 2 * SECOND)).is_ok());
+        assert!(shared(&awaiting(SECOND, Duration::ZERO)).is_ok(), "zero has no end");
+    }
+}
