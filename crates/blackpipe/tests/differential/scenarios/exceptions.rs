@@ -33,7 +33,8 @@ const VALIDATION: &str = "a rare command is checked in another place";
 const SHARD_KEYS: &str = "indexes are not considered when a collection gets its shard key";
 const CURSORS: &str = "a field of a cursor that no driver reads";
 const EARLY_ERRORS: &str = "a real mongos rejects these before it knows the cluster time";
-const CHANGE_STREAMS: &str = "resume tokens of another collection are rejected, shard keys cannot be refined";
+const CHANGE_STREAMS: &str =
+    "resume tokens of another collection are rejected, shard keys cannot be refined";
 
 /// All exceptions.
 #[rustfmt::skip]
