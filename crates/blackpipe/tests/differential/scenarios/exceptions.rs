@@ -155,15 +155,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     Exception { target: Target::Sharded, scenario: "concerns of transactions", step: "read preference secondary", reason: TRANSACTION_STATES, fields: &[
         ("errorLabels", "absent", "[\"TransientTransactionError\"]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "transactions over two shards", step: "update all", reason: TRANSACTION_STATES, fields: &[
-        ("recoveryToken.recoveryShardId", "\"shard1\"", "\"shard0\""),
-    ] },
-    Exception { target: Target::Sharded, scenario: "transactions over two shards", step: "move a document", reason: TRANSACTION_STATES, fields: &[
-        ("recoveryToken.recoveryShardId", "\"shard1\"", "\"shard0\""),
-    ] },
-    Exception { target: Target::Sharded, scenario: "transactions over two shards", step: "commit 6", reason: TRANSACTION_STATES, fields: &[
-        ("recoveryToken.recoveryShardId", "\"shard1\"", "\"shard0\""),
-    ] },
     Exception { target: Target::Sharded, scenario: "recovery tokens", step: "commit through the other mongos too early", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken", "{}", "absent"),
     ] },

@@ -403,7 +403,9 @@ fn over_two_shards() -> Scenario {
         .step("conflict aborts", abort("@lsid2", 1))
         .step("duplicate key on the other shard", within("@lsid", 5, insert(-1)))
         .step("commit 5", commit("@lsid", 5))
-        .step("update all", begin("@lsid", 6, {
+        // The shard of the first write to be answered becomes the recovery shard: one shard first.
+        .step("begin on one shard", begin("@lsid", 6, insert(-7)))
+        .step("update all", within("@lsid", 6, {
             doc! { "update": "s", "updates": [{ "q": {}, "u": { "$set": { "x": 1 } }, "multi": true }] }
         }))
         .step("move a document", within("@lsid", 6, {
