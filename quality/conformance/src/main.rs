@@ -20,9 +20,9 @@ use conformance::{
 /// Runs the JSON test suites of the MongoDB driver specifications.
 ///
 /// Prints a line per suite and a total for each target. Exits with 1 if a case failed that is not in the ledger of its
-/// target (crates/conformance/ledger.toml, ledger-embedded.toml), or if a line of the ledger is not needed. If all
+/// target (quality/conformance/ledger.toml, ledger-embedded.toml), or if a line of the ledger is not needed. If all
 /// suites were run, as they are fetched, it also exits with 1 if a figure is not the expected one
-/// (crates/conformance/src/figures.rs).
+/// (quality/conformance/src/figures.rs).
 #[derive(Debug, Parser)]
 #[command(name = "conformance", after_help = suites_help())]
 struct Arguments {

@@ -43,7 +43,7 @@ What a change costs, counted rather than timed, so that it can be told on a busy
   cargo run --release -p bench -- count [--save] [--everyone]
 
                  instructions (by valgrind), allocations and system calls (by strace) of our driver.
-                 Fails if they are more than 5 % above those stored in crates/bench/counts.json. If
+                 Fails if they are more than 5 % above those stored in quality/bench/counts.json. If
                  another compiler made those, or there is no valgrind, it says so and ends well.
   --save         stores the counts instead of comparing them
   --everyone     counts those of the floor and the official driver, too

@@ -34,7 +34,7 @@ fn the_examples_of_the_guide_are_the_files_that_are_tested() {
     let expected = [
         "docs/black-pipe/lost_reply.py",
         "docs/black-pipe/lost_reply.mjs",
-        "crates/steadfast/tests/black_pipe.rs",
+        "driver/steadfast/tests/black_pipe.rs",
         "docs/black-pipe/rules.toml",
     ];
     assert_eq!(files, expected);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Source, assert_none, root, sources};
+use crate::{PRODUCTS, Source, assert_none, root, sources};
 
 /// A file past about 500 lines is asked what two things it is; past this many it must answer.
 const MOST_LINES: usize = 700;
@@ -29,14 +29,17 @@ fn is_linted(manifest: &str) -> bool {
 
 #[test]
 fn every_file_says_what_it_is_for_and_keeps_a_readable_size() {
-    assert_none(&complaints(&sources("crates")));
-    assert_none(&complaints(&sources("fuzz/fuzz_targets")));
+    assert_none(&complaints(&sources(PRODUCTS)));
 }
 
 #[test]
 fn every_crate_takes_over_the_lints_of_the_workspace() {
-    let crates = fs::read_dir(root().join("crates")).expect("the crates are there");
-    let manifests = crates.map(|entry| entry.expect("readable").path().join("Cargo.toml"));
+    let crates =
+        PRODUCTS.iter().flat_map(|it| fs::read_dir(root().join(it)).expect("a folder of crates"));
+    let manifests = crates
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| !path.ends_with("fuzz"))
+        .map(|path| path.join("Cargo.toml"));
     let unlinted = manifests
         .filter(|manifest| manifest.is_file())
         .filter(|manifest| !is_linted(&fs::read_to_string(manifest).expect("readable")))
@@ -46,7 +49,7 @@ fn every_crate_takes_over_the_lints_of_the_workspace() {
 
 #[test]
 fn testing_everything_does_not_compile_the_official_driver() {
-    let manifest = fs::read_to_string(root().join("crates/bench/Cargo.toml")).expect("readable");
+    let manifest = fs::read_to_string(root().join("quality/bench/Cargo.toml")).expect("readable");
     let manifest: toml::Table = toml::from_str(&manifest).expect("cargo has read it already");
     assert_eq!(manifest["features"]["default"].as_array().map(Vec::len), Some(0));
     assert_eq!(manifest["dependencies"]["mongodb"]["optional"].as_bool(), Some(true));

@@ -24,15 +24,20 @@ struct Source {
     text: String,
 }
 
-/// Every Rust file below a folder of the repository, in the order of their paths.
-fn sources(folder: &str) -> Vec<Source> {
+/// Folders of the repository that contain crates.
+const PRODUCTS: &[&str] = &["driver", "kit", "program", "quality"];
+
+/// Rust files below these folders of the repository, sorted by path.
+fn sources(folders: &[&str]) -> Vec<Source> {
     let root = root();
     let mut paths = Vec::new();
-    collect(&root.join(folder), &mut paths);
+    for folder in folders {
+        let before = paths.len();
+        collect(&root.join(folder), &mut paths);
+        assert!(paths.len() > before, "{folder} holds no Rust files");
+    }
     paths.sort();
-    let sources: Vec<Source> = paths.into_iter().map(|path| read(&root, &path)).collect();
-    assert!(!sources.is_empty(), "{folder} holds no Rust files");
-    sources
+    paths.into_iter().map(|path| read(&root, &path)).collect()
 }
 
 fn read(root: &Path, path: &Path) -> Source {

@@ -46,11 +46,11 @@ fn manual() -> String {
     let mut text = Text::default();
     text.line("# The program `steadfast`");
     text.line(
-        "<!-- Made of the definitions in crates/cli by `steadfast manual`; a test compares. Change those, then run\n     \
+        "<!-- Made of the definitions in program/cli by `steadfast manual`; a test compares. Change those, then run\n     \
          cargo run -p steadfast-cli -- manual > docs/cli.md -->",
     );
     let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
-    text.prose(&format!("{about}. How to get it: `cargo install --path crates/cli`, or in the repository \
+    text.prose(&format!("{about}. How to get it: `cargo install --path program/cli`, or in the repository \
          `cargo run -p steadfast-cli --` in the place of `steadfast`. Each command says the same as this guide with \
          --help."));
     contents(&definition, &mut text);

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::{Source, assert_none, root, sources};
+use crate::{PRODUCTS, Source, assert_none, root, sources};
 
 /// What is set in code in the last column of a table and looks like the name of a test.
 fn named_tests(document: &str) -> BTreeSet<&str> {
@@ -51,7 +51,7 @@ fn missing(path: &str, document: &str, sources: &[Source]) -> Vec<String> {
 
 #[test]
 fn every_test_that_is_said_to_show_a_demand_runs() {
-    let sources = sources("crates");
+    let sources = sources(PRODUCTS);
     for (path, fewest) in [("docs/requirements.md", 40), ("docs/pitfalls.md", 12)] {
         let document = fs::read_to_string(root().join(path)).expect("it is there");
         assert!(named_tests(&document).len() > fewest, "the tables of {path} are not read");
@@ -79,6 +79,7 @@ fn a_test_that_does_not_run_is_noticed() {
 fn is_root(path: &str) -> bool {
     let within: Vec<_> = path.split('/').skip(2).collect();
     match within[..] {
+        ["fuzz_targets", _] => true,
         ["build.rs"] | ["src", "lib.rs" | "main.rs"] | ["src", "bin", _] => true,
         ["tests" | "benches" | "examples", file] => file.ends_with(".rs"),
         ["tests" | "benches" | "examples", _, "main.rs"] => true,
@@ -111,7 +112,7 @@ fn modules_of(source: &Source) -> BTreeSet<String> {
 /// A test in a file that no other file declares would not run.
 #[test]
 fn every_file_with_tests_is_part_of_a_target() {
-    let sources = sources("crates");
+    let sources = sources(PRODUCTS);
     let mut compiled = BTreeSet::new();
     let mut found: Vec<_> = sources.iter().filter(|it| is_root(&it.path)).collect();
     while let Some(source) = found.pop() {
