@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
@@ -19,6 +18,7 @@ use steadfast::{
         zones::{self, Cluster, Layout},
     },
 };
+use steadfast_embedded::Deployment;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

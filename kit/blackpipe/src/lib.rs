@@ -1,17 +1,11 @@
 //! A MongoDB that misbehaves on demand, for tests of any driver and of any application.
 //!
-//! - [`server`]: a scripted server. A test says what comes and what happens then.
-//! - [`proxy`]: stands between any client and real servers, and does by rules what networks do.
-//! - [`embedded`]: a deployment with its data in memory: replica sets and sharded clusters without
-//!   `mongod`, in milliseconds.
-//! - [`message`]: what all stand on, whole messages on a socket and requests to read.
+//! - [`server`]: a scripted server. A test scripts the requests it expects and the replies it sends.
+//! - [`proxy`]: a fault proxy between any client and real servers. Rules drop, delay and rewrite messages.
+//! - [`message`]: whole messages on a socket, requests and replies.
+//!
+//! The crate `steadfast-embedded` has replica sets and sharded clusters with their data in memory.
 
-mod codes;
-mod dice;
-pub mod embedded;
-mod home;
-pub mod message;
-mod number;
+pub use blackpipe_base::message;
 pub mod proxy;
-mod seat;
 pub mod server;

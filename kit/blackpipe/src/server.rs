@@ -165,7 +165,7 @@ pub use self::{
     transport::Transport,
 };
 use self::{play::Play, stage::Stage};
-pub use crate::message::Request;
+pub use blackpipe_base::message::Request;
 
 /// A server that does what a test tells it to. See the [module](self).
 ///

@@ -2,9 +2,9 @@
 
 use std::{convert::Infallible, error::Error, fmt, str::FromStr};
 
-use blackpipe::embedded::{Builder, Deployment, StartError};
 use clap::Args;
 use serde_json::json;
+use steadfast_embedded::{Builder, Deployment, StartError};
 
 use crate::{
     errand::{self, Done, Errand},

@@ -7,11 +7,11 @@ mod program;
 
 use std::process::{Output, Stdio};
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Document, doc, oid::ObjectId},
 };
+use steadfast_embedded::Deployment;
 
 use self::program::{signal, steadfast};
 

@@ -11,9 +11,9 @@ use std::{
 };
 
 use ::steadfast::bson::doc;
-use blackpipe::embedded::{Builder, Deployment};
 use program::steadfast;
 use serde_json::Value;
+use steadfast_embedded::{Builder, Deployment};
 use testbed::{Mongod, Options, ReplicaSet, TestCa, User};
 
 /// A deployment that goes on while the test waits for a program.

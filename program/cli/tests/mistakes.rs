@@ -14,8 +14,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use blackpipe::embedded::Deployment;
 use program::steadfast;
+use steadfast_embedded::Deployment;
 
 /// What is typed after `steadfast`, the exit status, and what is said about it on standard error.
 type Mistake = (&'static str, i32, &'static [&'static str]);

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use blackpipe::embedded::Deployment;
 use bson::{Bson, DateTime, Document, doc, oid::ObjectId};
 use program::{Program, signal, steadfast};
 use serde_json::Value;
 use steadfast::{Client, Collection, patterns::counter::Counters};
+use steadfast_embedded::Deployment;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -22,7 +22,7 @@
 //!     bson::{Document, doc, oid::ObjectId},
 //!     patterns::duplicates::{Duplicates, Keep},
 //! };
-//! # use blackpipe::embedded::Deployment;
+//! # use steadfast_embedded::Deployment;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

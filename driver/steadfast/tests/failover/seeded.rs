@@ -21,16 +21,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Direction, Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Direction, Proxy, Reaction, Rule};
 use steadfast::{
     Client,
     bson::{Document, doc},
     event::{EventHandler, command::CommandEvent},
     options::ClientOptions,
 };
+use steadfast_embedded::Deployment;
 
 use crate::{
     BOUND,

@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blackpipe::embedded::Deployment;
 use futures_util::TryStreamExt;
 use steadfast::{
     Client, Collection,
@@ -14,6 +13,7 @@ use steadfast::{
     },
     options::FullDocumentType,
 };
+use steadfast_embedded::Deployment;
 
 use crate::bounded;
 

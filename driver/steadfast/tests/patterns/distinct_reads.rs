@@ -6,13 +6,13 @@ mod order;
 mod reading;
 mod trimming;
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Bson, Document, doc, oid::ObjectId},
     options::ClientOptions,
     patterns::duplicates::{Distinct, Duplicates},
 };
+use steadfast_embedded::Deployment;
 
 /// An id of a second long past.
 fn id(second: u8, rest: u8) -> ObjectId {

@@ -9,14 +9,12 @@ mod older_servers;
 mod refusals;
 mod update_check;
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
 };
+use steadfast_embedded::Deployment;
 use testbed::{Mongod, Options, ReplicaSet};
 
 /// A collection behind a proxy, and the servers behind that.

@@ -9,12 +9,12 @@ mod unlisted_codes;
 
 use std::time::{Duration, Instant};
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Bson, Document, doc, oid::ObjectId},
     patterns::local_writes::{LocalWriter, LocalWriterBuilder},
 };
+use steadfast_embedded::Deployment;
 
 use crate::clock::Clock;
 

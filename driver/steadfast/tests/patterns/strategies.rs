@@ -8,8 +8,8 @@ mod waits;
 
 use std::time::Duration;
 
-use blackpipe::embedded::Deployment;
 use steadfast::patterns::strategy::Strategy;
+use steadfast_embedded::Deployment;
 
 use self::{
     experiment::{Cell, Verdict, measure},

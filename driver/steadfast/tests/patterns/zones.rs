@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client,
     bson::{Bson, Document, doc},
@@ -10,6 +9,7 @@ use steadfast::{
         self, Cluster, Contradiction, Layout, Progress, StepKind, Verdict, ZonesError,
     },
 };
+use steadfast_embedded::Deployment;
 
 const MESSAGES: &str = "app.messages";
 

@@ -1,10 +1,7 @@
 //! The bulk write of a client: what holds for all writes holds for it. On the embedded deployment,
 //! because it takes a server of version 8.0.
 
-use blackpipe::{
-    embedded,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
     Namespace,
     error::PartialBulkWriteResult,
@@ -13,6 +10,7 @@ use steadfast::{
         WriteConcern, WriteModel,
     },
 };
+use steadfast_embedded as embedded;
 
 use super::*;
 

@@ -10,7 +10,7 @@ use super::{
     reaction::{ErrorReply, WriteConcernError},
     sight::Form,
 };
-use crate::codes::{self, Nature};
+use blackpipe_base::codes::{self, ErrorContext};
 
 /// A reply to a request.
 pub(crate) fn compose(
@@ -80,14 +80,14 @@ fn document_bytes(document: &Document) -> Result<DocumentBytes, WireError> {
 }
 
 /// The reply that a rule puts in place of the server's.
-pub(crate) fn error_document(error: &ErrorReply, nature: Nature) -> Document {
+pub(crate) fn error_document(error: &ErrorReply, context: ErrorContext) -> Document {
     let name = error.code_name.as_deref().or(codes::name_of(error.code));
     let message = error.message.as_deref().unwrap_or("an error that a rule of the proxy asks for");
     let mut reply = doc! { "ok": 0.0, "errmsg": message, "code": error.code };
     if let Some(name) = name {
         reply.insert("codeName", name);
     }
-    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, nature));
+    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, context));
     if !labels.is_empty() {
         reply.insert("errorLabels", labels);
     }
@@ -99,7 +99,7 @@ pub(crate) fn error_document(error: &ErrorReply, nature: Nature) -> Document {
 pub(crate) fn add_write_concern_error(
     reply: &mut Document,
     error: &WriteConcernError,
-    nature: Nature,
+    context: ErrorContext,
 ) {
     let message = error.message.as_deref().unwrap_or("a rule of the proxy asks for it");
     let mut added = doc! { "code": error.code, "errmsg": message };
@@ -109,7 +109,7 @@ pub(crate) fn add_write_concern_error(
     }
     added.extend(error.fields.clone().unwrap_or_default());
     reply.insert("writeConcernError", added);
-    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, nature));
+    let labels = error.labels.clone().unwrap_or_else(|| codes::labels_of(error.code, context));
     if !labels.is_empty() {
         let labels: Vec<Bson> = labels.into_iter().map(Bson::from).collect();
         reply.insert("errorLabels", labels);

@@ -7,7 +7,7 @@ use super::{
     reaction::{ErrorReply, Reaction, WriteConcernError},
     rule::Rule,
 };
-use crate::number::{code as code_of, is_true, number, whole};
+use blackpipe_base::number::{code as code_of, is_true, number, whole};
 
 /// What is asked for.
 #[derive(Debug, PartialEq)]

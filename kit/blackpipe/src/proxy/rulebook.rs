@@ -6,7 +6,7 @@ use super::{
     reaction::{Direction, Reaction},
     rule::{Rule, RuleError},
 };
-use crate::dice::Dice;
+use blackpipe_base::rng::Rng;
 
 /// What conditions are held against.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ pub struct RuleState {
     met: u64,
     applied: u64,
     id: u64,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl RuleState {
@@ -87,7 +87,7 @@ impl RuleState {
             && rule.nth.is_none_or(|nth| nth.get() == seen)
             && rule.every.is_none_or(|every| seen.is_multiple_of(every.get()))
             && rule.times.is_none_or(|times| self.applied < times)
-            && rule.probability.is_none_or(|chance| self.dice.roll() < f64::from(chance));
+            && rule.probability.is_none_or(|chance| self.rng.fraction() < f64::from(chance));
         self.applied += u64::from(chosen);
         chosen
     }
@@ -115,8 +115,8 @@ impl Rulebook {
         self.last_id += 1;
         let id = self.last_id;
         let name = rule.name.get_or_insert_with(|| format!("rule {id}")).clone();
-        let dice = Dice::new(rule.seed.unwrap_or(0));
-        let state = RuleState { rule, met: 0, applied: 0, id, dice };
+        let rng = Rng::new(rule.seed.unwrap_or(0));
+        let state = RuleState { rule, met: 0, applied: 0, id, rng };
         match self.rules.iter_mut().find(|known| known.name() == name) {
             Some(known) => *known = state,
             None => self.rules.push(state),

@@ -26,7 +26,7 @@ use super::{
     shared::{Observer, Shared},
     upstream::Upstream,
 };
-use crate::seat::Listener;
+use blackpipe_base::address::Listener;
 
 /// A proxy to be started.
 #[must_use]

@@ -14,7 +14,7 @@ use super::{
     standing::Standing,
     watch,
 };
-use crate::home::Home;
+use blackpipe_base::runtime::TaskRuntime;
 
 /// A server, or several, yet to be started. [`Server::builder`] makes one.
 ///
@@ -109,7 +109,7 @@ impl Builder {
     ///
     /// If there is no free port.
     pub fn start(self) -> Server {
-        let home = Home::find(self.is_in_thread);
+        let home = TaskRuntime::find(self.is_in_thread);
         let play = self.open(&home, &Arc::default(), 0, self.role);
         Server { play, answers_for_script: true }
     }
@@ -138,7 +138,7 @@ impl Builder {
     }
 
     fn start_all(self, count: usize, role: Role) -> Deployment {
-        let (home, stage) = (Home::find(self.is_in_thread), Arc::default());
+        let (home, stage) = (TaskRuntime::find(self.is_in_thread), Arc::default());
         let plays: Vec<_> = (0..count).map(|n| self.open(&home, &stage, n, role)).collect();
         let hosts: Vec<_> = plays.iter().map(|play| play.address.to_string()).collect();
         for play in &plays {
@@ -148,7 +148,7 @@ impl Builder {
         Deployment::new(servers.collect(), stage)
     }
 
-    fn open(&self, home: &Home, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
+    fn open(&self, home: &TaskRuntime, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
         let seat = take(SocketAddr::from(([127, 0, 0, 1], 0)));
         let address = seat.address;
         let is_streaming = self.is_streaming.unwrap_or(false);

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{Expected, Received, Step};
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// A request that is expected, and what happens when it comes. [`Expected::then`] makes one.
 ///

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bson::{Bson, Document};
 
 use super::{Exchange, Step};
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// A request that is expected, described as far as the test cares.
 ///

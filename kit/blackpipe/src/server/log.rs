@@ -1,6 +1,6 @@
 //! What came to a server, to be asked about.
 
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// What came to a server so far. [`Server::log`](super::Server::log) gives it as it is,
 /// [`Server::wait_for`](super::Server::wait_for) when it is as a test wants it.

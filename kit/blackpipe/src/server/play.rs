@@ -22,10 +22,10 @@ use super::{
     Failure, Log, Received, Role, Stage, Step, conversation::Event, error, exchange::Reaction,
     serving, standing::Standing, transport::Transport, usual,
 };
-use crate::{
-    home::Home,
+use blackpipe_base::{
+    address::{Listener, ReservedAddress},
     message::Request,
-    seat::{Listener, Seat},
+    runtime::TaskRuntime,
 };
 
 /// What is done about a request, if anything but the usual.
@@ -50,7 +50,7 @@ pub(super) struct Play {
     pub(super) standing: watch::Sender<Standing>,
     pub(super) log: watch::Sender<Log>,
     pub(super) manner: Manner,
-    pub(super) home: Home,
+    pub(super) home: TaskRuntime,
     pub(super) next_id: AtomicI32,
     pub(super) tasks: Mutex<Tasks>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Tasks {
     /// The only one that keeps it: when it goes, the address is free at once.
     listener: Option<Arc<Listener>>,
     /// The address while the server is stopped.
-    seat: Option<Seat>,
+    seat: Option<ReservedAddress>,
     accepting: Option<AbortHandle>,
     serving: Vec<AbortHandle>,
 }
@@ -74,7 +74,7 @@ pub(super) enum Decision {
 
 impl Play {
     /// Takes connections.
-    pub(super) fn listen(self: &Arc<Self>, seat: Seat) {
+    pub(super) fn listen(self: &Arc<Self>, seat: ReservedAddress) {
         let play = Arc::clone(self);
         let _context = self.home.handle.enter();
         let listener = Arc::new(seat.listen().unwrap_or_else(|error| nobody(self.address, &error)));
@@ -136,7 +136,7 @@ impl Play {
         tasks.accepting.take().iter().for_each(AbortHandle::abort);
         if let Some(listener) = tasks.listener.take() {
             drop(listener);
-            tasks.seat = Seat::take(self.address).ok();
+            tasks.seat = ReservedAddress::reserve(self.address).ok();
         }
         tasks.serving.drain(..).for_each(|task| task.abort());
     }
@@ -262,8 +262,8 @@ impl Drop for Open {
 }
 
 /// An address for a server; with port 0, one with a free port.
-pub(super) fn take(address: SocketAddr) -> Seat {
-    Seat::take(address).unwrap_or_else(|error| nobody(address, &error))
+pub(super) fn take(address: SocketAddr) -> ReservedAddress {
+    ReservedAddress::reserve(address).unwrap_or_else(|error| nobody(address, &error))
 }
 
 fn nobody(address: SocketAddr, error: &std::io::Error) -> ! {

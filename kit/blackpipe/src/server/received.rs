@@ -6,7 +6,7 @@ use bson::Document;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Stage, Step, patience};
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// A request that is on its way to the test. [`Server::receives`](super::Server::receives) makes it.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Exchange, exchange::Reaction};
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// What is expected and what went wrong. It decides; it sends nothing.
 #[derive(Debug, Default)]

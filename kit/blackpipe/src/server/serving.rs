@@ -13,7 +13,7 @@ use super::{
     standing::asks_for_news,
     transport::Transport,
 };
-use crate::message::{Envelope, Inbox, MessageError, Request};
+use blackpipe_base::message::{Envelope, Inbox, MessageError, Request};
 
 /// Far enough from the ids of requests under way that a reply to it is a reply to none.
 const ANOTHER: i32 = 1_000_000;
@@ -53,10 +53,7 @@ impl From<MessageError> for End {
     fn from(error: MessageError) -> Self {
         match error {
             MessageError::Io(_) | MessageError::Ended { .. } => Self::Lost(error),
-            MessageError::Wire(_)
-            | MessageError::Document(_)
-            | MessageError::NotACommand(_)
-            | MessageError::NotAReply(_) => Self::Nonsense(error),
+            _ => Self::Nonsense(error),
         }
     }
 }

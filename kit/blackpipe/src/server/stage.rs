@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::{
     Conversation, Exchange, conversation::Event, exchange::Reaction, patience, script::Script,
 };
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// The script and the conversation.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// The process id in `topologyVersion`. Each server is known by its address, so that one will do.
 const PROCESS: [u8; 12] = *b"blackpipe...";

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::message::Request;
+use blackpipe_base::message::Request;
 
 /// The answer to what drivers send by themselves and no test is about, unless it says so: pings, the
 /// end of sessions and cursors, what the server's version is. (Hello is another matter.)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackpipe::embedded::{Deployment, Faults};
+use steadfast_embedded::{Deployment, Faults};
 use tokio::time::timeout;
 
 use super::{

@@ -3,15 +3,13 @@
 mod strategies;
 mod troubles;
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Direction, ErrorReply, Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Direction, ErrorReply, Proxy, Reaction, Rule};
 use steadfast::{
     bson::{Document, doc},
     error::Outcome,
     patterns::strategy::Strategy,
 };
+use steadfast_embedded::Deployment;
 use tokio::sync::watch::Sender;
 
 use super::*;

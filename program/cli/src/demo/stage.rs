@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Direction, ErrorReply, Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Direction, ErrorReply, Proxy, Reaction, Rule};
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
@@ -24,6 +21,7 @@ use steadfast::{
         strategy::{IncrementError, Strategy},
     },
 };
+use steadfast_embedded::Deployment;
 use tokio::{task::JoinSet, time::sleep};
 
 use super::plan::{Event, Trouble};

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::embedded::Deployment;
 use steadfast::{Client, bson::Document, bson::doc};
+use steadfast_embedded::Deployment;
 
 use crate::{
     all_zeros,

@@ -11,9 +11,9 @@ mod report;
 
 use std::time::{Duration, Instant};
 
-use blackpipe::embedded::Deployment;
 use ground::chaos;
 use serde_json::{Value, json};
+use steadfast_embedded::Deployment;
 
 /// Some seconds, and no file. (A machine that stands still for three of them still gets to the first of each kind
 /// of fault.)

@@ -13,9 +13,9 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use blackpipe::embedded::Deployment;
 use program::{Program, steadfast};
 use serde_json::Value;
+use steadfast_embedded::Deployment;
 use testbed::skip;
 
 /// Nobody listens there.

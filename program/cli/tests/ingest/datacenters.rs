@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use blackpipe::embedded::Deployment;
 use steadfast::bson::Document;
+use steadfast_embedded::Deployment;
 
 use crate::{ground::*, program::steadfast};
 

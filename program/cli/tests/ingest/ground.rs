@@ -11,11 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
 };
+use steadfast_embedded::Deployment;
 
 use crate::program::{Program, steadfast};
 

@@ -32,18 +32,21 @@ const HOUSE: &[Place] = &[
     published("steadfast-value", &[]),
     published("steadfast-query", &["steadfast-value"]),
     published("steadfast", &["steadfast-core", "steadfast-value", "steadfast-wire"]),
-    published("blackpipe", &["steadfast-query", "steadfast-wire"]),
+    published("blackpipe-base", &["steadfast-wire"]),
+    published("blackpipe", &["blackpipe-base", "steadfast-wire"]),
+    published("steadfast-embedded", &["blackpipe-base", "steadfast-query", "steadfast-wire"]),
     published("steadfast-testbed", &[]),
     published("steadfast-report", &[]),
     published("steadfast-simulation", &["steadfast-core", "steadfast-report"]),
     published(
         "steadfast-chaos",
-        &["steadfast", "blackpipe", "steadfast-report", "steadfast-testbed"],
+        &["steadfast", "steadfast-embedded", "blackpipe", "steadfast-report", "steadfast-testbed"],
     ),
     published(
         "steadfast-cli",
         &[
             "steadfast",
+            "steadfast-embedded",
             "blackpipe",
             "steadfast-chaos",
             "steadfast-report",
@@ -59,6 +62,7 @@ const HOUSE: &[Place] = &[
             "steadfast-value",
             "steadfast-wire",
             "steadfast",
+            "steadfast-embedded",
             "blackpipe",
             "steadfast-report",
             "steadfast-testbed",
@@ -78,7 +82,8 @@ const HOUSE: &[Place] = &[
 ];
 
 /// These must not know the driver even in their tests: what tests it must not lean on it.
-const INDEPENDENT: &[&str] = &["blackpipe", "steadfast-testbed"];
+const INDEPENDENT: &[&str] =
+    &["blackpipe-base", "blackpipe", "steadfast-embedded", "steadfast-testbed"];
 
 /// The crates without I/O, clock and randomness.
 const PURE: &[&str] = &["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];

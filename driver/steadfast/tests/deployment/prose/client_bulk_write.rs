@@ -7,7 +7,6 @@
 
 use std::{error::Error as _, time::Duration};
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Namespace,
     error::{BulkWriteError, ErrorKind, PartialBulkWriteResult},
@@ -15,6 +14,7 @@ use steadfast::{
     options::{InsertOneModel, UpdateOneModel, WriteConcern, WriteModel},
     results::VerboseBulkWriteResult,
 };
+use steadfast_embedded::Deployment;
 
 use super::*;
 

@@ -1,14 +1,12 @@
 //! The article's clean-up at the time that the article says: after the end of the day, when nobody counts any more.
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
     Client, Collection,
     bson::{Bson, Document, doc, oid::ObjectId},
     options::ClientOptions,
 };
+use steadfast_embedded::Deployment;
 
 use super::ways::{SweptByDay, Way as _};
 

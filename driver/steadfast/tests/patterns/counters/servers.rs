@@ -3,11 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Direction, Reaction, Rule},
-};
+use blackpipe::proxy::{Direction, Reaction, Rule};
 use steadfast::bson::doc;
+use steadfast_embedded::Deployment;
 use testbed::{Options, ReplicaSet};
 
 use crate::{dice::Dice, sharded_collection::ShardedCollection};

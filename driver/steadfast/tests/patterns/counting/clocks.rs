@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     bson::{DateTime, doc},
     patterns::counter::{Cause, Counters, Finished, Intent, Known},
 };
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 

@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
     bson::doc,
     patterns::counter::{Finished, Known, Step},
 };
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 

@@ -1,10 +1,10 @@
 //! Increments that nothing disturbs, and calls that are refused.
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     bson::{Bson, Regex, doc},
     patterns::counter::{Fields, Finished, Known, Step},
 };
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 

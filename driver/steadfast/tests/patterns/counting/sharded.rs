@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Direction, Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Direction, Proxy, Reaction, Rule};
 use steadfast::{
     Client,
     bson::{Bson, DateTime, doc, oid::ObjectId},
 };
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 use crate::sharded_collection::ShardedCollection;

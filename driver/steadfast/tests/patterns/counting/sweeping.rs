@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::bson::{Bson, DateTime, Document, doc, oid::ObjectId};
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 

@@ -1,9 +1,6 @@
 //! What is told of increments that fail: never that they are not counted if they may be.
 
-use blackpipe::{
-    embedded::Deployment,
-    proxy::{Proxy, Reaction, Rule},
-};
+use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
     IndexModel,
     bson::doc,
@@ -11,6 +8,7 @@ use steadfast::{
     options::IndexOptions,
     patterns::counter::{Fields, Known, Step},
 };
+use steadfast_embedded::Deployment;
 
 use super::Counting;
 

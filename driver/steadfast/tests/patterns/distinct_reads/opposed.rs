@@ -5,7 +5,6 @@ use std::{
     thread,
 };
 
-use blackpipe::embedded::Deployment;
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
@@ -13,6 +12,7 @@ use steadfast::{
     options::ClientOptions,
     patterns::duplicates::{Duplicates, Keep, TrimReport},
 };
+use steadfast_embedded::Deployment;
 
 use super::id;
 

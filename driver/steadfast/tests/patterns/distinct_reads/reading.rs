@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use blackpipe::embedded::Deployment;
 use futures_util::TryStreamExt;
 use serde::Deserialize;
 use steadfast::{
@@ -16,6 +15,7 @@ use steadfast::{
     options::{ClientOptions, ReadPreference, SelectionCriteria},
     patterns::duplicates::{Duplicates, Keep},
 };
+use steadfast_embedded::Deployment;
 
 use super::{Cluster, datacenter, id, numbers};
 

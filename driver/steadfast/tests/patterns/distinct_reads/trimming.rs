@@ -233,7 +233,7 @@ async fn a_trim_that_fails_at_any_step_loses_nothing_and_can_be_run_again() {
 
 #[tokio::test]
 async fn what_a_lagging_member_shows_is_looked_at_again_before_it_is_believed() {
-    let deployment = blackpipe::embedded::Deployment::replica_set(3).start();
+    let deployment = steadfast_embedded::Deployment::replica_set(3).start();
     let client = steadfast::Client::with_uri_str(deployment.uri()).await.unwrap();
     let messages = client.database("app").collection::<Document>("messages");
     let copies = [message(id(1, 1), 1, "alfa", "a"), message(id(2, 1), 1, "bravo", "a")];

@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
-use blackpipe::embedded::{Deployment, Shard};
 use steadfast::{
     Client, Collection,
     bson::{Document, doc, oid::ObjectId},
     patterns::zones::{self, Layout},
 };
+use steadfast_embedded::{Deployment, Shard};
 use tokio::runtime::Handle;
 
 use super::{books::Census, census::all, weather::Datacenters};

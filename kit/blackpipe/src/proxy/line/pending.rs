@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{codes::Nature, proxy::reaction::Reaction};
+use crate::proxy::reaction::Reaction;
+use blackpipe_base::codes::ErrorContext;
 
 /// A request under way, and what is to become of its reply.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(super) struct Plan {
     pub(super) rate: Option<NonZeroU64>,
     pub(super) decided: Option<(Reaction, u64)>,
     pub(super) rules: Vec<String>,
-    pub(super) nature: Nature,
+    pub(super) context: ErrorContext,
 }
 
 /// The requests under way, oldest first.

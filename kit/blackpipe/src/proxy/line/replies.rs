@@ -10,18 +10,16 @@ use super::{
     pending::{Pending, Plan},
     shown,
 };
-use crate::{
-    codes::Nature,
-    proxy::{
-        answer,
-        event::Event,
-        inbox::Inbox,
-        outlet::send,
-        reaction::{Direction, Reaction},
-        rewrite,
-        sight::{Outcome, Sight},
-    },
+use crate::proxy::{
+    answer,
+    event::Event,
+    inbox::Inbox,
+    outlet::send,
+    reaction::{Direction, Reaction},
+    rewrite,
+    sight::{Outcome, Sight},
 };
+use blackpipe_base::codes::ErrorContext;
 
 impl Line<'_> {
     /// Carries replies until the server hangs up or a rule ends it all.
@@ -91,7 +89,7 @@ impl Line<'_> {
             rate: verdict.reply_rate,
             decided: verdict.decided.map(|(reaction, rule)| (without_request(reaction), rule)),
             rules: verdict.rules,
-            nature: Nature::default(),
+            context: ErrorContext::default(),
         }))
     }
 
@@ -131,7 +129,7 @@ impl Line<'_> {
             Some((Reaction::Error(error), _)) => {
                 let what = format!("put the error {} in place of the reply", error.code);
                 self.tell_fault(&plan.rules, &what);
-                let reply = answer::error_document(error, plan.nature);
+                let reply = answer::error_document(error, plan.context);
                 let form = sight.form;
                 let changed = answer::compose(&reply, form, sight.request_id, sight.response_to);
                 changed.map_or(Cow::Borrowed(message), Cow::Owned)
@@ -140,7 +138,7 @@ impl Line<'_> {
                 let what = format!("added the write concern error {}", error.code);
                 self.tell_fault(&plan.rules, &what);
                 let changed = answer::with_body(message, |reply| {
-                    answer::add_write_concern_error(reply, error, plan.nature);
+                    answer::add_write_concern_error(reply, error, plan.context);
                     true
                 });
                 changed.ok().flatten().map_or(Cow::Borrowed(message), Cow::Owned)

@@ -18,19 +18,17 @@ use super::{
     pending::{Pending, Plan},
     shown,
 };
-use crate::{
-    codes::Nature,
-    proxy::{
-        admin, answer,
-        event::Event,
-        inbox::{Arrived, Inbox},
-        ledger::{Arrival, Delivery},
-        outlet::send,
-        reaction::{Direction, Reaction},
-        rulebook::{Circumstances, Verdict},
-        sight::{Command, Sight},
-    },
+use crate::proxy::{
+    admin, answer,
+    event::Event,
+    inbox::{Arrived, Inbox},
+    ledger::{Arrival, Delivery},
+    outlet::send,
+    reaction::{Direction, Reaction},
+    rulebook::{Circumstances, Verdict},
+    sight::{Command, Sight},
 };
+use blackpipe_base::codes::ErrorContext;
 
 /// A request and what is known of it.
 struct Request<'a> {
@@ -185,7 +183,7 @@ impl Line<'_> {
                 if request.sight.more_to_come {
                     return Ok(());
                 }
-                let reply = answer::error_document(error, nature(&request.command));
+                let reply = answer::error_document(error, context(&request.command));
                 let name = request.command.name;
                 let namespace = &request.arrival.namespace;
                 let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
@@ -225,7 +223,7 @@ impl Line<'_> {
                     rate: verdict.reply_rate,
                     decided: verdict.decided,
                     rules: verdict.rules,
-                    nature: nature(&request.command),
+                    context: context(&request.command),
                 })
             });
             self.waiting().push(Pending {
@@ -344,13 +342,13 @@ impl Line<'_> {
     }
 }
 
-fn nature(command: &Command<'_>) -> Nature {
+fn context(command: &Command<'_>) -> ErrorContext {
     let ends = command.ends_transaction();
-    Nature {
-        retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
-        in_transaction: command.in_transaction && !ends,
+    ErrorContext {
+        is_retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
+        is_in_transaction: command.in_transaction && !ends,
         // What a cursor is about is not seen in what goes by.
-        change_stream: false,
+        is_change_stream: false,
         is_mongos: false,
     }
 }

@@ -1,6 +1,6 @@
 //! Deployments that were there before, and stay as they were.
 
-use blackpipe::embedded::Deployment;
+use steadfast_embedded::Deployment;
 
 use super::*;
 

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use blackpipe::embedded::Deployment;
+use steadfast_embedded::Deployment;
 
 use super::{
     Address, Balanced, Candidate, DeploymentKind, allows,

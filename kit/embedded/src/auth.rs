@@ -1,0 +1,145 @@
+//! Who a connection speaks for: users, how they prove who they are, and what they may do.
+
+pub(crate) mod commands;
+pub(crate) mod rights;
+pub(crate) mod scram;
+pub(crate) mod users;
+
+use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
+use steadfast_query::{Code, Fault};
+
+use self::{
+    scram::{Answer, Hash, Scram},
+    users::{UserName, Users},
+};
+
+/// What a connection has proved, and what it is about to.
+#[derive(Debug, Default)]
+pub(crate) struct Identity {
+    user: Option<UserName>,
+    conversation: Option<Conversation>,
+    begun: i32,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    id: i32,
+    scram: Scram,
+    /// Whether the client wants to be told that it is done without asking once more.
+    skips_empty_exchange: bool,
+}
+
+/// The mechanisms that are offered, the better one first.
+pub(crate) const MECHANISMS: [Hash; 2] = [Hash::Sha256, Hash::Sha1];
+
+impl Identity {
+    /// Who it speaks for.
+    pub(crate) fn user(&self) -> Option<&UserName> {
+        self.user.as_ref()
+    }
+
+    /// `logout`.
+    pub(crate) fn forget(&mut self) {
+        self.user = None;
+        self.conversation = None;
+    }
+
+    /// `saslStart`. The nonce makes the conversation one of its own.
+    pub(crate) fn sasl_start(
+        &mut self,
+        command: &Document,
+        database: &str,
+        users: &Users,
+        nonce: &str,
+    ) -> Result<Document, Fault> {
+        self.conversation = None;
+        let payload = payload(command, "saslStart")?;
+        let Ok(mechanism) = command.get_str("mechanism") else {
+            return Err(missing("saslStart", "mechanism"));
+        };
+        let Some(hash) = MECHANISMS.into_iter().find(|hash| hash.mechanism() == mechanism) else {
+            let message =
+                format!("Received authentication for mechanism {mechanism} which is not enabled");
+            return Err(Fault::new(Code::named(334, "MechanismUnavailable"), message));
+        };
+        let (scram, reply) =
+            Scram::begin(hash, payload, nonce, |user| users.credential(database, user, hash))
+                .ok_or_else(failed)?;
+        self.begun += 1;
+        let options = command.get_document("options").ok();
+        self.conversation = Some(Conversation {
+            id: self.begun,
+            scram: scram.of(database),
+            skips_empty_exchange: options
+                .is_some_and(|options| options.get_bool("skipEmptyExchange").unwrap_or(false)),
+        });
+        Ok(step(self.begun, false, reply))
+    }
+
+    /// `saslContinue`.
+    pub(crate) fn sasl_continue(&mut self, command: &Document) -> Result<Document, Fault> {
+        let payload = payload(command, "saslContinue")?;
+        let Some(mut conversation) = self.conversation.take() else {
+            return Err(Fault::new(Code::PROTOCOL_ERROR, "No SASL session state found"));
+        };
+        let id = command.get("conversationId").and_then(blackpipe_base::number::code);
+        if id != Some(conversation.id) {
+            let message = "sasl: Mismatched conversation id";
+            return Err(Fault::new(Code::PROTOCOL_ERROR, message));
+        }
+        match conversation.scram.go_on(payload).ok_or_else(failed)? {
+            Answer::Proved(reply) => {
+                let done = conversation.skips_empty_exchange;
+                match done {
+                    true => self.user = Some(conversation.scram.user()),
+                    false => self.conversation = Some(conversation),
+                }
+                Ok(step(id.unwrap_or_default(), done, reply))
+            }
+            Answer::Done => {
+                self.user = Some(conversation.scram.user());
+                Ok(step(conversation.id, true, Vec::new()))
+            }
+        }
+    }
+
+    /// `connectionStatus`.
+    pub(crate) fn status(&self, command: &Document, users: &Users) -> Document {
+        let (names, roles): (Vec<Bson>, Vec<Bson>) = match &self.user {
+            Some(user) => (vec![user.to_document().into()], users.roles(user)),
+            None => (Vec::new(), Vec::new()),
+        };
+        let mut info = doc! { "authenticatedUsers": names, "authenticatedUserRoles": roles };
+        if command.get_bool("showPrivileges").unwrap_or(false) {
+            info.insert("authenticatedUserPrivileges", Vec::<Bson>::new());
+        }
+        doc! { "authInfo": info, "ok": 1.0 }
+    }
+}
+
+/// What every failure is told as, so that nobody learns which users there are.
+pub(crate) fn failed() -> Fault {
+    Fault::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
+}
+
+/// A field that a command cannot do without.
+pub(crate) fn missing(command: &str, field: &str) -> Fault {
+    let message = format!("BSON field '{command}.{field}' is missing but a required field");
+    Fault::location(40414, message)
+}
+
+fn step(id: i32, done: bool, payload: Vec<u8>) -> Document {
+    let payload = Binary { subtype: BinarySubtype::Generic, bytes: payload };
+    doc! { "conversationId": id, "done": done, "payload": payload, "ok": 1.0 }
+}
+
+fn payload<'a>(command: &'a Document, name: &str) -> Result<&'a [u8], Fault> {
+    match command.get("payload") {
+        Some(Bson::Binary(payload)) => Ok(&payload.bytes),
+        Some(_) => Err(failed()),
+        None => Err(missing(name, "payload")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! `bulkWrite`: writes of all kinds to several collections, in one command.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    Writing,
+    arguments::{Arguments, only_on_admin, whole},
+    delete, lock,
+    select::Hint,
+    update::{array_filters, check_update, outcome, refuse_supplied},
+    write::{
+        Batch, deleting::Deleting, documents, inserting::Inserting, query::Query, refuse_many,
+        retried_statements, updating::Updating,
+    },
+};
+use crate::{
+    call::Acknowledged,
+    cursor::{Cursor, Found, Owner, Source},
+    namespace::Namespace,
+};
+
+const FIELDS: &[&str] = &[
+    "bypassDocumentValidation",
+    "cursor",
+    "errorsOnly",
+    "let",
+    "nsInfo",
+    "ops",
+    "ordered",
+    "stmtId",
+    "stmtIds",
+];
+
+const INSERT: &[&str] = &["document", "insert"];
+
+const UPDATE: &[&str] = &[
+    "arrayFilters",
+    "collation",
+    "constants",
+    "filter",
+    "hint",
+    "multi",
+    "sort",
+    "update",
+    "updateMods",
+    "upsert",
+    "upsertSupplied",
+];
+
+const DELETE: &[&str] = &["collation", "delete", "filter", "hint", "multi"];
+
+/// The first version of the wire protocol whose servers have the command.
+const SINCE: i32 = 25;
+
+/// Runs `bulkWrite`.
+pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    if writing.about.max_wire_version < SINCE {
+        return Err(Fault::new(Code::COMMAND_NOT_FOUND, "no such command: 'bulkWrite'"));
+    }
+    let arguments = Arguments::of(call, "bulkWrite", FIELDS)?;
+    only_on_admin(call)?;
+    let operations = documents(&arguments, "ops")?;
+    let namespaces = namespaces(&arguments)?;
+    let batch = Batch::read(&arguments, operations.len())?;
+    let batch_size = arguments.batch_size()?;
+    let errors_only = arguments.flag("errorsOnly")?.unwrap_or(false);
+    let reader = Reader {
+        namespaces: &namespaces,
+        variables: arguments.document("let")?,
+        bypass: batch.bypass,
+    };
+    let operations = operations
+        .into_iter()
+        .enumerate()
+        .map(|(at, fields)| reader.operation(at, fields))
+        .collect::<Result<Vec<_>, _>>()?;
+    let results =
+        batch.run(writing, operations.len(), |writing, at, id| operations[at].run(writing, id))?;
+    let summary = summary(&operations, &results);
+    let items = match call.write_concern.w {
+        // An unacknowledged command has no rows.
+        Some(Acknowledged::Members(0)) => Vec::new(),
+        _ => items(&operations, &results, errors_only),
+    };
+    let namespace = Namespace::new("admin", "$cmd.bulkWrite");
+    let cursor = Cursor::new(namespace, Owner::of(call), Source::Found(Found::all(items)));
+    let mut reply = cursor.open(batch_size, &mut lock(writing.cursors), writing.env)?;
+    reply.extend(summary);
+    Ok(reply)
+}
+
+/// One write of a command.
+enum Operation<'a> {
+    Insert(Inserting<'a>),
+    Update(Updating<'a>),
+    Delete(Deleting<'a>),
+}
+
+impl Operation<'_> {
+    fn run(&self, writing: &mut Writing<'_>, id: Option<i32>) -> Result<Document, Fault> {
+        match self {
+            Self::Insert(insert) => {
+                insert.namespace.check_writable()?;
+                insert.run(writing, id)
+            }
+            Self::Update(update) => {
+                update.namespace.check_writable()?;
+                Ok(outcome(&update.run(writing, id, outcome)?))
+            }
+            Self::Delete(delete) => {
+                delete.namespace.check_writable()?;
+                if delete.multi {
+                    refuse_many(writing.call, "multi=true")?;
+                }
+                let deleted = delete.run(writing, id, |_| delete::outcome(1))?;
+                Ok(delete::outcome(deleted.len()))
+            }
+        }
+    }
+}
+
+/// What the operations of a command share.
+struct Reader<'a> {
+    namespaces: &'a [Namespace],
+    variables: Option<&'a Document>,
+    bypass: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn operation(&self, at: usize, fields: &'a Document) -> Result<Operation<'a>, Fault> {
+        match fields.keys().next().map(String::as_str) {
+            Some("insert") => self.insert(at, fields).map(Operation::Insert),
+            Some("update") => self.update(at, fields).map(Operation::Update),
+            Some("delete") => self.delete(at, fields).map(Operation::Delete),
+            Some(other) => {
+                let message = format!("BSON field 'BulkWrite.{other}' is an unknown field.");
+                Err(Fault::location(40415, message))
+            }
+            None => Err(Fault::failed_to_parse("Unknown bulkWrite operation: {}")),
+        }
+    }
+
+    fn insert(&self, at: usize, fields: &'a Document) -> Result<Inserting<'a>, Fault> {
+        let arguments = Arguments::within(fields, "insert", INSERT)?;
+        Ok(Inserting {
+            namespace: self.namespace(at, &arguments, "insert")?,
+            document: arguments.required("document", arguments.document("document")?)?,
+            bypass: self.bypass,
+        })
+    }
+
+    fn update(&self, at: usize, fields: &'a Document) -> Result<Updating<'a>, Fault> {
+        let arguments = Arguments::within(fields, "update", UPDATE)?;
+        let update = arguments.required("updateMods", arguments.raw("updateMods"))?;
+        check_update(update)?;
+        let upsert = arguments.flag("upsert")?.unwrap_or(false);
+        refuse_supplied(&arguments, upsert)?;
+        Ok(Updating {
+            namespace: self.namespace(at, &arguments, "update")?,
+            query: self.query(&arguments, arguments.document("sort")?)?,
+            update,
+            array_filters: array_filters(&arguments)?,
+            constants: arguments.document("constants")?,
+            multi: arguments.flag("multi")?.unwrap_or(false),
+            upsert,
+            bypass: self.bypass,
+            during: "",
+        })
+    }
+
+    fn delete(&self, at: usize, fields: &'a Document) -> Result<Deleting<'a>, Fault> {
+        let arguments = Arguments::within(fields, "delete", DELETE)?;
+        Ok(Deleting {
+            namespace: self.namespace(at, &arguments, "delete")?,
+            query: self.query(&arguments, None)?,
+            multi: arguments.flag("multi")?.unwrap_or(false),
+        })
+    }
+
+    fn query(
+        &self,
+        arguments: &Arguments<'a>,
+        sort: Option<&'a Document>,
+    ) -> Result<Query<'a>, Fault> {
+        Ok(Query {
+            filter: arguments.required("filter", arguments.document("filter")?)?,
+            sort,
+            hint: Hint::read(arguments.raw("hint"))?,
+            collation: arguments.document("collation")?,
+            variables: self.variables,
+        })
+    }
+
+    /// The collection that an operation names by its place in `nsInfo`.
+    fn namespace(
+        &self,
+        at: usize,
+        arguments: &Arguments<'a>,
+        field: &str,
+    ) -> Result<&'a Namespace, Fault> {
+        let value = arguments.required(field, arguments.value(field))?;
+        let index = whole(value).ok_or_else(|| arguments.mistyped(field, value, "type 'int'"))?;
+        usize::try_from(index).ok().and_then(|index| self.namespaces.get(index)).ok_or_else(|| {
+            Fault::bad_value(format!("BulkWrite ops entry {at} has an invalid nsInfo index."))
+        })
+    }
+}
+
+/// The collections that the operations are about.
+fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>, Fault> {
+    documents(arguments, "nsInfo")?
+        .into_iter()
+        .map(|fields| {
+            let entry = Arguments::within(fields, "bulkWrite.nsInfo", &["ns"])?;
+            let name = entry.required("ns", entry.text("ns")?)?;
+            let (database, collection) = name.split_once('.').unwrap_or((name, ""));
+            Namespace::named(database, collection)
+        })
+        .collect()
+}
+
+/// What became of each operation, or of those alone that went wrong.
+fn items(
+    operations: &[Operation<'_>],
+    results: &[Result<Document, Fault>],
+    errors_only: bool,
+) -> Vec<Arc<Document>> {
+    results
+        .iter()
+        .zip(operations)
+        .zip(0_i32..)
+        .filter(|((result, _), _)| !errors_only || result.is_err())
+        .map(|((result, operation), at)| Arc::new(item(result, operation, at)))
+        .collect()
+}
+
+fn item(result: &Result<Document, Fault>, operation: &Operation<'_>, at: i32) -> Document {
+    let is_update = matches!(operation, Operation::Update(_));
+    match result {
+        Ok(outcome) => {
+            let mut item = doc! { "ok": 1.0, "idx": at, "n": outcome.get_i32("n").unwrap_or(0) };
+            if is_update {
+                item.insert("nModified", outcome.get_i32("nModified").unwrap_or(0));
+            }
+            if let Some(id) = outcome.get("upserted") {
+                item.insert("upserted", doc! { "_id": id.clone() });
+            }
+            item
+        }
+        Err(fault) => {
+            let mut item = doc! {
+                "ok": 0.0,
+                "idx": at,
+                "code": fault.code.number,
+                "errmsg": &fault.message,
+            };
+            item.extend(fault.details.clone());
+            item.insert("n", 0);
+            if is_update {
+                item.insert("nModified", 0);
+            }
+            item
+        }
+    }
+}
+
+/// How many of each kind there were.
+fn summary(operations: &[Operation<'_>], results: &[Result<Document, Fault>]) -> Document {
+    let (mut errors, mut inserted, mut matched) = (0_i32, 0_i32, 0_i32);
+    let (mut modified, mut upserted, mut deleted) = (0_i32, 0_i32, 0_i32);
+    for (operation, result) in operations.iter().zip(results) {
+        let Ok(outcome) = result else {
+            errors += 1;
+            continue;
+        };
+        let count = outcome.get_i32("n").unwrap_or(0);
+        match operation {
+            Operation::Insert(_) => inserted += count,
+            Operation::Delete(_) => deleted += count,
+            Operation::Update(_) if outcome.contains_key("upserted") => upserted += count,
+            Operation::Update(_) => {
+                matched += count;
+                modified += outcome.get_i32("nModified").unwrap_or(0);
+            }
+        }
+    }
+    let mut summary = doc! {
+        "nErrors": errors,
+        "nInserted": inserted,
+        "nMatched": matched,
+        "nModified": modified,
+        "nUpserted": upserted,
+        "nDeleted": deleted,
+    };
+    let again: Vec<Bson> = retried_statements(results);
+    if !again.is_empty() {
+        summary.insert("retriedStmtIds", again);
+    }
+    summary
+}

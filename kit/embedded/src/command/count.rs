@@ -1,0 +1,96 @@
+//! `count`: how many documents a filter matches.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault, Filter, value};
+
+use super::{
+    super::namespace::Namespace,
+    Reading,
+    arguments::{Arguments, whole},
+    scope::scope,
+    select::{Hint, Selected, Way, select},
+    sight::Sight,
+};
+use crate::call::Call;
+
+/// Runs `count`.
+pub(crate) fn count(reading: &Reading<'_>) -> Result<Document, Fault> {
+    let request = Request::read(reading.call)?;
+    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
+    let counted = match (sight.collection(), &request) {
+        // Nothing has to be looked at.
+        (Some(collection), Request { query, hint: Hint::None, .. }) if query.is_empty() => {
+            collection.len()
+        }
+        _ => request.run(reading, &sight)?.1.documents.len(),
+    };
+    Ok(doc! { "n": number(request.cut(counted)) })
+}
+
+/// A `count` as it is asked for.
+pub(super) struct Request<'a> {
+    pub(super) namespace: Namespace,
+    pub(super) query: Document,
+    pub(super) hint: Hint,
+    collation: Option<&'a Document>,
+    skip: usize,
+    limit: Option<usize>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
+        let fields = ["query", "limit", "skip", "hint", "collation", "fields"];
+        let arguments = Arguments::of(call, "count", &fields)?;
+        let namespace = match call.body.get(&call.name) {
+            name @ Some(Bson::String(_)) => Namespace::of_command(&call.database, name)?,
+            other => {
+                let found = other.map_or("missing", value::type_name);
+                return Err(Fault::new(
+                    Code::INVALID_NAMESPACE,
+                    format!("collection name has invalid type {found}"),
+                ));
+            }
+        };
+        // A negative limit means the same as the positive one.
+        let limit = match arguments.value("limit") {
+            None => 0,
+            Some(limit) => whole(limit)
+                .ok_or_else(|| Fault::bad_value("limit value is not a valid number"))?
+                .unsigned_abs(),
+        };
+        Ok(Self {
+            namespace,
+            query: arguments.document("query")?.cloned().unwrap_or_default(),
+            hint: Hint::read(arguments.value("hint"))?,
+            collation: arguments.document("collation")?,
+            skip: arguments.natural("skip")?.unwrap_or(0),
+            limit: usize::try_from(limit).ok().filter(|limit| *limit > 0),
+        })
+    }
+
+    /// The documents that are counted, before any are left out, and the way to them.
+    pub(super) fn run<'s>(
+        &self,
+        reading: &Reading<'_>,
+        sight: &Sight<'s>,
+    ) -> Result<(Way<'s>, Selected), Fault> {
+        let env = scope(reading.env, None, self.collation, sight.collection())?;
+        let filter = Filter::parse(&self.query, &env)?;
+        let way = Way::choose(sight, &self.query, &filter, &self.hint, &env)?;
+        let selected = select(sight, way, &filter, &env, usize::MAX)?;
+        Ok((way, selected))
+    }
+
+    /// How many are left of so many.
+    pub(super) fn cut(&self, counted: usize) -> usize {
+        counted.saturating_sub(self.skip).min(self.limit.unwrap_or(usize::MAX))
+    }
+}
+
+/// A number of documents as replies have it: an int, if it is one.
+pub(super) fn number(count: usize) -> Bson {
+    match i32::try_from(count) {
+        Ok(count) => Bson::Int32(count),
+        Err(_) => Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX)),
+    }
+}

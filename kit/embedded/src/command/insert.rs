@@ -1,0 +1,36 @@
+//! `insert`: new documents.
+
+use bson::Document;
+use steadfast_query::Fault;
+
+use super::{
+    Writing,
+    arguments::Arguments,
+    write::{Batch, documents, inserting::Inserting, reply},
+};
+use crate::namespace::Namespace;
+
+const FIELDS: &[&str] = &[
+    "bypassDocumentValidation",
+    "documents",
+    "isTimeseriesNamespace",
+    "ordered",
+    "stmtId",
+    "stmtIds",
+];
+
+/// Runs `insert`.
+pub(crate) fn insert(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+    let call = writing.call;
+    let arguments = Arguments::of(call, "insert", FIELDS)?;
+    let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
+    let documents = documents(&arguments, "documents")?;
+    let batch = Batch::read(&arguments, documents.len())?;
+    namespace.check_writable()?;
+    let results = batch.run(writing, documents.len(), |writing, at, id| {
+        let statement =
+            Inserting { namespace: &namespace, document: documents[at], bypass: batch.bypass };
+        statement.run(writing, id)
+    })?;
+    Ok(reply(&results))
+}

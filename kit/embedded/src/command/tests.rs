@@ -1,0 +1,180 @@
+//! What commands answer, over a store of their own. The answers are those of a server that was asked.
+
+mod aggregate;
+mod collections;
+mod explain;
+mod indexes;
+mod info;
+mod merge;
+mod reads;
+
+use std::sync::Mutex;
+
+use bson::{Bson, DateTime, Document, Timestamp, doc};
+use steadfast_query::{Environment, Fault};
+
+use super::{About, Reading, Run, Writing, find};
+use crate::{
+    call::Call,
+    change::{Change, Changes, Progress, Statement},
+    cursor::Cursors,
+    log::History,
+    namespace::Namespace,
+    store::Store,
+};
+
+/// A server that is alone: each change is there at once.
+struct Server {
+    data: Data,
+    cursors: Mutex<Cursors>,
+    about: About,
+    now: DateTime,
+    seed: u64,
+}
+
+/// Its data.
+#[derive(Default)]
+struct Data {
+    store: Store,
+    reserved: Vec<Bson>,
+}
+
+impl Changes for Data {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn reserve(&mut self, _: &Namespace, ids: &[&Bson]) -> Result<(), Fault> {
+        self.reserved.extend(ids.iter().map(|id| (*id).clone()));
+        Ok(())
+    }
+
+    fn make(&mut self, change: Change, _: Option<Statement>) -> Result<(), Fault> {
+        self.store.check_and_apply(&change)?;
+        if let Change::Insert { document, .. } | Change::Replace { document, .. } = &change {
+            let id = document.get("_id").expect("a document has an _id");
+            assert!(self.reserved.contains(id), "{id} was not reserved");
+        }
+        Ok(())
+    }
+
+    fn recorded(&self, _: i32) -> Option<Document> {
+        None
+    }
+}
+
+impl Server {
+    fn new() -> Self {
+        Self {
+            data: Data::default(),
+            cursors: Mutex::default(),
+            about: About {
+                version: String::from("6.0.5"),
+                max_wire_version: 17,
+                address: String::from("localhost:27017"),
+                set_name: Some(String::from("rs")),
+                process_id: 1,
+                started: DateTime::from_millis(0),
+            },
+            now: DateTime::from_millis(10_000),
+            seed: 0,
+        }
+    }
+
+    /// One that has these documents in `d.c`.
+    fn with(documents: impl IntoIterator<Item = Document>) -> Self {
+        let mut server = Self::new();
+        server.fill("c", documents);
+        server
+    }
+
+    fn fill(&mut self, collection: &str, documents: impl IntoIterator<Item = Document>) {
+        let documents: Vec<Document> = documents.into_iter().collect();
+        self.ok(doc! { "insert": collection, "documents": documents });
+    }
+
+    /// Runs a command on the database `d`, or the one that it names.
+    fn run(&mut self, command: Document) -> Result<Document, Fault> {
+        let name = command.keys().next().expect("a command has a name").clone();
+        let database = command.get_str("$db").unwrap_or("d").to_owned();
+        let call = Call::read(&name, database, command)?;
+        self.seed += 1;
+        let mut env = Environment::new(self.now, Timestamp { time: 1, increment: 1 }, self.seed);
+        env.dialect = self.about.dialect();
+        let command = find(&name).expect("a command that is known");
+        match (command.run)(&call.body) {
+            Run::Read(run) => run(&Reading {
+                call: &call,
+                env: &env,
+                store: &self.data.store,
+                history: &History::default().into(),
+                cursors: &self.cursors,
+                about: &self.about,
+            }),
+            Run::Write(run) => run(&mut Writing {
+                call: &call,
+                env: &env,
+                changes: &mut self.data,
+                seen: None,
+                progress: &mut Progress::default(),
+                cursors: &self.cursors,
+                about: &self.about,
+            }),
+        }
+    }
+
+    #[track_caller]
+    fn ok(&mut self, command: Document) -> Document {
+        let shown = command.to_string();
+        match self.run(command) {
+            Ok(reply) => reply,
+            Err(fault) => panic!("{shown}: {fault}"),
+        }
+    }
+
+    /// The same on the database `admin`.
+    #[track_caller]
+    fn admin(&mut self, mut command: Document) -> Document {
+        command.insert("$db", "admin");
+        self.ok(command)
+    }
+
+    #[track_caller]
+    fn refused(&mut self, command: Document) -> (i32, String) {
+        let shown = command.to_string();
+        match self.run(command) {
+            Ok(reply) => panic!("{shown}: {reply}"),
+            Err(fault) => (fault.code.number, fault.message),
+        }
+    }
+
+    /// The first documents that a command gives.
+    #[track_caller]
+    fn batch(&mut self, command: Document) -> Vec<Document> {
+        let reply = self.ok(command);
+        let cursor = reply.get_document("cursor").expect("it has a cursor");
+        let batch = cursor.get_array("firstBatch").or(cursor.get_array("nextBatch"));
+        batch.expect("it has a batch").iter().map(|it| it.as_document().unwrap().clone()).collect()
+    }
+
+    /// Their `_id`s.
+    #[track_caller]
+    fn ids(&mut self, command: Document) -> Vec<i32> {
+        self.batch(command).iter().map(|it| it.get_i32("_id").expect("an int")).collect()
+    }
+
+    /// All documents of a collection.
+    fn documents(&mut self, collection: &str) -> Vec<Document> {
+        self.batch(doc! { "find": collection })
+    }
+}
+
+/// The id of the cursor in a reply.
+fn cursor_id(reply: &Document) -> i64 {
+    reply.get_document("cursor").unwrap().get_i64("id").unwrap()
+}
+
+/// Documents from one to this, whose `a` counts up to three.
+fn numbers(count: i32) -> impl Iterator<Item = Document> {
+    (1..=count).map(|number| doc! { "_id": number, "a": number % 3 })
+}

@@ -1,0 +1,258 @@
+//! What the commands that write documents have in common: statements one after the other, each with a
+//! result of its own.
+
+pub(super) mod deleting;
+pub(super) mod inserting;
+pub(super) mod query;
+pub(super) mod updating;
+pub(super) mod validation;
+
+use std::mem;
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault, value::show_document};
+
+use super::{Writing, arguments::Arguments};
+use crate::{call::Call, change::Statement};
+
+/// How many statements a command may have.
+const MOST_STATEMENTS: usize = 100_000;
+
+/// What a recorded outcome is marked with when it answers a statement that came again.
+const RETRIED: &str = "retriedStmtId";
+
+/// What a command says about all of its statements.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Whether the first error ends it.
+    ordered: bool,
+    /// Whether documents need not be as the collection's validator demands.
+    pub(super) bypass: bool,
+    ids: StatementIds,
+}
+
+/// Which number each statement has, for a retry to find it by.
+#[derive(Debug)]
+enum StatementIds {
+    From(i32),
+    Listed(Vec<i32>),
+}
+
+impl Batch {
+    /// Reads what `insert`, `update`, `delete` and `bulkWrite` have in common.
+    pub(super) fn read(arguments: &Arguments<'_>, count: usize) -> Result<Self, Fault> {
+        if count == 0 || count > MOST_STATEMENTS {
+            return Err(Fault::new(
+                Code::INVALID_LENGTH,
+                format!(
+                    "Write batch sizes must be between 1 and {MOST_STATEMENTS}. Got {count} \
+                     operations."
+                ),
+            ));
+        }
+        Ok(Self {
+            ordered: arguments.flag("ordered")?.unwrap_or(true),
+            bypass: arguments.boolean("bypassDocumentValidation")?,
+            ids: StatementIds::read(arguments, count)?,
+        })
+    }
+
+    /// Executes the statements that have not been executed yet, and gives the results of all. An error
+    /// ends an ordered batch, and in a transaction any.
+    pub(super) fn run(
+        &self,
+        writing: &mut Writing<'_>,
+        count: usize,
+        mut execute: impl FnMut(&mut Writing<'_>, usize, Option<i32>) -> Result<Document, Fault>,
+    ) -> Result<Vec<Result<Document, Fault>>, Fault> {
+        let on_record = is_retryable_write(writing.call);
+        for at in writing.progress.done.len()..count {
+            let id = self.ids.of(at);
+            let result = match writing.changes.recorded(id) {
+                Some(outcome) => Ok(retried(outcome, id)),
+                None => execute(writing, at, on_record.then_some(id)),
+            };
+            if let Err(fault) = &result
+                && ends_command(fault)
+            {
+                return Err(fault.clone());
+            }
+            let ends = result.is_err() && (self.ordered || in_transaction(writing.call));
+            writing.progress.done.push(result);
+            if ends {
+                break;
+            }
+        }
+        Ok(mem::take(&mut writing.progress.done))
+    }
+}
+
+impl StatementIds {
+    fn read(arguments: &Arguments<'_>, count: usize) -> Result<Self, Fault> {
+        let first = arguments.integer("stmtId")?;
+        let listed = arguments.array("stmtIds")?;
+        match (first, listed) {
+            (Some(_), Some(_)) => Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                "May not specify both stmtId and stmtIds in write command.",
+            )),
+            (first, None) => Ok(Self::From(int(first.unwrap_or(0)))),
+            (None, Some(ids)) if ids.len() != count => Err(Fault::new(
+                Code::INVALID_LENGTH,
+                format!(
+                    "Number of statement ids must match the number of batch entries. Got {} \
+                     statement ids but {count} operations.",
+                    ids.len()
+                ),
+            )),
+            (None, Some(ids)) => ids
+                .iter()
+                .enumerate()
+                .map(|(at, id)| match super::arguments::whole(id) {
+                    Some(id) => Ok(int(id)),
+                    None => Err(arguments.mistyped(&format!("stmtIds.{at}"), id, "type 'int'")),
+                })
+                .collect::<Result<_, _>>()
+                .map(Self::Listed),
+        }
+    }
+
+    fn of(&self, at: usize) -> i32 {
+        match self {
+            Self::From(first) => first.saturating_add(i32::try_from(at).unwrap_or(i32::MAX)),
+            Self::Listed(ids) => ids.get(at).copied().unwrap_or(-1),
+        }
+    }
+}
+
+/// The reply of a command whose statements came to this: how many documents they are about, what went
+/// wrong, and which statements had been executed before.
+pub(super) fn reply(results: &[Result<Document, Fault>]) -> Document {
+    let mut reply = doc! { "n": sum(results, "n") };
+    let errors: Vec<Bson> = results
+        .iter()
+        .enumerate()
+        .filter_map(|(at, result)| Some(write_error(at, result.as_ref().err()?).into()))
+        .collect();
+    if !errors.is_empty() {
+        reply.insert("writeErrors", errors);
+    }
+    let again = retried_statements(results);
+    if !again.is_empty() {
+        reply.insert("retriedStmtIds", again);
+    }
+    reply
+}
+
+/// The statements that had been executed before.
+pub(super) fn retried_statements(results: &[Result<Document, Fault>]) -> Vec<Bson> {
+    results.iter().filter_map(|result| result.as_ref().ok()?.get(RETRIED)).cloned().collect()
+}
+
+/// The sum of what the statements say in a field.
+pub(super) fn sum(results: &[Result<Document, Fault>], field: &str) -> i32 {
+    let counted = results.iter().filter_map(|result| result.as_ref().ok()?.get_i32(field).ok());
+    counted.fold(0, i32::saturating_add)
+}
+
+/// What goes wrong with one statement, as an element of `writeErrors`.
+fn write_error(at: usize, fault: &Fault) -> Document {
+    let mut error = doc! {
+        "index": i32::try_from(at).unwrap_or(i32::MAX),
+        "code": fault.code.number,
+        "errmsg": &fault.message,
+    };
+    error.extend(fault.details.clone());
+    error
+}
+
+/// The documents of an array; what is none is refused.
+pub(super) fn documents<'a>(
+    arguments: &Arguments<'a>,
+    field: &str,
+) -> Result<Vec<&'a Document>, Fault> {
+    let elements = arguments.required(field, arguments.array(field)?)?;
+    elements
+        .iter()
+        .enumerate()
+        .map(|(at, element)| match element {
+            Bson::Document(document) => Ok(document),
+            other => Err(arguments.mistyped(&format!("{field}.{at}"), other, "type 'object'")),
+        })
+        .collect()
+}
+
+/// A statement for the record, if the command is a retryable write.
+pub(super) fn statement(id: Option<i32>, outcome: impl FnOnce() -> Document) -> Option<Statement> {
+    id.map(|id| Statement { id, outcome: outcome() })
+}
+
+/// An outcome that was on record.
+fn retried(mut outcome: Document, id: i32) -> Document {
+    outcome.insert(RETRIED, id);
+    outcome
+}
+
+/// Whether a fault is not of a statement, but ends the whole command: it has to wait, or the server
+/// cannot go on.
+pub(super) fn ends_command(fault: &Fault) -> bool {
+    ENDING.contains(&fault.code)
+}
+
+const ENDING: &[Code] = &[
+    Code::WRITE_CONFLICT,
+    Code::MAX_TIME_MS_EXPIRED,
+    Code::EXCEEDED_TIME_LIMIT,
+    Code::SHUTDOWN_IN_PROGRESS,
+    Code::PRIMARY_STEPPED_DOWN,
+    Code::NOT_WRITABLE_PRIMARY,
+    Code::NOT_PRIMARY_NO_SECONDARY_OK,
+    Code::NOT_PRIMARY_OR_SECONDARY,
+    Code::INTERRUPTED,
+    Code::INTERRUPTED_AT_SHUTDOWN,
+    Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+    Code::NO_SUCH_TRANSACTION,
+    Code::TRANSACTION_TOO_OLD,
+    Code::SNAPSHOT_TOO_OLD,
+    Code::SNAPSHOT_UNAVAILABLE,
+    Code::STALE_CONFIG,
+];
+
+/// Whether a call has a `txnNumber` for each of its statements to be executed once.
+pub(super) fn is_retryable_write(call: &Call) -> bool {
+    call.transaction.is_some_and(|transaction| !transaction.several)
+}
+
+fn in_transaction(call: &Call) -> bool {
+    call.transaction.is_some_and(|transaction| transaction.several)
+}
+
+/// A statement of many documents cannot be executed once: there is one record for it.
+pub(super) fn refuse_many(call: &Call, argument: &str) -> Result<(), Fault> {
+    if !is_retryable_write(call) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        Code::INVALID_OPTIONS,
+        format!("Cannot use (or request) retryable writes with {argument}"),
+    ))
+}
+
+fn int(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX })
+}
+
+/// A retry that does not fit to what was executed under its number: a removal, or another command.
+pub(super) fn incompatible(command: &Document, removed: bool) -> Fault {
+    Fault::location(
+        if removed { 40606 } else { 40608 },
+        format!(
+            "findAndModify retry request: {} is not compatible with previous write in the \
+             transaction",
+            show_document(command)
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Documents that go.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use steadfast_query::{Fault, Filter};
+
+use super::{
+    super::Writing,
+    query::{Query, writable},
+    statement,
+};
+use crate::{change::Change, namespace::Namespace};
+
+/// A statement that deletes documents.
+#[derive(Debug)]
+pub(in super::super) struct Deleting<'a> {
+    pub(in super::super) namespace: &'a Namespace,
+    pub(in super::super) query: Query<'a>,
+    /// Whether all that match go, not the first alone.
+    pub(in super::super) multi: bool,
+}
+
+impl Deleting<'_> {
+    /// Executes it and gives the documents that went. What goes on record says of the first one what
+    /// `outcome` makes of it.
+    pub(in super::super) fn run(
+        &self,
+        writing: &mut Writing<'_>,
+        id: Option<i32>,
+        outcome: impl Fn(&Document) -> Document,
+    ) -> Result<Vec<Arc<Document>>, Fault> {
+        let collection = writable(writing.changes.store(), self.namespace)?;
+        let env = self.query.environment(writing.env, collection)?;
+        let filter = Filter::parse(self.query.filter, &env)?;
+        let most = if self.multi { usize::MAX } else { 1 };
+        let found = self.query.find(collection, &filter, &env, most)?;
+        if found.is_empty() {
+            return Ok(found);
+        }
+        let ids: Vec<&Bson> = found.iter().filter_map(|document| document.get("_id")).collect();
+        writing.changes.reserve(self.namespace, &ids)?;
+        for (document, document_id) in found.iter().zip(ids) {
+            let change =
+                Change::Delete { namespace: self.namespace.clone(), id: document_id.clone() };
+            writing.changes.make(change, statement(id, || outcome(document)))?;
+        }
+        Ok(found)
+    }
+}

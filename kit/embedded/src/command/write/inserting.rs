@@ -1,0 +1,72 @@
+//! A new document, and the collection that comes with the first one.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, Uuid};
+use steadfast_query::{Environment, Fault, update::stored};
+
+use super::{super::Writing, query::writable, statement, validation::Validator};
+use crate::{
+    change::{Change, Statement},
+    era,
+    namespace::Namespace,
+};
+
+/// A statement that inserts a document.
+#[derive(Debug)]
+pub(in super::super) struct Inserting<'a> {
+    pub(in super::super) namespace: &'a Namespace,
+    pub(in super::super) document: &'a Document,
+    /// Whether it need not be as the collection's validator demands.
+    pub(in super::super) bypass: bool,
+}
+
+impl Inserting<'_> {
+    /// Executes it.
+    pub(in super::super) fn run(
+        &self,
+        writing: &mut Writing<'_>,
+        id: Option<i32>,
+    ) -> Result<Document, Fault> {
+        era::check_insert(self.document, &writing.about.version)?;
+        let document = stored(self.document.clone(), writing.env)?;
+        let collection = writable(writing.changes.store(), self.namespace)?;
+        if let Some(validator) = Validator::of(collection, self.bypass, writing.env)? {
+            validator.check(&document, None)?;
+        }
+        let outcome = bson::doc! { "n": 1 };
+        let statement = statement(id, || outcome.clone());
+        insert(writing, self.namespace, Arc::new(document), statement)?;
+        Ok(outcome)
+    }
+}
+
+/// Inserts a document that has been checked, and creates the collection if it is missing.
+pub(super) fn insert(
+    writing: &mut Writing<'_>,
+    namespace: &Namespace,
+    document: Arc<Document>,
+    statement: Option<Statement>,
+) -> Result<(), Fault> {
+    let id = document.get("_id").unwrap_or(&Bson::Null);
+    writing.changes.reserve(namespace, &[id])?;
+    if writing.changes.store().collection(namespace).is_none() {
+        let create = Change::CreateCollection {
+            namespace: namespace.clone(),
+            uuid: uuid(writing.env),
+            options: Document::new(),
+        };
+        writing.changes.make(create, None)?;
+    }
+    writing.changes.make(Change::Insert { namespace: namespace.clone(), document }, statement)
+}
+
+/// A new identity, by chance (version 4).
+pub(in super::super) fn uuid(env: &Environment) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&env.roll().to_be_bytes());
+    bytes[8..].copy_from_slice(&env.roll().to_be_bytes());
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Uuid::from_bytes(bytes)
+}

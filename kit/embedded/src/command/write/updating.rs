@@ -1,0 +1,214 @@
+//! Documents that change, and the one that comes into being if there is none.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Environment, Fault, Filter, Update};
+
+use super::{
+    super::Writing,
+    ends_command,
+    inserting::insert,
+    query::{Query, writable},
+    refuse_many, statement,
+    validation::Validator,
+};
+use crate::{
+    change::{Change, Rewrite},
+    era,
+    namespace::Namespace,
+};
+
+/// A statement that updates documents.
+#[derive(Debug)]
+pub(in super::super) struct Updating<'a> {
+    pub(in super::super) namespace: &'a Namespace,
+    pub(in super::super) query: Query<'a>,
+    /// Operators, a whole document, or a pipeline.
+    pub(in super::super) update: &'a Bson,
+    pub(in super::super) array_filters: Vec<Document>,
+    /// Variables of this statement alone.
+    pub(in super::super) constants: Option<&'a Document>,
+    /// Whether all that match change, not the first alone.
+    pub(in super::super) multi: bool,
+    /// Whether a document is inserted if none matches.
+    pub(in super::super) upsert: bool,
+    /// Whether documents need not be as the collection's validator demands.
+    pub(in super::super) bypass: bool,
+    /// What comes before the words of what goes wrong with a document.
+    pub(in super::super) during: &'static str,
+}
+
+/// What an update came to.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Updated {
+    pub(in super::super) matched: usize,
+    pub(in super::super) modified: usize,
+    /// The `_id` of the document that was inserted.
+    pub(in super::super) upserted: Option<Bson>,
+    /// The first document that matched, as it was.
+    pub(in super::super) before: Option<Arc<Document>>,
+    /// The same as it is, or the one that was inserted.
+    pub(in super::super) after: Option<Arc<Document>>,
+}
+
+/// A statement's parts, checked.
+struct Plan {
+    env: Environment,
+    filter: Filter,
+    update: Update,
+    validator: Option<Validator>,
+}
+
+impl Updating<'_> {
+    /// Executes it. What goes on record is what `outcome` makes of the result.
+    pub(in super::super) fn run(
+        &self,
+        writing: &mut Writing<'_>,
+        id: Option<i32>,
+        outcome: impl Fn(&Updated) -> Document,
+    ) -> Result<Updated, Fault> {
+        if self.multi {
+            refuse_many(writing.call, "multi=true")?;
+            if self.query.sort.is_some() {
+                return Err(Fault::failed_to_parse("Cannot specify sort with multi=true"));
+            }
+        }
+        let collection = writable(writing.changes.store(), self.namespace)?;
+        let env = self.with_constants(self.query.environment(writing.env, collection)?);
+        let plan = Plan {
+            update: self.parse(&env)?,
+            filter: Filter::parse(self.query.filter, &env)?,
+            validator: Validator::of(collection, self.bypass, writing.env)?,
+            env,
+        };
+        if self.upsert && plan.filter.has_expression() {
+            return Err(Fault::new(
+                Code::named(224, "QueryFeatureNotAllowed"),
+                "$expr is not allowed in the query predicate for an upsert",
+            ));
+        }
+        let most = if self.multi { usize::MAX } else { 1 };
+        let found = self.query.find(collection, &plan.filter, &plan.env, most)?;
+        let result = if found.is_empty() && self.upsert {
+            self.insert(writing, &plan, id, outcome)
+        } else {
+            self.change(writing, &plan, found, id, outcome)
+        };
+        result.map_err(|fault| self.told(fault))
+    }
+
+    /// Inserts the document that the filter and the update make.
+    fn insert(
+        &self,
+        writing: &mut Writing<'_>,
+        plan: &Plan,
+        id: Option<i32>,
+        outcome: impl Fn(&Updated) -> Document,
+    ) -> Result<Updated, Fault> {
+        let document = plan.update.upserted(&plan.filter, &plan.env)?;
+        era::check_updated(&document, &writing.about.version)?;
+        plan.check(&document, None)?;
+        let document = Arc::new(document);
+        let updated = Updated {
+            upserted: document.get("_id").cloned(),
+            after: Some(Arc::clone(&document)),
+            ..Updated::default()
+        };
+        let statement = statement(id, || outcome(&updated));
+        insert(writing, self.namespace, document, statement)?;
+        Ok(updated)
+    }
+
+    /// Changes the documents, one after the other. If it goes wrong with one, those before it have
+    /// changed.
+    fn change(
+        &self,
+        writing: &mut Writing<'_>,
+        plan: &Plan,
+        found: Vec<Arc<Document>>,
+        id: Option<i32>,
+        outcome: impl Fn(&Updated) -> Document,
+    ) -> Result<Updated, Fault> {
+        let mut changed = Vec::new();
+        let mut fault = None;
+        for document in &found {
+            match plan.apply(document) {
+                Ok(Some(document)) => {
+                    era::check_updated(&document, &writing.about.version)?;
+                    changed.push(Arc::new(document));
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    fault = Some(why);
+                    break;
+                }
+            }
+        }
+        let updated = Updated {
+            matched: found.len(),
+            modified: changed.len(),
+            upserted: None,
+            after: changed.first().or(found.first()).cloned(),
+            before: found.into_iter().next(),
+        };
+        if !changed.is_empty() {
+            let ids: Vec<&Bson> = changed.iter().filter_map(|it| it.get("_id")).collect();
+            writing.changes.reserve(self.namespace, &ids)?;
+        }
+        let by = Rewrite::of(self.update);
+        for document in changed {
+            let (namespace, by) = (self.namespace.clone(), by.clone());
+            let change = Change::Replace { namespace, document, by };
+            writing.changes.make(change, statement(id, || outcome(&updated)))?;
+        }
+        fault.map_or(Ok(updated), Err)
+    }
+
+    fn parse(&self, env: &Environment) -> Result<Update, Fault> {
+        let update = Update::parse(self.update, &self.array_filters, env)?;
+        if self.constants.is_some() && !update.is_pipeline() {
+            return Err(Fault::location(
+                51198,
+                "Constant values may only be specified for pipeline updates",
+            ));
+        }
+        if self.multi {
+            update.check_multi()?;
+        }
+        Ok(update)
+    }
+
+    fn with_constants(&self, mut env: Environment) -> Environment {
+        for (name, value) in self.constants.into_iter().flatten() {
+            env.variables.insert(name, value.clone());
+        }
+        env
+    }
+
+    /// A fault of the execution, in the words of the command.
+    fn told(&self, mut fault: Fault) -> Fault {
+        if !self.during.is_empty() && !ends_command(&fault) {
+            fault.message = format!("{} :: caused by :: {}", self.during, fault.message);
+        }
+        fault
+    }
+}
+
+impl Plan {
+    /// What becomes of a document; `None` if it stays as it is.
+    fn apply(&self, document: &Document) -> Result<Option<Document>, Fault> {
+        let Some(changed) = self.update.apply(document, &self.filter, &self.env)? else {
+            return Ok(None);
+        };
+        self.check(&changed, Some(document))?;
+        Ok(Some(changed))
+    }
+
+    fn check(&self, document: &Document, before: Option<&Document>) -> Result<(), Fault> {
+        match &self.validator {
+            Some(validator) => validator.check(document, before),
+            None => Ok(()),
+        }
+    }
+}

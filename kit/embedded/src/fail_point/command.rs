@@ -1,0 +1,143 @@
+//! The fail point `failCommand`: what becomes of a command that it concerns.
+
+use std::time::Duration;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault};
+
+use super::{FAIL_COMMAND, FailPoints};
+use blackpipe_base::{
+    codes::{self, ErrorContext},
+    number::{code, is_true, whole},
+};
+
+/// A command as conditions look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) name: &'a str,
+    /// `database.collection`, or the database alone.
+    pub(crate) namespace: &'a str,
+    pub(crate) app_name: Option<&'a str>,
+    pub(crate) context: ErrorContext,
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Failing {
+    /// It is held up for so long first.
+    pub(crate) block: Option<Duration>,
+    pub(crate) then: Then,
+}
+
+/// And then.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Then {
+    /// It is executed.
+    #[default]
+    Go,
+    /// Its connection is closed.
+    Close,
+    /// It is not executed; this is the reply.
+    Fail(Document),
+    /// It is executed, and this stands in the reply of a write.
+    Concern(Concern),
+}
+
+/// An error of write concern beside the result.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Concern {
+    pub(crate) error: Document,
+    pub(crate) labels: Vec<String>,
+}
+
+impl FailPoints {
+    /// What becomes of a command, if the fail point concerns it now.
+    pub(crate) fn failing(&self, case: Case<'_>) -> Option<Failing> {
+        let data = self.enter(FAIL_COMMAND, |data| concerns(data, case))?;
+        Some(
+            failing(&data, case.context).unwrap_or_else(|fault| Failing {
+                block: None,
+                then: Then::Fail(fault.to_reply()),
+            }),
+        )
+    }
+}
+
+fn concerns(data: &Document, case: Case<'_>) -> bool {
+    let is = |name: &Bson| name.as_str().is_some_and(|name| name.eq_ignore_ascii_case(case.name));
+    // Otherwise it could not be turned off again.
+    if case.name == "configureFailPoint" {
+        return false;
+    }
+    let named = data.get_bool("failAllCommands").unwrap_or(false)
+        || data.get_array("failCommands").is_ok_and(|names| names.iter().any(is));
+    let wanted = |key: &str, has: Option<&str>| match data.get(key) {
+        Some(Bson::String(wanted)) => has == Some(wanted.as_str()),
+        Some(_) | None => true,
+    };
+    named
+        && wanted("appName", case.app_name)
+        && wanted("namespace", Some(case.namespace))
+        && does_something(data)
+}
+
+fn does_something(data: &Document) -> bool {
+    data.get("closeConnection").is_some_and(is_true)
+        || data.get("blockConnection").is_some_and(is_true)
+        || data.get("errorCode").and_then(code).is_some_and(|code| code != 0)
+        || data.contains_key("writeConcernError")
+}
+
+fn failing(data: &Document, context: ErrorContext) -> Result<Failing, Fault> {
+    let block = match data.get("blockConnection").is_some_and(is_true) {
+        true => {
+            let message = "must specify 'blockTimeMS' when 'blockConnection' is true";
+            let ms = data.get("blockTimeMS").and_then(whole);
+            Some(ms.ok_or_else(|| Fault::new(Code::INVALID_OPTIONS, message))?)
+        }
+        false => None,
+    };
+    let given = data.get_array("errorLabels").ok().map(|labels| {
+        labels.iter().filter_map(|label| Some(label.as_str()?.to_owned())).collect::<Vec<_>>()
+    });
+    let labels = |code| given.clone().unwrap_or_else(|| codes::labels_of(code, context));
+    let then = if data.get("closeConnection").is_some_and(is_true) {
+        Then::Close
+    } else if let Some(code) = data.get("errorCode").and_then(code).filter(|code| *code != 0) {
+        let fault =
+            Fault::new(crate::codes::code_of(code), "Failing command via 'failCommand' failpoint");
+        let extra = data.get_document("errorExtraInfo").ok();
+        Then::Fail(labelled(with_extra(fault, extra)?.to_reply(), &labels(code)))
+    } else if let Ok(error) = data.get_document("writeConcernError") {
+        let code = error.get("code").and_then(code).unwrap_or_default();
+        // A concern that is not met does not end a transaction.
+        let context = ErrorContext { is_in_transaction: false, ..context };
+        let labels = given.unwrap_or_else(|| codes::labels_of(code, context));
+        Then::Concern(Concern { error: error.clone(), labels })
+    } else {
+        Then::Go
+    };
+    Ok(Failing { block: block.map(Duration::from_millis), then })
+}
+
+/// Some errors say more than a code and words; then that is to be given, and else it is left out.
+fn with_extra(fault: Fault, extra: Option<&Document>) -> Result<Fault, Fault> {
+    const HAVE_MORE: [i32; 4] = [121, 249, 11000, 13388];
+    match (HAVE_MORE.contains(&fault.code.number), extra) {
+        (true, Some(extra)) => Ok(fault.with(extra.clone())),
+        (true, None) => {
+            let name = fault.code.name();
+            let message = format!("Missing required extra info for error code {name}");
+            Err(Fault::location(40671, message))
+        }
+        (false, _) => Ok(fault),
+    }
+}
+
+/// The reply with these labels, if there are any.
+pub(crate) fn labelled(mut reply: Document, labels: &[String]) -> Document {
+    if !labels.is_empty() {
+        reply.insert("errorLabels", labels.to_vec());
+    }
+    reply
+}

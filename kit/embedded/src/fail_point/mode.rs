@@ -1,0 +1,94 @@
+//! How often a fail point does something.
+
+use bson::Bson;
+use steadfast_query::Fault;
+
+use blackpipe_base::{number::number, rng::Rng};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mode {
+    Off,
+    AlwaysOn,
+    /// So many times, and then no more.
+    Times(u64),
+    /// Not so many times, and then always.
+    Skip(u64),
+    /// With this probability.
+    Chance(f64),
+}
+
+impl Mode {
+    pub(super) fn read(mode: &Bson) -> Result<Self, Fault> {
+        const ONE_OF: &str = "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or \
+                              '{activationProbability:p}'";
+        let fields = match mode {
+            Bson::String(mode) if mode == "off" => return Ok(Self::Off),
+            Bson::String(mode) if mode == "alwaysOn" => return Ok(Self::AlwaysOn),
+            Bson::String(mode) => return Err(Fault::bad_value(format!("unknown mode: {mode}"))),
+            Bson::Document(fields) => fields,
+            _ => return Err(Fault::type_mismatch("'mode' must be a string or JSON object")),
+        };
+        if let Some(times) = fields.get("times") {
+            // A server that is told 0 times does it once.
+            Ok(Self::Times(count(times, "times")?.max(1)))
+        } else if let Some(skip) = fields.get("skip") {
+            Ok(Self::Skip(count(skip, "skip")?))
+        } else if let Some(chance) = fields.get("activationProbability") {
+            match number(chance) {
+                Some(chance @ 0.0..=1.0) => Ok(Self::Chance(chance)),
+                Some(other) => Err(Fault::bad_value(format!(
+                    "activationProbability must be between 0.0 and 1.0; found {other}"
+                ))),
+                None => Err(Fault::type_mismatch(
+                    "the 'activationProbability' option to 'mode' must be a double between 0 and 1",
+                )),
+            }
+        } else {
+            Err(Fault::bad_value(ONE_OF))
+        }
+    }
+
+    /// Whether it does something this time; counts.
+    pub(super) fn enter(&mut self, rng: &mut Rng) -> bool {
+        match self {
+            Self::Off => false,
+            Self::AlwaysOn => true,
+            Self::Times(0 | 1) => {
+                *self = Self::Off;
+                true
+            }
+            Self::Times(left) => {
+                *left -= 1;
+                true
+            }
+            Self::Skip(0) => true,
+            Self::Skip(left) => {
+                *left -= 1;
+                false
+            }
+            Self::Chance(chance) => rng.fraction() < *chance,
+        }
+    }
+
+    /// The number that servers have for it.
+    pub(super) fn number(self) -> i32 {
+        match self {
+            Self::Off => 0,
+            Self::AlwaysOn => 1,
+            Self::Chance(_) => 2,
+            Self::Times(_) => 3,
+            Self::Skip(_) => 4,
+        }
+    }
+}
+
+fn count(value: &Bson, option: &str) -> Result<u64, Fault> {
+    match number(value) {
+        Some(count) if count < 0.0 => {
+            Err(Fault::bad_value(format!("'{option}' option to 'mode' must be positive")))
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        Some(count) => Ok(count as u64),
+        None => Err(Fault::type_mismatch(format!("'{option}' option to 'mode' must be a number"))),
+    }
+}

@@ -1,0 +1,164 @@
+//! Logs that share what they agree on behave as if each had everything for itself.
+
+use std::sync::Arc;
+
+use bson::{DateTime, Document, Uuid};
+use tokio::time::Instant;
+
+use super::*;
+use crate::{change::Change, namespace::Namespace, store::Store};
+
+/// A log, and what it should be.
+#[derive(Clone, Default)]
+struct Pair {
+    log: Log,
+    model: Vec<OpTime>,
+    store: Store,
+}
+
+impl Pair {
+    fn last(&self) -> OpTime {
+        self.model.last().copied().unwrap_or_default()
+    }
+
+    /// Adds an entry that creates a collection: the data tells how many there are.
+    fn push(&mut self, term: i64, written: Instant) {
+        let last = self.last().timestamp;
+        let at = OpTime { term, timestamp: last.next(1) };
+        let create = Change::CreateCollection {
+            namespace: Namespace::new("t", format!("c{}", self.model.len())),
+            uuid: Uuid::from_bytes([1; 16]),
+            options: Document::new(),
+        };
+        let entry = Arc::new(Entry {
+            at,
+            wall: DateTime::from_millis(0),
+            changes: vec![create],
+            record: None,
+            step: None,
+            before: Vec::new(),
+        });
+        self.store.apply(&entry).unwrap();
+        self.log.push(entry, written, &self.store);
+        self.model.push(at);
+    }
+
+    fn check(&self) {
+        assert_eq!(self.log.last(), self.last());
+        let times: Vec<OpTime> = self.log.entries().iter().map(|entry| entry.at).collect();
+        assert_eq!(times, self.model);
+        for (count, at) in self.model.iter().enumerate() {
+            assert!(self.log.has(*at));
+            let other = OpTime { term: at.term + 1, ..*at };
+            assert!(!self.log.has(other));
+            let data = self.log.snapshot(at.timestamp).unwrap();
+            assert_eq!(data.collections("t").count(), count + 1);
+            assert_eq!(self.log.after(at.timestamp).len(), self.model.len() - count - 1);
+        }
+    }
+}
+
+#[test]
+fn logs_that_share_a_branch_do_not_disturb_each_other() {
+    let now = Instant::now();
+    let mut dice = 1_u64;
+    let mut roll = |sides: usize| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(dice >> 33).unwrap() % sides
+    };
+    for _ in 0..100 {
+        let mut logs = vec![Pair::default(); 3];
+        for term in 0..60 {
+            let (one, other) = (roll(3), roll(3));
+            match roll(5) {
+                0 => logs[one] = logs[other].clone(),
+                1 if !logs[one].model.is_empty() => {
+                    let kept = roll(logs[one].model.len()) + 1;
+                    logs[one].model.truncate(kept);
+                    let last = logs[one].last();
+                    logs[one].store = logs[one].log.roll_back(last).unwrap();
+                }
+                2 => {
+                    let common = logs[one].log.common(&logs[other].log).unwrap();
+                    let mut both = logs[one].model.iter().zip(&logs[other].model);
+                    let expected = both.by_ref().take_while(|(one, other)| one == other).last();
+                    assert_eq!(common, expected.map(|(at, _)| *at).unwrap_or_default());
+                }
+                _ => logs[one].push(term, now),
+            }
+            logs.iter().for_each(Pair::check);
+        }
+    }
+}
+
+#[test]
+fn what_is_too_old_is_forgotten_once_most_have_it() {
+    let now = Instant::now();
+    let mut late = Pair::default();
+    for _ in 0..10 {
+        late.push(1, now);
+    }
+    let mut pair = late.clone();
+    for _ in 0..60_000 {
+        let at = OpTime { term: 1, timestamp: pair.log.last().timestamp.next(1) };
+        let changes = vec![Change::Note(Document::new())];
+        let wall = DateTime::from_millis(0);
+        let entry = Entry { at, wall, changes, record: None, step: None, before: Vec::new() };
+        pair.log.push(Arc::new(entry), now, &pair.store);
+    }
+    assert_eq!(pair.log.entries().len(), 60_010);
+    pair.log.trim(pair.log.last());
+    assert_eq!(pair.log.entries().len(), 50_000);
+    assert!(pair.log.has(pair.log.last()) && pair.log.has(pair.log.before()));
+    assert!(!pair.log.has(late.last()));
+    // Who has not gone on with the others has nothing left but its end.
+    assert!(late.log.has(late.last()));
+    assert_eq!(late.log.entries().len(), 0);
+    assert_eq!(late.log.before(), late.last());
+    assert!(late.log.snapshot(late.last().timestamp).is_none());
+    assert_eq!(pair.log.common(&late.log), None);
+    late.push(2, now);
+    assert_eq!(late.log.entries().len(), 1);
+    let gone =
+        History::new(&pair.log, pair.log.last(), &Store::default()).after(late.model[0].timestamp);
+    assert_eq!(gone.unwrap_err().code.number, 286);
+}
+
+#[test]
+fn who_leaves_a_long_branch_forgets_for_itself() {
+    let now = Instant::now();
+    let push = |log: &mut Log, term| {
+        let at = OpTime { term, timestamp: log.last().timestamp.next(1) };
+        let document = Arc::new(bson::doc! { "_id": 1, "large": "x".repeat(1 << 16) });
+        let namespace = Namespace::new("t", "c");
+        let changes = vec![Change::Insert { namespace, document }];
+        let wall = DateTime::from_millis(0);
+        let entry = Entry { at, wall, changes, record: None, step: None, before: Vec::new() };
+        log.push(Arc::new(entry), now, &Store::default());
+    };
+    let mut one = Log::default();
+    for _ in 0..3_000 {
+        push(&mut one, 1);
+        one.trim(one.last());
+    }
+    let shared = one.last();
+    let mut other = one.clone();
+    for _ in 0..3_000 {
+        for (term, log) in [(1, &mut one), (2, &mut other)] {
+            push(log, term);
+            log.trim(log.last());
+        }
+    }
+    assert!(one.has(shared) && other.has(shared));
+    assert_eq!(one.common(&other), Some(shared));
+    assert_eq!(one.entries().len(), other.entries().len());
+    assert!(one.entries().len() < 4_200, "{}", one.entries().len());
+}
+
+#[test]
+fn after_the_last_moment_of_a_second_comes_the_first_of_the_next() {
+    let last = TimestampOrder { time: 7, increment: u32::MAX };
+    assert_eq!(last.next(7), TimestampOrder { time: 8, increment: 1 });
+    assert_eq!(last.next(3), TimestampOrder { time: 8, increment: 1 });
+    assert_eq!(last.next(9), TimestampOrder { time: 9, increment: 1 });
+}

@@ -1,0 +1,204 @@
+//! One connection, from its first request to its end.
+
+use std::{net::SocketAddr, sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use bson::Document;
+use steadfast_query::Fault;
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch};
+
+use crate::{auth::Identity, era, node::Power, server::Server};
+use blackpipe_base::message::{Envelope, Inbox, MessageError, Request};
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAddr) {
+    let id = server.traffic.opened.fetch_add(1, Ordering::Relaxed) + 1;
+    let line = Line { power: server.host.power(), server, stream };
+    line.server.traffic.open.fetch_add(1, Ordering::Relaxed);
+    if line.server.establishing.is_on() && !line.server.establishing.queue().await {
+        return;
+    }
+    let mut connection = Connection {
+        line,
+        inbox: Inbox::new(),
+        out: Vec::new(),
+        id,
+        peer,
+        app_name: None,
+        has_introduced_itself: false,
+        identity: Identity::default(),
+    };
+    while connection.serve_next().await.is_ok() {}
+}
+
+/// The socket, which is reset when its server is gone and closed otherwise.
+#[derive(Debug)]
+struct Line {
+    server: Arc<Server>,
+    stream: TcpStream,
+    power: watch::Receiver<Power>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.server.traffic.open.fetch_sub(1, Ordering::Relaxed);
+        if *self.power.borrow() == Power::Off {
+            // It fails only if the peer is gone.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+/// A connection at work.
+#[derive(Debug)]
+pub(super) struct Connection {
+    line: Line,
+    inbox: Inbox,
+    out: Vec<u8>,
+    pub(super) id: i32,
+    pub(super) peer: SocketAddr,
+    pub(super) app_name: Option<String>,
+    /// Whether it has said which driver and application it is.
+    pub(super) has_introduced_itself: bool,
+    pub(super) identity: Identity,
+}
+
+/// Why a connection is to end. Nobody is told: what is there to say is in what the client sees.
+#[derive(Debug)]
+pub(super) struct End;
+
+impl From<MessageError> for End {
+    fn from(_: MessageError) -> Self {
+        Self
+    }
+}
+
+/// What becomes of a request.
+pub(super) enum Outcome {
+    Reply(Document),
+    Close,
+}
+
+impl From<Result<Document, Fault>> for Outcome {
+    fn from(result: Result<Document, Fault>) -> Self {
+        Self::Reply(result.unwrap_or_else(|fault| fault.to_reply()))
+    }
+}
+
+impl From<Fault> for Outcome {
+    fn from(fault: Fault) -> Self {
+        Self::Reply(fault.to_reply())
+    }
+}
+
+impl Connection {
+    pub(super) fn server(&self) -> &Arc<Server> {
+        &self.line.server
+    }
+
+    async fn serve_next(&mut self) -> Result<(), End> {
+        let Some(message) = self.inbox.next(&mut self.line.stream).await? else { return Err(End) };
+        self.awake().await?;
+        let mut request = Request::decode(message, usize::try_from(self.id).unwrap_or_default())?;
+        self.server().traffic.requests.fetch_add(1, Ordering::Relaxed);
+        let (before, after) = self.server().delays();
+        self.pause(before).await?;
+        if request.is_hello() {
+            return self.greet(&request, after).await;
+        }
+        match self.decide(&mut request).await? {
+            Outcome::Reply(_) if !request.wants_reply => Ok(()),
+            Outcome::Reply(reply) => {
+                let mut reply = era::aged(reply, &self.server().host.about().version);
+                self.pause(after).await?;
+                self.server().host.stamp(&mut reply);
+                self.reply(&request, &reply, request.id, false).await.map(drop)
+            }
+            Outcome::Close => Err(End),
+        }
+    }
+
+    /// Sends a reply, and gives its id.
+    pub(super) async fn reply(
+        &mut self,
+        request: &Request,
+        reply: &Document,
+        response_to: i32,
+        more_to_come: bool,
+    ) -> Result<i32, End> {
+        self.awake().await?;
+        let request_id = self.server().traffic.messages.fetch_add(1, Ordering::Relaxed) + 1;
+        self.out.clear();
+        let envelope = Envelope { request_id, response_to, more_to_come };
+        request.write_reply(reply, envelope, &mut self.out);
+        self.line.stream.write_all(&self.out).await.map_err(|_| End)?;
+        // A large reply is no reason to keep so much room for all that follow.
+        self.out.shrink_to(64 * 1024);
+        Ok(request_id)
+    }
+
+    /// Waits while the server is frozen.
+    async fn awake(&mut self) -> Result<(), End> {
+        let power = *self.line.power.borrow();
+        let power = match power {
+            Power::Frozen => {
+                let thawed = self.line.power.wait_for(|power| *power != Power::Frozen).await;
+                thawed.map_or(Power::Off, |power| *power)
+            }
+            Power::On | Power::Off => power,
+        };
+        match power {
+            Power::Off => Err(End),
+            Power::On | Power::Frozen => Ok(()),
+        }
+    }
+
+    /// Waits, unless the client hangs up.
+    pub(super) async fn pause(&mut self, time: Duration) -> Result<(), End> {
+        match time.is_zero() {
+            true => Ok(()),
+            false => self.wait(tokio::time::sleep(time)).await,
+        }
+    }
+
+    /// Waits for something, unless the client hangs up.
+    pub(super) async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, End> {
+        unless_gone(&mut self.inbox, &mut self.line.stream, what).await
+    }
+
+    /// Has the host run a command, unless the client hangs up.
+    pub(super) async fn run_to_end(
+        &mut self,
+        request: &Request,
+        running: impl Future<Output = Document>,
+    ) -> Result<Document, End> {
+        match request.wants_reply {
+            true => self.wait(running).await,
+            // A client that wants no answer may well be gone already.
+            false => Ok(running.await),
+        }
+    }
+
+    /// Whether the client has sent something that was not looked at yet.
+    pub(super) fn has_more(&self) -> bool {
+        !self.inbox.buffered().is_empty()
+    }
+}
+
+/// Waits for something, or until the client has hung up.
+async fn unless_gone<T>(
+    inbox: &mut Inbox,
+    stream: &mut TcpStream,
+    what: impl Future<Output = T>,
+) -> Result<T, End> {
+    tokio::pin!(what);
+    let said = tokio::select! {
+        biased;
+        done = &mut what => return Ok(done),
+        said = inbox.peek(stream, 1) => !said?.is_empty(),
+    };
+    // What it says in the meantime is looked at later.
+    match said {
+        true => Ok(what.await),
+        false => Err(End),
+    }
+}

@@ -1,0 +1,338 @@
+//! What becomes of a request: who may ask it, what stands in its way, and who answers.
+
+use std::sync::atomic::Ordering;
+
+use bson::{Bson, Document};
+use steadfast_query::{Code, Fault, value::type_name};
+
+use super::connection::{Connection, End, Outcome};
+use crate::{
+    auth::{rights, users::User},
+    call::Call,
+    command::{self, Run},
+    era,
+    fail_point::{
+        self,
+        command::{Case, Concern, Failing, Then, labelled},
+        trap::Trap,
+    },
+    host::Host,
+    search,
+};
+use blackpipe_base::{
+    codes::{self, ErrorContext},
+    message::Request,
+    number::code,
+};
+
+impl Connection {
+    pub(super) async fn decide(&mut self, request: &mut Request) -> Result<Outcome, End> {
+        if let Err(fault) = self.check_form(request) {
+            return Ok(fault.into());
+        }
+        if let Some(shed) = self.shed(request) {
+            return Ok(Outcome::Reply(shed));
+        }
+        let concern = match self.fail(request).await? {
+            Then::Go => None,
+            Then::Concern(concern) => Some(concern),
+            Then::Fail(reply) => return Ok(Outcome::Reply(reply)),
+            Then::Close => return Ok(Outcome::Close),
+        };
+        if let Err(fault) = self.check_rights(request) {
+            return Ok(fault.into());
+        }
+        if let Some(outcome) = self.run_own(request).await? {
+            return Ok(outcome);
+        }
+        let can_concern = concern.is_some() && takes_write_concern(request);
+        let outcome = self.run(request).await?;
+        Ok(match (outcome, concern) {
+            (Outcome::Reply(reply), Some(concern)) if can_concern => {
+                Outcome::Reply(self.with_concern(reply, concern))
+            }
+            (outcome, _) => outcome,
+        })
+    }
+
+    /// What is wrong with a message before it comes to what it says.
+    fn check_form(&self, request: &Request) -> Result<(), Fault> {
+        const STILL_BY_QUERY: [&str; 5] =
+            ["_isSelf", "authenticate", "buildInfo", "saslContinue", "saslStart"];
+        let name = &request.name;
+        if request.legacy && !STILL_BY_QUERY.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return Err(Fault::new(
+                Code::named(352, "UnsupportedOpQueryCommand"),
+                format!(
+                    "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade."
+                ),
+            ));
+        }
+        let version = &self.server().host.about().version;
+        if !request.legacy {
+            check_database(request, version)?;
+            era::check_form(&request.body, version)?;
+        }
+        if let Host::Member(_) = self.server().host
+            && request.body.contains_key("maxTimeMSOpOnly")
+        {
+            return Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                "can not specify maxTimeMSOpOnly to non-internal clients",
+            ));
+        }
+        if request.repeats_a_field {
+            let message = format!("BSON field '{name}' has a duplicate field");
+            return Err(Fault::location(40413, message));
+        }
+        let needs_version = self.server().needs_api_version.load(Ordering::Relaxed);
+        let goes_on = name == "getMore" || request.is_in_transaction();
+        if needs_version && !goes_on && !request.body.contains_key("apiVersion") {
+            return Err(Fault::location(
+                498_870,
+                "The apiVersion parameter is required, please configure your MongoClient's API \
+                 version",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The reply to a request that is too much for the server, if it is.
+    fn shed(&self, request: &Request) -> Option<Document> {
+        let server = self.server();
+        if !server.requests.is_on() {
+            return None;
+        }
+        // Who has not said yet who it is could otherwise use up what is there for users.
+        let is_unknown = server.needs_user && self.identity.user().is_none();
+        let is_login = matches!(request.name.as_str(), "saslStart" | "saslContinue");
+        if is_unknown || is_login {
+            server.requests.exempt();
+            return None;
+        }
+        if server.requests.admit() {
+            return None;
+        }
+        let message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded";
+        let reply = Fault::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message).to_reply();
+        let labels = ["SystemOverloadedError".to_owned(), "RetryableError".to_owned()];
+        let mut reply = labelled(reply, &labels);
+        let backoff = server.base_backoff.load(Ordering::Relaxed);
+        if backoff > 0 {
+            reply.insert("baseBackoffMS", backoff);
+        }
+        Some(reply)
+    }
+
+    /// What the fail point for commands has become of it, after what it is held up for.
+    pub(super) async fn fail(&mut self, request: &Request) -> Result<Then, End> {
+        if !self.server().fail_points.are_armed() {
+            return Ok(Then::Go);
+        }
+        let case = Case {
+            name: &request.name,
+            namespace: &request.namespace(),
+            app_name: self.app_name.as_deref(),
+            context: self.context(request),
+        };
+        let Some(Failing { block, then }) = self.server().fail_points.failing(case) else {
+            return Ok(Then::Go);
+        };
+        self.pause(block.unwrap_or_default()).await?;
+        Ok(match then {
+            Then::Fail(reply) => Then::Fail(self.with_topology(reply)),
+            other => other,
+        })
+    }
+
+    fn context(&self, request: &Request) -> ErrorContext {
+        let is_in_transaction = request.is_in_transaction();
+        let ends = matches!(request.name.as_str(), "commitTransaction" | "abortTransaction");
+        let has_number = request.body.contains_key("txnNumber");
+        ErrorContext {
+            is_retryable_write: has_number && (ends || !is_in_transaction),
+            is_in_transaction,
+            // Which cursor a `getMore` is about is not looked at by then.
+            is_change_stream: request.name == "aggregate"
+                && self.server().host.watches(&request.name, &request.body),
+            is_mongos: matches!(self.server().host, Host::Router(_)),
+        }
+    }
+
+    /// Adds the topology version to an error of a replica set member that is not primary.
+    fn with_topology(&self, mut reply: Document) -> Document {
+        let error = reply.get_document("writeConcernError").unwrap_or(&reply);
+        let code = error.get("code").and_then(code);
+        if code.is_some_and(codes::is_not_primary)
+            && let Host::Member(_) = self.server().host
+            && let Some(version) = self.server().host.topology_version()
+        {
+            reply.insert("topologyVersion", version);
+        }
+        reply
+    }
+
+    fn with_concern(&self, mut reply: Document, concern: Concern) -> Document {
+        reply.insert("writeConcernError", concern.error);
+        self.with_topology(labelled(reply, &concern.labels))
+    }
+
+    /// Whether the client may do this.
+    fn check_rights(&self, request: &Request) -> Result<(), Fault> {
+        let server = self.server();
+        if !server.needs_user {
+            return Ok(());
+        }
+        let matter = matter(request);
+        let Some(user) = self.identity.user() else {
+            let is_first_user = request.name == "createUser" && server.users.known().is_empty();
+            return match matter == rights::Matter::Open || is_first_user {
+                true => Ok(()),
+                false => Err(Fault::new(
+                    Code::UNAUTHORIZED,
+                    format!("Command {} requires authentication", request.name),
+                )),
+            };
+        };
+        let allows = |user: &mut User| rights::allow(&user.roles, matter, &request.database);
+        match server.users.with(user, allows).unwrap_or(false) || matter == rights::Matter::Open {
+            true => Ok(()),
+            false => Err(Fault::new(
+                Code::UNAUTHORIZED,
+                format!(
+                    "not authorized on {} to execute command {{ {}: {} }}",
+                    request.database,
+                    request.name,
+                    request.collection().map_or("1".to_owned(), |name| format!("\"{name}\"")),
+                ),
+            )),
+        }
+    }
+
+    /// Has the host run a command.
+    async fn run(&mut self, request: &mut Request) -> Result<Outcome, End> {
+        let server = self.server().clone();
+        let body = std::mem::take(&mut request.body);
+        let mut call = match Call::read(&request.name, &request.database, body) {
+            Ok(call) => call,
+            Err(fault) => return Ok(fault.into()),
+        };
+        if let (Some(session), Some(user)) = (&mut call.session, self.identity.user()) {
+            session.user = user.digest();
+        }
+        if let Some(outcome) = self.fail_call(&mut call).await {
+            return Ok(outcome);
+        }
+        let trap = call.trap.clone();
+        let version = &server.host.about().version;
+        if let Err(fault) = era::check(&call, version).and_then(|()| search::check(&call, version))
+        {
+            return Ok(fault.into());
+        }
+        let name = call.name.clone();
+        let mut reply = self.run_to_end(request, server.host.run(call)).await?;
+        match name.as_str() {
+            "serverStatus" => server.add_status(&mut reply),
+            "getCmdLineOpts" => server.add_options(&mut reply),
+            _ => {}
+        }
+        let closes = trap.is_some_and(|trap| trap.closes());
+        Ok(if closes { Outcome::Close } else { Outcome::Reply(reply) })
+    }
+
+    /// What fail points other than the one for all commands have become of a call, if it is over.
+    async fn fail_call(&self, call: &mut Call) -> Option<Outcome> {
+        let points = &self.server().fail_points;
+        if !points.are_armed() {
+            return None;
+        }
+        if call.max_time.is_some() && points.enter(fail_point::ALWAYS_TIME_OUT, |_| true).is_some()
+        {
+            let message = "operation exceeded time limit";
+            return Some(Fault::new(Code::MAX_TIME_MS_EXPIRED, message).into());
+        }
+        if points.enter(fail_point::NEVER_TIME_OUT, |_| true).is_some() {
+            call.max_time = None;
+        }
+        if let Some(reply) = self.fail_get_more(call).await {
+            return Some(Outcome::Reply(reply));
+        }
+        if call.transaction.is_some() {
+            call.trap = Some(Trap::new(points.clone()));
+        }
+        None
+    }
+
+    /// The error of the fail point for `getMore`, which costs the cursor, too.
+    async fn fail_get_more(&self, call: &Call) -> Option<Document> {
+        if call.name != "getMore" {
+            return None;
+        }
+        let server = self.server();
+        let data = server.fail_points.enter(fail_point::FAIL_GET_MORE, |data| {
+            data.get("errorCode").and_then(code).is_some()
+        })?;
+        let code = data.get("errorCode").and_then(code)?;
+        let is_change_stream = server.host.watches(&call.name, &call.body);
+        let labels =
+            codes::labels_of(code, ErrorContext { is_change_stream, ..ErrorContext::default() });
+        let kill = bson::doc! {
+            "killCursors": call.body.get("collection")?.clone(),
+            "cursors": [call.body.get("getMore")?.clone()],
+            "$db": &call.database,
+        };
+        if let Ok(kill) = Call::read("killCursors", &call.database, kill) {
+            server.host.run(kill).await;
+        }
+        let message = "Hit the 'failGetMoreAfterCursorCheckout' failpoint";
+        let reply = Fault::new(crate::codes::code_of(code), message).to_reply();
+        Some(self.with_topology(labelled(reply, &labels)))
+    }
+}
+
+/// Returns an error if `$db` is missing or cannot be the name of a database.
+fn check_database(request: &Request, version: &str) -> Result<(), Fault> {
+    let name = match request.body.get("$db") {
+        None => {
+            return Err(Fault::location(40571, "OP_MSG requests require a $db argument"));
+        }
+        Some(Bson::String(name)) => name,
+        Some(other) => {
+            let code = match era::is_since(version, era::EIGHT_TWO) {
+                true => Code::TYPE_MISMATCH,
+                false => Code::location(13111),
+            };
+            let found = type_name(other);
+            return Err(Fault::new(code, format!("wrong type for field ($db) {found} != string")));
+        }
+    };
+    let is_bad = |letter: char| matches!(letter, '/' | '\\' | '.' | ' ' | '"' | '\0');
+    if name.is_empty() || name.len() >= 64 || name.contains(is_bad) {
+        let message = format!("Invalid database name: '{name}'");
+        return Err(Fault::new(Code::INVALID_NAMESPACE, message));
+    }
+    Ok(())
+}
+
+/// Whether it may have a write concern.
+fn takes_write_concern(request: &Request) -> bool {
+    let is_write = command::find(&request.name)
+        .is_some_and(|command| matches!((command.run)(&request.body), Run::Write(_)));
+    is_write || matches!(request.name.as_str(), "commitTransaction" | "abortTransaction")
+}
+
+/// What a request is about, as rights see it.
+fn matter(request: &Request) -> rights::Matter {
+    use rights::Matter;
+    if let Some(matter) = rights::matter(&request.name) {
+        return matter;
+    }
+    match command::find(&request.name) {
+        Some(command) => match (command.run)(&request.body) {
+            Run::Write(_) => Matter::Write,
+            Run::Read(_) if command.anywhere => Matter::Server,
+            Run::Read(_) => Matter::Read,
+        },
+        None => Matter::Server,
+    }
+}

@@ -1,0 +1,366 @@
+//! `hello`: what a server says of itself to a client that connects, or that watches it.
+
+use std::time::Duration;
+
+use bson::{Bson, Document, oid::ObjectId};
+use steadfast_query::{Code, Fault, value::type_name};
+use steadfast_wire::Compressor;
+
+use super::connection::{Connection, End};
+use crate::{
+    auth::users::UserName, call, era, fail_point::command::Then, host::Host, node::not_stable,
+};
+use blackpipe_base::{message::Request, number::number};
+
+/// The wire version of servers that let clients watch them: that of 4.4.
+const TELL_OF_TOPOLOGY: i32 = 9;
+
+/// The wire version of the first servers whose error for a negative number is `BadValue` (8.0).
+const NEGATIVE_IS_BAD_VALUE: i32 = 25;
+
+/// The first version whose fail points know the application by its very first words.
+const FAILS_BY_NAME_AT_ONCE: era::Version = (4, 4, 7);
+
+/// What a client that watches knows already, and how long it waits for news.
+struct Watching {
+    process: ObjectId,
+    counter: i64,
+    patience: Duration,
+}
+
+impl Connection {
+    /// Answers a hello: at once, or if the client knows all that there is to say when there is
+    /// something new; and then again and again, if it takes many replies.
+    pub(super) async fn greet(&mut self, request: &Request, after: Duration) -> Result<(), End> {
+        let mut response_to = request.id;
+        let mut watching = match self.read(request) {
+            Ok(watching) => watching,
+            Err(fault) => {
+                let mut reply = fault.to_reply();
+                self.server().host.stamp(&mut reply);
+                return self.reply(request, &reply, response_to, false).await.map(drop);
+            }
+        };
+        let streams = request.takes_many && watching.is_some();
+        if era::is_since(&self.server().host.about().version, FAILS_BY_NAME_AT_ONCE)
+            && self.app_name.is_none()
+        {
+            self.app_name = app_name(&request.body).map(ToOwned::to_owned);
+        }
+        if self.server().requests.is_on() {
+            self.server().requests.exempt();
+        }
+        loop {
+            let (mut reply, more_to_come) = match self.fail(request).await? {
+                Then::Close => return Err(End),
+                Then::Fail(reply) => (reply, false),
+                Then::Go | Then::Concern(_) => {
+                    match self.hello(request, watching.as_ref()).await? {
+                        Ok(reply) => (reply, streams),
+                        Err(fault) => (fault.to_reply(), false),
+                    }
+                }
+            };
+            if !request.wants_reply {
+                return Ok(());
+            }
+            self.pause(after).await?;
+            self.server().host.stamp(&mut reply);
+            response_to = self.reply(request, &reply, response_to, more_to_come).await?;
+            // A client that says something while it is told the news has heard enough.
+            if !more_to_come || self.has_more() {
+                return Ok(());
+            }
+            if let Some(watching) = &mut watching {
+                watching.heard(&reply);
+            }
+        }
+    }
+
+    async fn hello(
+        &mut self,
+        request: &Request,
+        watching: Option<&Watching>,
+    ) -> Result<Result<Document, Fault>, End> {
+        if let Some(watching) = watching
+            && let Err(fault) = self.news(watching).await?
+        {
+            return Ok(Err(fault));
+        }
+        if let Err(fault) = self.meet(&request.body) {
+            return Ok(Err(fault));
+        }
+        let mut reply = self.describe(request);
+        if let Err(fault) = self.add_login(&request.body, &request.database, &mut reply) {
+            return Ok(Err(fault));
+        }
+        let is_balanced = request.body.get_bool("loadBalanced").unwrap_or(false);
+        if let (true, Some(service)) = (is_balanced, self.server().service_id) {
+            reply.insert("serviceId", service);
+        }
+        reply.remove("ok");
+        reply.insert("ok", 1.0);
+        Ok(Ok(reply))
+    }
+
+    /// Waits until there is something that the client does not know.
+    async fn news(&mut self, watching: &Watching) -> Result<Result<(), Fault>, End> {
+        let mut topology = self.server().host.topology();
+        topology.mark_unchanged();
+        let until = tokio::time::Instant::now() + watching.patience;
+        loop {
+            let now = self.server().host.hello();
+            let version = now.get_document("topologyVersion").ok();
+            let Some(version) = version else { return Ok(Ok(())) };
+            let counter = version.get_i64("counter").unwrap_or_default();
+            if version.get_object_id("processId").ok() != Some(watching.process)
+                || counter > watching.counter
+            {
+                return Ok(Ok(()));
+            }
+            if counter < watching.counter {
+                return Ok(Err(Fault::location(
+                    31382,
+                    format!(
+                        "Received a topology version with counter: {} which is greater than the \
+                         server topology version counter: {counter}",
+                        watching.counter
+                    ),
+                )));
+            }
+            let changed = tokio::time::timeout_at(until, topology.changed());
+            match self.wait(changed).await? {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Ok(Ok(())),
+            }
+        }
+    }
+
+    /// Learns which driver and application it is that connects.
+    fn meet(&mut self, body: &Document) -> Result<(), Fault> {
+        let client = match body.get("client") {
+            None => return Ok(()),
+            Some(Bson::Document(client)) => client,
+            Some(_) => {
+                return Err(Fault::type_mismatch(
+                    "The client metadata document must be a document",
+                ));
+            }
+        };
+        if self.has_introduced_itself {
+            // Said again by one that streams, or watches with the same words.
+            return match body.contains_key("topologyVersion") {
+                true => Ok(()),
+                false => Err(Fault::new(
+                    Code::named(186, "ClientMetadataCannotBeMutated"),
+                    "The client metadata document may only be sent in the first hello",
+                )),
+            };
+        }
+        for part in ["driver", "os"] {
+            if client.get_document(part).is_err() {
+                return Err(Fault::new(
+                    Code::named(183, "ClientMetadataMissingField"),
+                    format!(
+                        "Missing required sub-document '{part}' in the client metadata document"
+                    ),
+                ));
+            }
+        }
+        let name = app_name(body);
+        if name.is_some_and(|name| name.len() > 128) {
+            return Err(Fault::new(
+                Code::named(184, "ClientMetadataAppNameTooLarge"),
+                "The 'application.name' field must be less then or equal to 128 bytes in the \
+                 client metadata document",
+            ));
+        }
+        self.app_name = name.map(ToOwned::to_owned);
+        self.has_introduced_itself = true;
+        Ok(())
+    }
+
+    /// Reads the arguments of a hello.
+    fn read(&self, request: &Request) -> Result<Option<Watching>, Fault> {
+        let body = &request.body;
+        if request.is_in_transaction() {
+            return Err(Fault::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!("Cannot run '{}' in a multi-document transaction.", request.name),
+            ));
+        }
+        if call::api_strict(body)? && request.name != "hello" {
+            return Err(not_stable(&request.name));
+        }
+        match body.get("compression") {
+            None | Some(Bson::Array(_) | Bson::Null) => {}
+            Some(other) => return Err(wrong_type("compression", other, "array")),
+        }
+        let host = &self.server().host;
+        let is_router = matches!(host, Host::Router(_));
+        watching(body, is_router, host.about().max_wire_version)
+    }
+
+    /// The host's hello with what is about the connection, in the order of a server's fields.
+    fn describe(&self, request: &Request) -> Document {
+        let host = &self.server().host;
+        let hello_ok = request.body.get("helloOk").is_some_and(is_true);
+        let is_router = matches!(host, Host::Router(_));
+        let mut reply = Document::new();
+        if let Some(common) = compressors(&request.body) {
+            reply.insert("compression", common);
+        }
+        if hello_ok && !is_router {
+            reply.insert("helloOk", true);
+        }
+        for (field, value) in host.hello() {
+            match field.as_str() {
+                "topologyVersion" if host.about().max_wire_version < TELL_OF_TOPOLOGY => {}
+                "topologyVersion" if hello_ok && is_router => {
+                    reply.insert(field, value);
+                    reply.insert("helloOk", true);
+                }
+                "isWritablePrimary" if request.name != "hello" => {
+                    reply.insert("ismaster", value);
+                }
+                "logicalSessionTimeoutMinutes" => {
+                    reply.insert(field, value);
+                    reply.insert("connectionId", self.id);
+                }
+                _ => {
+                    reply.insert(field, value);
+                }
+            }
+        }
+        reply
+    }
+
+    /// How the user that the client asks about can log in, and the first step if it is taken already.
+    fn add_login(
+        &mut self,
+        body: &Document,
+        database: &str,
+        reply: &mut Document,
+    ) -> Result<(), Fault> {
+        let server = self.server().clone();
+        if let Ok(user) = body.get_str("saslSupportedMechs") {
+            let Some((database, user)) = user.split_once('.') else {
+                let message = "UserName must contain a '.' separated database.user pair";
+                return Err(Fault::bad_value(message));
+            };
+            if let Some(names) = server.users.mechanisms(&UserName::new(database, user)) {
+                reply.insert("saslSupportedMechs", names);
+            }
+        }
+        if let Ok(first) = body.get_document("speculativeAuthenticate") {
+            let database = first.get_str("db").unwrap_or(database);
+            let nonce = server.users.nonce();
+            // If it comes to nothing, the client logs in by the usual way and is told why then.
+            if let Ok(mut step) = self.identity.sasl_start(first, database, &server.users, &nonce) {
+                step.remove("ok");
+                reply.insert("speculativeAuthenticate", step);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the application calls itself, in the words of a client that introduces itself.
+fn app_name(body: &Document) -> Option<&str> {
+    let application = body.get_document("client").ok()?.get_document("application").ok()?;
+    application.get_str("name").ok()
+}
+
+impl Watching {
+    /// What it knows once it has heard this.
+    fn heard(&mut self, reply: &Document) {
+        let Ok(version) = reply.get_document("topologyVersion") else { return };
+        if let (Ok(process), Ok(counter)) =
+            (version.get_object_id("processId"), version.get_i64("counter"))
+        {
+            (self.process, self.counter) = (process, counter);
+        }
+    }
+}
+
+fn watching(
+    body: &Document,
+    is_router: bool,
+    max_wire_version: i32,
+) -> Result<Option<Watching>, Fault> {
+    let (incomplete, negative) = if is_router { (51760, 51758) } else { (31368, 31372) };
+    let both = |message: &str| Err(Fault::location(incomplete, message));
+    let (version, patience) = match (body.get("topologyVersion"), body.get("maxAwaitTimeMS")) {
+        (None, None) => return Ok(None),
+        (Some(version), Some(patience)) => (version, patience),
+        (None, Some(_)) => {
+            return both("A request with 'maxAwaitTimeMS' must include a 'topologyVersion'");
+        }
+        (Some(Bson::Null), None) => return Ok(None),
+        (Some(version), None) => {
+            version_of(version)?;
+            return both("A request with a 'topologyVersion' must include 'maxAwaitTimeMS'");
+        }
+    };
+    let (process, counter) = version_of(version)?;
+    if counter < 0 {
+        let message = "topologyVersion must have a non-negative counter";
+        return Err(Fault::location(negative, message));
+    }
+    match number(patience) {
+        Some(ms) if ms >= 0.0 => {
+            let patience = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX);
+            // Longer than anybody waits, and no overflow.
+            let patience = patience.min(Duration::from_secs(365 * 24 * 3600));
+            Ok(Some(Watching { process, counter, patience }))
+        }
+        Some(ms) => {
+            let message =
+                format!("BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '{ms}'");
+            Err(match max_wire_version >= NEGATIVE_IS_BAD_VALUE {
+                true => Fault::bad_value(message),
+                false => Fault::location(51024, message),
+            })
+        }
+        None => Err(wrong_type("maxAwaitTimeMS", patience, "long")),
+    }
+}
+
+fn version_of(version: &Bson) -> Result<(ObjectId, i64), Fault> {
+    let Bson::Document(version) = version else {
+        return Err(wrong_type("topologyVersion", version, "object"));
+    };
+    let process = match version.get("processId") {
+        Some(Bson::ObjectId(process)) => *process,
+        Some(other) => return Err(wrong_type("topologyVersion.processId", other, "objectId")),
+        None => return Err(super::super::auth::missing("hello", "topologyVersion.processId")),
+    };
+    match version.get("counter") {
+        Some(Bson::Int64(counter)) => Ok((process, *counter)),
+        Some(other) => Err(wrong_type("topologyVersion.counter", other, "long")),
+        None => Err(super::super::auth::missing("hello", "topologyVersion.counter")),
+    }
+}
+
+fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
+    Fault::type_mismatch(format!(
+        "BSON field 'hello.{field}' is the wrong type '{}', expected type '{expected}'",
+        type_name(value)
+    ))
+}
+
+/// Returns `true` for what a server takes for `true`: also a number that is not zero.
+fn is_true(value: &Bson) -> bool {
+    matches!(value, Bson::Boolean(true)) || number(value).is_some_and(|number| number != 0.0)
+}
+
+/// The compressors that both know, in the client's order.
+fn compressors(body: &Document) -> Option<Vec<Bson>> {
+    let offered = body.get_array("compression").ok()?;
+    let common = offered.iter().filter(|name| {
+        let compressor = name.as_str().and_then(|name| name.parse::<Compressor>().ok());
+        compressor.is_some_and(|it| it != Compressor::Noop && it.is_built_in())
+    });
+    let common: Vec<_> = common.cloned().collect();
+    (!common.is_empty()).then_some(common)
+}

@@ -1,0 +1,149 @@
+//! The commands that are about the set, its sessions and its transactions, not about data.
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault, value::type_name};
+
+use super::{Done, Failed, Node, Running, checks, wait::time_is_over};
+use crate::change::Change;
+
+/// Those that only the database `admin` has.
+const ADMIN: [&str; 12] = [
+    "abortTransaction",
+    "appendOplogNote",
+    "commitTransaction",
+    "replSetFreeze",
+    "replSetGetConfig",
+    "replSetGetStatus",
+    "replSetInitiate",
+    "replSetMaintenance",
+    "replSetReconfig",
+    "replSetStepDown",
+    "replSetStepUp",
+    "replSetSyncFrom",
+];
+
+const ELSEWHERE: [&str; 10] = [
+    "_isSelf",
+    "endSessions",
+    "getLastError",
+    "hello",
+    "isMaster",
+    "killAllSessions",
+    "killAllSessionsByPattern",
+    "killSessions",
+    "refreshSessions",
+    "startSession",
+];
+
+/// Those that are part of the stable API.
+const STABLE: [&str; 6] = [
+    "abortTransaction",
+    "commitTransaction",
+    "endSessions",
+    "hello",
+    "killSessions",
+    "refreshSessions",
+];
+
+pub(super) fn knows(name: &str) -> bool {
+    ADMIN.contains(&name) || ELSEWHERE.contains(&name)
+}
+
+impl Node {
+    pub(super) async fn run_own(&self, running: &Running<'_>) -> Result<Done, Failed> {
+        let call = running.call;
+        let name = call.name.as_str();
+        let is_set = self.about.set_name.is_some();
+        if call.api_strict && !STABLE.contains(&name) {
+            return Err(checks::not_stable(name).into());
+        }
+        if ADMIN.contains(&name) && call.database != "admin" {
+            let message = format!("{name} may only be run against the admin database.");
+            return Err(Fault::new(Code::UNAUTHORIZED, message).into());
+        }
+        if name.starts_with("replSet") && !is_set {
+            let message = "not running with --replSet";
+            return Err(Fault::new(Code::NO_REPLICATION_ENABLED, message).into());
+        }
+        checks::check_write_concern(&call.write_concern, is_set)?;
+        match name {
+            "commitTransaction" | "abortTransaction" => self.run_end(running).await,
+            "hello" => Ok(self.hello().into()),
+            "isMaster" => {
+                let mut hello = self.hello();
+                if let Some(writable) = hello.remove("isWritablePrimary") {
+                    hello.insert("ismaster", writable);
+                }
+                Ok(hello.into())
+            }
+            "_isSelf" => Ok(doc! { "id": running.process }.into()),
+            "getLastError" => {
+                Err(Fault::location(5_739_000, "getLastError command is not supported").into())
+            }
+            "appendOplogNote" => self.append_note(running).await,
+            "startSession"
+            | "endSessions"
+            | "refreshSessions"
+            | "killSessions"
+            | "killAllSessions"
+            | "killAllSessionsByPattern" => self.run_sessions(running),
+            "replSetGetStatus" => {
+                let now = self.shared.clock.now();
+                Ok(self.shared.look().status(self.index, now).into())
+            }
+            "replSetGetConfig" => {
+                let config = self.shared.look().configuration(self.index);
+                Ok(doc! { "config": config }.into())
+            }
+            "replSetStepDown" => self.run_step_down(running).await,
+            "replSetFreeze" => self.run_freeze(running),
+            "replSetStepUp" => {
+                self.shared.change(|state, now| state.elect(self.index, now))?;
+                Self::fine()
+            }
+            "replSetInitiate" => {
+                Err(Fault::new(Code::named(23, "AlreadyInitialized"), "already initialized").into())
+            }
+            other => Err(Fault::new(
+                Code::COMMAND_NOT_SUPPORTED,
+                format!("{other} is not supported by this server"),
+            )
+            .into()),
+        }
+    }
+
+    async fn append_note(&self, running: &Running<'_>) -> Result<Done, Failed> {
+        let data = match running.call.body.get("data") {
+            Some(Bson::Document(data)) => data.clone(),
+            Some(other) => return Err(wrong_type("data", other, "object").into()),
+            None => return Err(missing("data").into()),
+        };
+        let written = self
+            .until(running.deadline, |state, now| {
+                Some(self.check_primary(state).and_then(|()| {
+                    let note = vec![Change::Note(data.clone())];
+                    let at = state.append(self.index, note, None, now)?;
+                    state.replicate(now);
+                    Ok((at, state.member(self.index).identity()))
+                }))
+            })
+            .await;
+        let Some(written) = written else { return Err(time_is_over().into()) };
+        let (at, identity) = written?;
+        let concern = &running.call.write_concern;
+        let concern = self.acknowledged(running, at, concern, identity).await;
+        Ok(Done { reply: Document::new(), concern, at: Some(at) })
+    }
+}
+
+fn missing(field: &str) -> Fault {
+    let message = format!("Missing expected field \"{field}\"");
+    Fault::new(Code::named(4, "NoSuchKey"), message)
+}
+
+fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
+    Fault::type_mismatch(format!(
+        "\"{field}\" had the wrong type. Expected {expected}, found {}",
+        type_name(value)
+    ))
+}

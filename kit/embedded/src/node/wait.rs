@@ -1,0 +1,111 @@
+//! Waiting: for what a set will come to, for as long as a call may.
+
+use steadfast_query::{Code, Fault};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Node, Power, Running};
+use crate::{
+    call::WriteConcern,
+    log::OpTime,
+    set::{Identity, State},
+};
+
+impl Node {
+    /// Asks the state until there is an answer, after every change; or until the time is over.
+    pub(super) async fn until<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut ask: impl FnMut(&mut State, Instant) -> Option<T>,
+    ) -> Option<T> {
+        // A member that stands still decides nothing.
+        let mut ask = |state: &mut State, now| {
+            let frozen = state.signals(self.index).1 == Power::Frozen;
+            if frozen { None } else { ask(state, now) }
+        };
+        if let Some(answer) = self.shared.ask(&mut ask) {
+            return Some(answer);
+        }
+        let mut watch = self.shared.watch();
+        loop {
+            watch.mark_unchanged();
+            if let Some(answer) = self.shared.ask(&mut ask) {
+                return Some(answer);
+            }
+            tokio::select! {
+                // The sender is in `self`.
+                _ = watch.changed() => {}
+                () = until_time(deadline) => return None,
+            }
+        }
+    }
+
+    /// Waits while the member stands still.
+    pub(super) async fn thawed(&self) {
+        let mut power = self.shared.power(self.index);
+        if *power.borrow_and_update() == Power::Frozen {
+            let _ = power.wait_for(|power| *power != Power::Frozen).await;
+        }
+    }
+
+    /// Waits until a write is where its concern wants it, or says why it never will be.
+    pub(super) async fn acknowledged(
+        &self,
+        running: &Running<'_>,
+        at: OpTime,
+        concern: &WriteConcern,
+        identity: Identity,
+    ) -> Option<Fault> {
+        self.acknowledged_by(self.index, running, at, concern, identity).await
+    }
+
+    /// The same for a write that another member may have done for this one.
+    pub(super) async fn acknowledged_by(
+        &self,
+        writer: usize,
+        running: &Running<'_>,
+        at: OpTime,
+        concern: &WriteConcern,
+        identity: Identity,
+    ) -> Option<Fault> {
+        let limit = concern.timeout.map(|timeout| self.shared.clock.now() + timeout);
+        let deadline = [limit, running.deadline].into_iter().flatten().min();
+        let waited = self
+            .until(deadline, |state, _| {
+                if state.member(writer).identity() != identity {
+                    return Some(Err(Fault::new(
+                        Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                        "operation was interrupted",
+                    )));
+                }
+                state.acknowledged(writer, at, concern)
+            })
+            .await;
+        let info = |fault: Fault| {
+            let info = bson::doc! { "writeConcern": concern.to_document() };
+            fault.with(bson::doc! { "errInfo": info })
+        };
+        match waited {
+            Some(Ok(())) => None,
+            Some(Err(fault)) => Some(info(fault)),
+            None if limit.is_some() && deadline == limit => {
+                let info = bson::doc! { "wtimeout": true, "writeConcern": concern.to_document() };
+                let message = "waiting for replication timed out";
+                let fault = Fault::new(Code::WRITE_CONCERN_TIMEOUT, message);
+                Some(fault.with(bson::doc! { "errInfo": info }))
+            }
+            None => Some(info(time_is_over())),
+        }
+    }
+}
+
+/// `MaxTimeMSExpired`.
+pub(super) fn time_is_over() -> Fault {
+    Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
+}
+
+pub(super) async fn until_time(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

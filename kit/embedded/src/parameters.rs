@@ -1,0 +1,192 @@
+//! `setParameter` and `getParameter`: what can be set on a running server, and what it shows.
+//!
+//! Only what has an effect here can be set. All else is refused as a server refuses what it does not
+//! know.
+
+use std::sync::atomic::Ordering;
+
+use bson::{Bson, Document, doc};
+use steadfast_query::Fault;
+
+use super::{limiter::Limiter, server::Server};
+use blackpipe_base::number::{is_true, number};
+
+/// The name of each, and whether it can be set.
+const KNOWN: [(&str, bool); 16] = [
+    ("TransactionRecordMinimumLifetimeMinutes", false),
+    ("authenticationMechanisms", false),
+    ("enableTestCommands", false),
+    ("externalClientBaseBackoffMS", true),
+    ("featureCompatibilityVersion", false),
+    ("ingressConnectionEstablishmentBurstCapacitySecs", true),
+    ("ingressConnectionEstablishmentMaxQueueDepth", true),
+    ("ingressConnectionEstablishmentRateLimiterEnabled", true),
+    ("ingressConnectionEstablishmentRatePerSec", true),
+    ("ingressRequestAdmissionBurstCapacitySecs", true),
+    ("ingressRequestAdmissionMaxQueueDepth", false),
+    ("ingressRequestAdmissionRatePerSec", true),
+    ("ingressRequestRateLimiterEnabled", true),
+    ("localLogicalSessionTimeoutMinutes", false),
+    ("requireApiVersion", true),
+    ("scramSHA256IterationCount", false),
+];
+
+/// What commands of every kind carry along, which is no parameter.
+fn is_parameter(key: &str, command: &str) -> bool {
+    key != command
+        && !key.starts_with('$')
+        && !matches!(
+            key,
+            "lsid"
+                | "comment"
+                | "maxTimeMS"
+                | "apiVersion"
+                | "apiStrict"
+                | "apiDeprecationErrors"
+                | "readConcern"
+                | "writeConcern"
+                | "allParameters"
+                | "txnNumber"
+        )
+}
+
+/// `setParameter`: all of them, or none.
+pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Document> {
+    let refused = |message: String| doc! { "ok": 0.0, "errmsg": message };
+    let wanted: Vec<_> =
+        command.iter().filter(|(key, _)| is_parameter(key, "setParameter")).collect();
+    if wanted.is_empty() {
+        return Err(refused("no option found to set, use help:true to see options ".to_owned()));
+    }
+    for (name, _) in &wanted {
+        match KNOWN.iter().find(|(known, _)| known == name) {
+            Some((_, true)) => {}
+            Some((_, false)) => {
+                return Err(refused(format!("not allowed to change [{name}] at runtime")));
+            }
+            None => {
+                return Err(refused(format!(
+                    "attempted to set unrecognized parameter [{name}], use help:true to see options "
+                )));
+            }
+        }
+    }
+    let was = wanted.first().and_then(|(name, _)| shown(server, name)).unwrap_or(Bson::Null);
+    for (name, value) in wanted {
+        apply(server, name, value).map_err(|fault| fault.to_reply())?;
+    }
+    Ok(doc! { "was": was, "ok": 1.0 })
+}
+
+fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
+    let invalid = || Fault::bad_value(format!("Invalid value for {name}: {value}"));
+    let positive = || number(value).filter(|number| *number >= 0.0).ok_or_else(invalid);
+    let change = |limiter: &Limiter, change: &dyn Fn(&mut super::limiter::Limit)| {
+        let mut limit = limiter.limit();
+        change(&mut limit);
+        limiter.set(limit);
+    };
+    let limiter = match name.starts_with("ingressConnection") {
+        true => &server.establishing,
+        false => &server.requests,
+    };
+    match name {
+        "requireApiVersion" => {
+            server.needs_api_version.store(is_true(value), Ordering::Relaxed);
+        }
+        "externalClientBaseBackoffMS" => {
+            #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+            server.base_backoff.store(positive()? as i64, Ordering::Relaxed);
+        }
+        "ingressConnectionEstablishmentRateLimiterEnabled" | "ingressRequestRateLimiterEnabled" => {
+            let is_on = is_true(value);
+            change(limiter, &|limit| limit.is_on = is_on);
+        }
+        "ingressConnectionEstablishmentRatePerSec" | "ingressRequestAdmissionRatePerSec" => {
+            let rate = positive()?;
+            if rate < 1.0 {
+                return Err(invalid());
+            }
+            change(limiter, &|limit| limit.per_second = rate);
+        }
+        "ingressConnectionEstablishmentBurstCapacitySecs"
+        | "ingressRequestAdmissionBurstCapacitySecs" => {
+            let seconds = positive()?;
+            if seconds == 0.0 {
+                return Err(invalid());
+            }
+            change(limiter, &|limit| limit.burst_seconds = seconds);
+        }
+        "ingressConnectionEstablishmentMaxQueueDepth" => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+            let depth = positive()? as u64;
+            change(limiter, &|limit| limit.queue = depth);
+        }
+        _ => return Err(Fault::bad_value(format!("{name} cannot be set"))),
+    }
+    Ok(())
+}
+
+/// `getParameter`.
+pub(crate) fn get(server: &Server, command: &Document) -> Document {
+    let all = command.get_str("getParameter").is_ok_and(|star| star == "*")
+        || command
+            .get_document("getParameter")
+            .is_ok_and(|options| options.get_bool("allParameters").unwrap_or(false));
+    let names: Vec<&str> = match all {
+        true => KNOWN.iter().map(|(name, _)| *name).collect(),
+        false => command
+            .keys()
+            .map(String::as_str)
+            .filter(|key| is_parameter(key, "getParameter"))
+            .collect(),
+    };
+    let mut reply: Document = names
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), shown(server, name)?)))
+        .collect();
+    if reply.is_empty() {
+        return doc! { "ok": 0.0, "errmsg": "no option found to get" };
+    }
+    reply.insert("ok", 1.0);
+    reply
+}
+
+fn shown(server: &Server, name: &str) -> Option<Bson> {
+    if let Some(point) = name.strip_prefix("failpoint.") {
+        return server.fail_points.shown(point).map(Bson::Document);
+    }
+    let (requests, establishing) = (server.requests.limit(), server.establishing.limit());
+    Some(match name {
+        "authenticationMechanisms" => {
+            super::auth::MECHANISMS.map(super::auth::scram::Hash::mechanism).to_vec().into()
+        }
+        "enableTestCommands" => true.into(),
+        "externalClientBaseBackoffMS" => server.base_backoff.load(Ordering::Relaxed).into(),
+        "featureCompatibilityVersion" => {
+            let version = &server.host.about().version;
+            let major = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+            doc! { "version": major }.into()
+        }
+        "ingressConnectionEstablishmentBurstCapacitySecs" => establishing.burst_seconds.into(),
+        "ingressConnectionEstablishmentMaxQueueDepth" => int(establishing.queue as f64),
+        "ingressConnectionEstablishmentRateLimiterEnabled" => establishing.is_on.into(),
+        "ingressConnectionEstablishmentRatePerSec" => int(establishing.per_second),
+        "ingressRequestAdmissionBurstCapacitySecs" => requests.burst_seconds.into(),
+        "ingressRequestAdmissionMaxQueueDepth" => 0.into(),
+        "ingressRequestAdmissionRatePerSec" => int(requests.per_second),
+        "ingressRequestRateLimiterEnabled" => requests.is_on.into(),
+        // Records of retryable writes expire with their sessions.
+        "localLogicalSessionTimeoutMinutes" | "TransactionRecordMinimumLifetimeMinutes" => {
+            server.host.hello().get("logicalSessionTimeoutMinutes")?.clone()
+        }
+        "requireApiVersion" => server.needs_api_version.load(Ordering::Relaxed).into(),
+        "scramSHA256IterationCount" => i64::from(server.users.iterations).into(),
+        _ => return None,
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn int(number: f64) -> Bson {
+    Bson::Int32(number as i32)
+}

@@ -1,0 +1,327 @@
+//! A router (`mongos`) of a sharded cluster: it knows where documents live, asks shards, and answers
+//! as if there were one server.
+//!
+//! What a cluster knows of itself is a plain [`catalog`](catalog::Catalog): chunks of keys, zones, and
+//! where they are. All routers share it, so none is ever behind. Where a command has to look before it
+//! acts, or documents move between shards, it passes the collection's gate alone; all others pass it
+//! side by side.
+//!
+//! The balancer is on from the start, as in a real cluster. It moves chunks out of shards that their
+//! zone does not allow, then from shards with many chunks to those with few, one at a time, as soon
+//! as the catalog changes. Tests that want to see each move stop it and call
+//! [`balancer_step`](cluster::Cluster::balancer_step).
+
+mod admin;
+mod aggregate;
+mod balancer;
+mod bulk;
+mod catalog;
+mod chunks;
+mod cluster;
+mod config;
+mod coordinator;
+mod cursors;
+mod ddl;
+mod direct;
+mod key;
+mod look;
+mod migration;
+mod modify;
+mod operation;
+mod preference;
+mod reads;
+mod sessions;
+mod shard;
+mod statements;
+mod streams;
+mod subject;
+mod target;
+#[cfg(test)]
+mod tests;
+mod transactions;
+mod writes;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bson::{Document, doc, oid::ObjectId};
+use steadfast_query::{Code, Fault};
+use tokio::sync::watch;
+
+use self::{
+    cluster::locked, cursors::Remotes, operation::Operation, shard::with_label, statements::Kind,
+    streams::Streams, transactions::Transactions,
+};
+use super::{
+    call::Call,
+    command::{self, About, Reading, Run},
+    cursor::Cursors,
+    log::History,
+    node::{Power, check, check_end},
+    store::Store,
+};
+use blackpipe_base::codes;
+
+pub(crate) use cluster::{Cluster, ClusterConfig};
+
+/// A router.
+#[derive(Debug)]
+pub(crate) struct Router {
+    pub(crate) cluster: Arc<Cluster>,
+    about: About,
+    process: ObjectId,
+    cursors: Mutex<Cursors>,
+    remotes: Mutex<Remotes>,
+    streams: Mutex<Streams>,
+    transactions: Transactions,
+    power: watch::Sender<Power>,
+    topology: watch::Sender<u64>,
+}
+
+impl Router {
+    fn new(cluster: Arc<Cluster>, address: String) -> Arc<Self> {
+        let env = cluster.environment();
+        let about = About {
+            version: cluster.config.version.clone(),
+            max_wire_version: cluster.config.max_wire_version,
+            address,
+            set_name: None,
+            process_id: i32::try_from(std::process::id()).unwrap_or(1),
+            started: env.now,
+        };
+        Arc::new(Self {
+            process: env.object_id(),
+            cluster,
+            about,
+            cursors: Mutex::default(),
+            remotes: Mutex::default(),
+            streams: Mutex::default(),
+            transactions: Transactions::default(),
+            power: watch::Sender::new(Power::On),
+            topology: watch::Sender::new(0),
+        })
+    }
+
+    /// Runs a command to its end, waiting included, and gives the whole reply.
+    ///
+    /// May be dropped at any time; what has been written by then stays.
+    pub(crate) async fn run(self: &Arc<Self>, call: Call) -> Document {
+        let op = match Operation::new(self.clone(), call) {
+            Ok(op) => op,
+            Err(fault) => return fault.to_reply(),
+        };
+        let outcome = self.execute(&op).await;
+        self.finish(&op, outcome)
+    }
+
+    /// What `hello` says of this router; what is about the connection is not in it.
+    pub(crate) fn hello(&self) -> Document {
+        let counter = i64::try_from(*self.topology.borrow()).unwrap_or(i64::MAX);
+        doc! {
+            "isWritablePrimary": true,
+            "msg": "isdbgrid",
+            "topologyVersion": { "processId": self.process, "counter": counter },
+            "maxBsonObjectSize": 16 * 1024 * 1024,
+            "maxMessageSizeBytes": 48_000_000,
+            "maxWriteBatchSize": 100_000,
+            "localTime": self.cluster.clock.time_of_day(Duration::ZERO),
+            "logicalSessionTimeoutMinutes": 30,
+            "maxWireVersion": self.about.max_wire_version,
+            "minWireVersion": 0,
+        }
+    }
+
+    /// Whether a command opens a change stream, or asks one. Older versions do not say that it can go
+    /// on after an error: before 4.4.
+    pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
+        let tells = self.about.max_wire_version >= 9;
+        tells
+            && match name {
+                "aggregate" => command::opens_change_stream(body),
+                "getMore" => {
+                    locked(&self.cursors).awaits_data(body.get_i64("getMore").unwrap_or(0))
+                }
+                _ => false,
+            }
+    }
+
+    /// The counter of its topology version.
+    pub(crate) fn topology(&self) -> watch::Receiver<u64> {
+        self.topology.subscribe()
+    }
+
+    /// Whether it runs.
+    pub(crate) fn power(&self) -> watch::Receiver<Power> {
+        self.power.subscribe()
+    }
+
+    /// Kills it, freezes it, or lets it go on. One that was killed has forgotten its cursors and its
+    /// open transactions.
+    pub(crate) fn set_power(&self, power: Power) {
+        if power == Power::Off {
+            locked(&self.cursors).kill_all();
+            *locked(&self.remotes) = Remotes::default();
+            self.transactions.forget_all(&self.cluster);
+        }
+        self.power.send_replace(power);
+    }
+
+    /// What it tells of itself.
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn execute(&self, op: &Operation) -> Result<Document, Fault> {
+        let ends = op.ends_transaction();
+        if ends {
+            check_end(&op.call)?;
+        } else if let Some(command) = command::find(&op.call.name) {
+            check(&op.call, command, true)?;
+        }
+        if !op.in_transaction() || ends {
+            return dispatch(op).await;
+        }
+        match self.transactions.enter(op) {
+            Ok(None) => {}
+            Ok(Some((number, shards))) => transactions::abort_older(op, number, shards).await,
+            Err(fault) => {
+                let kind = Kind::of_command(&op.call.name);
+                return match kind.filter(|_| fault.code == Code::TRANSACTION_COMMITTED) {
+                    Some(kind) => writes::refused_by_shard(op, kind, fault),
+                    None => Err(fault),
+                };
+            }
+        }
+        let outcome = dispatch(op).await;
+        let failed = match &outcome {
+            Ok(reply) => reply.contains_key("writeErrors"),
+            Err(_) => true,
+        };
+        if failed {
+            let shards = self.transactions.fail(op);
+            transactions::abort_on(op, shards).await;
+        }
+        outcome.map_err(|fault| {
+            let transient = codes::is_transient_in_transaction(fault.code.number, false);
+            if transient { with_label(fault, "TransientTransactionError") } else { fault }
+        })
+    }
+
+    /// Adds the times that every reply carries.
+    pub(crate) fn stamp(&self, reply: &mut Document) {
+        reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", self.cluster.time());
+    }
+
+    /// Adds what stands in every reply.
+    fn finish(&self, op: &Operation, outcome: Result<Document, Fault>) -> Document {
+        let has_token = op.in_transaction()
+            && match &outcome {
+                Ok(_) => self.transactions.note_success(op),
+                Err(_) => op.ends_transaction() && self.transactions.knows(op),
+            };
+        let mut reply = match outcome {
+            Ok(mut reply) => {
+                reply.remove("ok");
+                let labels = reply.remove("errorLabels");
+                reply.insert("ok", 1.0);
+                if let Some(labels) = labels {
+                    reply.insert("errorLabels", labels);
+                }
+                reply
+            }
+            Err(fault) => fault.to_reply(),
+        };
+        if has_token {
+            reply.insert("recoveryToken", self.transactions.recovery_token(op));
+        }
+        let time = op.operation_time().unwrap_or_else(|| self.cluster.time());
+        reply.insert("$clusterTime", self.cluster.cluster_time());
+        reply.insert("operationTime", time);
+        reply
+    }
+}
+
+/// The wire version of the first servers that look for what shards do not agree on (7.0).
+const CHECKS_METADATA: i32 = 21;
+
+/// The shards of a cluster have one catalog between them: there is nothing to disagree on.
+fn nothing_inconsistent(database: &str) -> Document {
+    let namespace = format!("{database}.$cmd.aggregate");
+    doc! { "cursor": { "firstBatch": [], "id": 0_i64, "ns": namespace } }
+}
+
+/// Runs a command by its name.
+async fn dispatch(op: &Operation) -> Result<Document, Fault> {
+    let name = op.call.name.as_str();
+    if admin::knows(name) {
+        return admin::run(op).await;
+    }
+    match name {
+        "hello" | "isMaster" | "ismaster" => Ok(op.router.hello()),
+        "insert" => writes::write(op, Kind::Insert).await,
+        "update" => writes::write(op, Kind::Update).await,
+        "delete" => writes::write(op, Kind::Delete).await,
+        "findAndModify" | "findandmodify" => modify::find_and_modify(op).await,
+        "bulkWrite" => bulk::bulk_write(op).await,
+        "find" => reads::find(op).await,
+        "count" => reads::count(op).await,
+        "distinct" => reads::distinct(op).await,
+        "explain" => reads::explain(op).await,
+        "aggregate" => aggregate::aggregate(op).await,
+        "getMore" => cursors::get_more(op).await,
+        "killCursors" => cursors::kill(op).await,
+        "create" => ddl::create(op).await,
+        "drop" => ddl::drop_collection(op).await,
+        "dropDatabase" => ddl::drop_database(op).await,
+        "createIndexes" => ddl::create_indexes(op).await,
+        "dropIndexes" | "deleteIndexes" | "collMod" => ddl::of_collection(op).await,
+        "renameCollection" => ddl::rename(op).await,
+        "validate" | "dataSize" | "planCacheClear" => ddl::if_unsharded(op).await,
+        "listCollections" | "listIndexes" => ddl::from_home(op).await,
+        "listDatabases" => ddl::list_databases(op).await,
+        "checkMetadataConsistency" if op.cluster().config.max_wire_version >= CHECKS_METADATA => {
+            Ok(nothing_inconsistent(&op.call.database))
+        }
+        "dbStats" | "dbstats" => ddl::database_statistics(op).await,
+        "collStats" | "collstats" => ddl::collection_statistics(op).await,
+        "commitTransaction" => transactions::commit(op).await,
+        "abortTransaction" => transactions::abort(op).await,
+        "startSession"
+        | "endSessions"
+        | "refreshSessions"
+        | "killSessions"
+        | "killAllSessions"
+        | "killAllSessionsByPattern"
+        | "appendOplogNote" => sessions::run(op).await,
+        _ => about_itself(op),
+    }
+}
+
+/// The commands that say something of the server alone.
+fn about_itself(op: &Operation) -> Result<Document, Fault> {
+    let name = &op.call.name;
+    let Some(command) = command::find(name) else {
+        return Err(Fault::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")));
+    };
+    match (command.run)(&op.call.body) {
+        Run::Read(run) if command.anywhere => {
+            let env = op.environment(None)?;
+            let reading = Reading {
+                call: &op.call,
+                env: &env,
+                store: &Store::default(),
+                history: &History::default().into(),
+                cursors: &op.router.cursors,
+                about: &op.router.about,
+            };
+            run(&reading)
+        }
+        Run::Read(_) | Run::Write(_) => Err(Fault::new(
+            Code::COMMAND_NOT_SUPPORTED,
+            format!("{name} is not supported through a router of an embedded cluster"),
+        )),
+    }
+}

@@ -1,0 +1,480 @@
+//! The commands that only routers have: sharding, zones, chunks, the balancer.
+
+use bson::{Bson, Document, Uuid, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    balancer::{Migration, Reason},
+    catalog::Sharded,
+    chunks::Range,
+    config, direct,
+    key::{Key, ShardKey, compare_keys},
+    operation::{Operation, Purpose},
+    reads::number,
+};
+use crate::{namespace::Namespace, stream::SHARD_COLLECTION};
+
+/// The commands that are known of real routers and refused here: shards are what a cluster was
+/// started with, and a collection is sharded once.
+const REFUSED: &[&str] = &[
+    "abortReshardCollection",
+    "addShard",
+    "cleanupReshardCollection",
+    "clearJumboFlag",
+    "commitReshardCollection",
+    "configureCollectionBalancing",
+    "moveCollection",
+    "movePrimary",
+    "refineCollectionShardKey",
+    "removeShard",
+    "reshardCollection",
+    "setAllowMigrations",
+    "transitionFromDedicatedConfigServer",
+    "transitionToDedicatedConfigServer",
+    "unshardCollection",
+];
+
+const KNOWN: &[&str] = &[
+    "addShardToZone",
+    "balancerCollectionStatus",
+    "balancerStart",
+    "balancerStatus",
+    "balancerStop",
+    "enableSharding",
+    "flushRouterConfig",
+    "getShardMap",
+    "isdbgrid",
+    "listShards",
+    "mergeChunks",
+    "moveChunk",
+    "moveRange",
+    "removeShardFromZone",
+    "shardCollection",
+    "split",
+    "updateZoneKeyRange",
+];
+
+/// Commands that came with a certain version: with which wire version.
+const SINCE: &[(&str, i32)] = &[("balancerCollectionStatus", 9), ("moveRange", 17)];
+
+/// The wire version of 6.0, since which collections can be sharded without `enableSharding`.
+const ALWAYS_ENABLED: i32 = 17;
+
+/// Whether a command is one of these.
+pub(super) fn knows(name: &str) -> bool {
+    KNOWN.contains(&name) || REFUSED.contains(&name)
+}
+
+/// Runs it.
+pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
+    let name = op.call.name.as_str();
+    let wire_version = op.cluster().config.max_wire_version;
+    if SINCE.iter().any(|(newer, since)| *newer == name && wire_version < *since) {
+        return Err(Fault::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")));
+    }
+    if op.call.api_strict {
+        return Err(Fault::new(
+            Code::API_STRICT_ERROR,
+            format!("Provided apiStrict:true, but the command {name} is not in API Version 1"),
+        ));
+    }
+    if op.in_transaction() {
+        return Err(Fault::new(
+            Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            format!("Cannot run '{name}' in a multi-document transaction."),
+        ));
+    }
+    if REFUSED.contains(&name) {
+        return Err(Fault::new(
+            Code::COMMAND_NOT_SUPPORTED,
+            format!("{name} is not supported by an embedded cluster"),
+        ));
+    }
+    if op.call.database != "admin" && !matches!(name, "isdbgrid" | "flushRouterConfig") {
+        return Err(Fault::new(
+            Code::UNAUTHORIZED,
+            format!("{name} may only be run against the admin database."),
+        ));
+    }
+    let cluster = op.cluster();
+    match name {
+        "isdbgrid" => Ok(doc! { "isdbgrid": 1, "hostname": &op.router.about().address }),
+        "flushRouterConfig" => Ok(doc! { "flushed": true }),
+        "listShards" => Ok(doc! { "shards": config::shards(cluster, &cluster.catalog()) }),
+        "getShardMap" => {
+            let map = cluster.shards().iter().map(|it| (it.name.clone(), it.host().into()));
+            Ok(doc! { "map": map.collect::<Document>() })
+        }
+        "enableSharding" => enable_sharding(op),
+        "shardCollection" => shard_collection(op).await,
+        "addShardToZone" => {
+            let (shard, zone) = (text(op, name)?, text(op, "zone")?);
+            cluster.change(|catalog| catalog.add_to_zone(shard, zone))?;
+            Ok(Document::new())
+        }
+        "removeShardFromZone" => {
+            let (shard, zone) = (text(op, name)?, text(op, "zone")?);
+            cluster.change(|catalog| catalog.remove_from_zone(shard, zone))?;
+            Ok(Document::new())
+        }
+        "updateZoneKeyRange" => update_zone_key_range(op),
+        "balancerStart" | "balancerStop" => {
+            cluster.set_balancing(name == "balancerStart");
+            Ok(Document::new())
+        }
+        "balancerStatus" => Ok(doc! {
+            "mode": if cluster.is_balancing() { "full" } else { "off" },
+            "inBalancerRound": false,
+            "numBalancerRounds": 0_i64,
+        }),
+        "balancerCollectionStatus" => balancer_collection_status(op),
+        "split" => split(op),
+        "mergeChunks" => merge_chunks(op),
+        "moveChunk" | "moveRange" => move_range(op).await,
+        _ => Err(Fault::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))),
+    }
+}
+
+fn text<'a>(op: &'a Operation, field: &str) -> Result<&'a str, Fault> {
+    let name = &op.call.name;
+    match op.call.body.get(field) {
+        Some(Bson::String(text)) => Ok(text),
+        Some(_) => Err(Fault::type_mismatch(format!(
+            "BSON field '{name}.{field}' is the wrong type, expected type 'string'"
+        ))),
+        None => Err(Fault::location(
+            40414,
+            format!("BSON field '{name}.{field}' is missing but a required field"),
+        )),
+    }
+}
+
+fn document<'a>(op: &'a Operation, field: &str) -> Result<&'a Document, Fault> {
+    let name = &op.call.name;
+    match op.call.body.get(field) {
+        Some(Bson::Document(document)) => Ok(document),
+        Some(_) => Err(Fault::type_mismatch(format!(
+            "BSON field '{name}.{field}' is the wrong type, expected type 'object'"
+        ))),
+        None => Err(Fault::location(
+            40414,
+            format!("BSON field '{name}.{field}' is missing but a required field"),
+        )),
+    }
+}
+
+/// The collection whose full name is the command's first argument.
+fn full_name(op: &Operation) -> Result<Namespace, Fault> {
+    let full = text(op, &op.call.name)?;
+    let (database, collection) = full.split_once('.').unwrap_or((full, ""));
+    let namespace = Namespace::named(database, collection)?;
+    if matches!(database, "admin" | "config" | "local") {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("collections of {database} cannot be sharded"),
+        ));
+    }
+    Ok(namespace)
+}
+
+fn enable_sharding(op: &Operation) -> Result<Document, Fault> {
+    let database = text(op, "enableSharding")?;
+    Namespace::named(database, "any")?;
+    if matches!(database, "admin" | "local") {
+        return Err(Fault::new(Code::INVALID_OPTIONS, format!("can't shard {database} database")));
+    }
+    let shard = op.call.body.get_str("primaryShard").ok();
+    op.cluster().change(|catalog| {
+        catalog.create_database(database, shard)?;
+        catalog.enable_sharding(database);
+        Ok(())
+    })?;
+    Ok(Document::new())
+}
+
+async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let key = ShardKey::parse(document(op, "key")?)?;
+    let unique = op.call.body.get_bool("unique").unwrap_or(false);
+    check_options(op, &key, unique)?;
+    let enabled = op.catalog().is_sharding_enabled(&namespace.database);
+    if !enabled && op.cluster().config.max_wire_version < ALWAYS_ENABLED {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("sharding not enabled for db {}", namespace.database),
+        ));
+    }
+    let done = doc! { "collectionsharded": namespace.to_string() };
+    let home = op.cluster().database(&namespace.database)?;
+    let _alone = op.cluster().pass_alone(&namespace, op.deadline).await?;
+    if let Some(known) = op.catalog().collections.get(&namespace) {
+        if known.key == key && known.unique == unique {
+            return Ok(done);
+        }
+        return Err(Fault::new(
+            Code::named(23, "AlreadyInitialized"),
+            format!(
+                "sharding already enabled for collection {namespace} with options {{ key: {}, \
+                 unique: {} }}",
+                Bson::from(known.key.pattern()),
+                known.unique
+            ),
+        ));
+    }
+    op.catalog().check_zones(&namespace, &key)?;
+    let found = direct::collection(op.cluster().shard(&home)?, &namespace)?;
+    let empty = found.as_ref().is_none_or(|it| it.documents.is_empty());
+    if let Some(found) = &found {
+        found.check(&namespace, &key, unique, op.call.body.get_document("collation").ok())?;
+    }
+    make_collection(op, &namespace, &home, &key, unique).await?;
+    for shard in op.cluster().shards().iter().filter(|shard| shard.name != home) {
+        direct::copy(&namespace, op.cluster().shard(&home)?, shard, |_| false)?;
+    }
+    let made = direct::collection(op.cluster().shard(&home)?, &namespace)?;
+    let epoch = op.cluster().environment().object_id();
+    let uuid = made.as_ref().map_or_else(|| Uuid::from_bytes([0; 16]), |it| it.uuid);
+    let since = direct::note(op.cluster().shard(&home)?, sharding(&namespace, uuid, &key, unique))?;
+    op.cluster().change(|catalog| {
+        let chunks = catalog.first_chunks(&namespace, &key, &home, empty)?;
+        catalog.shard_keys.insert(uuid.bytes(), (key.clone(), since.timestamp));
+        let sharded = Sharded {
+            key,
+            unique,
+            uuid,
+            epoch,
+            chunks,
+            version: 1,
+            collation: made.and_then(|it| it.collation),
+            no_balance: false,
+        };
+        catalog.collections.insert(namespace.clone(), sharded);
+        Ok(())
+    })?;
+    Ok(done)
+}
+
+/// The note of the log that change streams make a `shardCollection` event of.
+fn sharding(namespace: &Namespace, uuid: Uuid, key: &ShardKey, unique: bool) -> Document {
+    let description = doc! {
+        "shardKey": key.pattern(),
+        "unique": unique,
+        "presplitHashedZones": false,
+        "capped": false,
+    };
+    doc! { SHARD_COLLECTION: namespace.to_string(), "uuid": uuid, "description": description }
+}
+
+fn check_options(op: &Operation, key: &ShardKey, unique: bool) -> Result<(), Fault> {
+    let invalid = |message: &str| Err(Fault::new(Code::INVALID_OPTIONS, message));
+    if key.fields().iter().any(|field| field.hashed) && unique {
+        return invalid("Hashed shard keys cannot be declared unique.");
+    }
+    if op.call.body.get_bool("presplitHashedZones").unwrap_or(false) {
+        return invalid("presplitHashedZones is not supported by an embedded cluster");
+    }
+    if number(&op.call.body, "numInitialChunks") != 0 {
+        return invalid("numInitialChunks is not supported by an embedded cluster");
+    }
+    if op.call.body.contains_key("timeseries") {
+        return invalid("time series collections are not supported by an embedded cluster");
+    }
+    match op.call.body.get_document("collation") {
+        Ok(collation) if !collation.get_str("locale").is_ok_and(|it| it == "simple") => {
+            Err(Fault::bad_value("The collation for shardCollection must be {locale: 'simple'}"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// The collection with an index on the shard key, on the database's primary shard.
+async fn make_collection(
+    op: &Operation,
+    namespace: &Namespace,
+    home: &str,
+    key: &ShardKey,
+    unique: bool,
+) -> Result<(), Fault> {
+    let pattern = key.pattern();
+    let body = if pattern == doc! { "_id": 1 } {
+        doc! { "create": &namespace.collection, "$db": &namespace.database }
+    } else {
+        let name: Vec<String> = pattern
+            .iter()
+            .map(|(path, kind)| match kind {
+                Bson::String(kind) => format!("{path}_{kind}"),
+                _ => format!("{path}_1"),
+            })
+            .collect();
+        let mut index = doc! { "key": pattern, "name": name.join("_") };
+        if unique {
+            index.insert("unique", true);
+        }
+        doc! {
+            "createIndexes": &namespace.collection,
+            "indexes": [index],
+            "$db": &namespace.database,
+        }
+    };
+    match op.ask(home, &body, Purpose::Do).await {
+        Ok(_) => Ok(()),
+        Err(fault) if fault.code == Code::NAMESPACE_EXISTS => Ok(()),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn update_zone_key_range(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let (min, max) = (document(op, "min")?.clone(), document(op, "max")?.clone());
+    let zone = match op.call.body.get("zone") {
+        Some(Bson::String(zone)) => Some(zone.as_str()),
+        Some(Bson::Null) => None,
+        _ => {
+            return Err(Fault::type_mismatch(
+                "\"zone\" had the wrong type. Expected string or null",
+            ));
+        }
+    };
+    op.cluster().change(|catalog| catalog.set_zone_range(&namespace, min, max, zone))?;
+    Ok(Document::new())
+}
+
+fn balancer_collection_status(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let mut catalog = (*op.catalog()).clone();
+    catalog.sharded(&namespace)?;
+    catalog.split_at_zones();
+    let violation = if catalog.zone_violation(&namespace)?.is_some() {
+        Some("zoneViolation")
+    } else if catalog.imbalance(&namespace)?.is_some() {
+        Some("chunksImbalance")
+    } else {
+        None
+    };
+    let mut reply = doc! { "chunkSize": 128.0, "balancerCompliant": violation.is_none() };
+    if let Some(violation) = violation {
+        reply.insert("firstComplianceViolation", violation);
+    }
+    Ok(reply)
+}
+
+fn split(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let catalog = op.catalog();
+    let sharded = catalog.sharded(&namespace)?;
+    let point = match op.call.body.get_document("middle") {
+        Ok(middle) if middle.len() == sharded.key.fields().len() => sharded.key.bound(middle)?,
+        Ok(middle) => return Err(bad_key(middle)),
+        Err(_) => {
+            let chunk = chosen(op, sharded)?;
+            median(op, &namespace, sharded, &chunk)?
+        }
+    };
+    op.cluster().change(|catalog| catalog.split(&namespace, &point))?;
+    Ok(Document::new())
+}
+
+/// The range of the chunk that `find` or `bounds` means.
+fn chosen(op: &Operation, sharded: &Sharded) -> Result<Range, Fault> {
+    if let Ok(find) = op.call.body.get_document("find") {
+        return Ok(sharded.chunks.of(&sharded.key.of(find)?).range.clone());
+    }
+    let Ok([Bson::Document(min), Bson::Document(max)]) =
+        op.call.body.get_array("bounds").map(Vec::as_slice)
+    else {
+        return Err(Fault::bad_value("need to provide exactly one of find or bounds of a chunk"));
+    };
+    let (min, max) = (sharded.key.bound(min)?, sharded.key.bound(max)?);
+    match sharded.chunk(&min, &max) {
+        Some(chunk) => Ok(chunk.range.clone()),
+        None => Err(Fault::bad_value("no chunk found with the provided bounds")),
+    }
+}
+
+/// The key in the middle of a chunk's documents.
+fn median(
+    op: &Operation,
+    namespace: &Namespace,
+    sharded: &Sharded,
+    range: &Range,
+) -> Result<Key, Fault> {
+    let shard = op.cluster().shard(&sharded.chunks.of(&range.min).shard)?;
+    let found = direct::collection(shard, namespace)?;
+    let documents = found.map(|it| it.documents).unwrap_or_default();
+    let mut keys: Vec<Key> = documents
+        .iter()
+        .filter_map(|document| sharded.key.of(document).ok())
+        .filter(|key| range.contains(key))
+        .collect();
+    keys.sort_by(|one, other| compare_keys(one, other));
+    let middle = keys.get(keys.len() / 2).filter(|it| compare_keys(it, &range.min).is_gt());
+    middle.cloned().ok_or_else(|| {
+        Fault::new(
+            Code::named(119, "CannotSplit"),
+            "the chunk has too few different keys to be split in the middle",
+        )
+    })
+}
+
+fn merge_chunks(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let Ok([Bson::Document(min), Bson::Document(max)]) =
+        op.call.body.get_array("bounds").map(Vec::as_slice)
+    else {
+        return Err(Fault::bad_value("bounds must be an array of two documents"));
+    };
+    op.cluster().change(|catalog| {
+        let sharded = catalog.sharded_mut(&namespace)?;
+        let range = Range { min: sharded.key.bound(min)?, max: sharded.key.bound(max)? };
+        sharded.chunks.merge(&range)
+    })?;
+    Ok(Document::new())
+}
+
+async fn move_range(op: &Operation) -> Result<Document, Fault> {
+    let namespace = full_name(op)?;
+    let catalog = op.catalog();
+    let sharded = catalog.sharded(&namespace)?;
+    let (to, range) = if op.call.name == "moveChunk" {
+        (text(op, "to")?, chosen(op, sharded)?)
+    } else {
+        (text(op, "toShard")?, asked_range(op, sharded)?)
+    };
+    catalog.known(to)?;
+    let from = sharded.chunks.of(&range.min).shard.clone();
+    if from != to {
+        let to = to.to_owned();
+        let migration = Migration { namespace, range, from, to, reason: Reason::Asked };
+        op.cluster().migrate(migration).await?;
+    }
+    Ok(doc! { "millis": 0 })
+}
+
+/// The range of `moveRange`: within the chunk that its lower bound is in.
+fn asked_range(op: &Operation, sharded: &Sharded) -> Result<Range, Fault> {
+    let bound = |field: &str| match op.call.body.get_document(field) {
+        Ok(bound) => sharded.key.bound(bound).map(Some),
+        Err(_) => Ok(None),
+    };
+    let (min, max) = (bound("min")?, bound("max")?);
+    let whole = match (&min, &max) {
+        (Some(key), _) => sharded.chunks.of(key).range.clone(),
+        (None, Some(max)) => {
+            let ends = sharded.chunks.iter().find(|it| compare_keys(&it.range.max, max).is_ge());
+            ends.map(|it| it.range.clone()).ok_or_else(|| Fault::bad_value("no such range"))?
+        }
+        (None, None) => return Err(Fault::bad_value("moveRange needs min, max, or both")),
+    };
+    let range = Range {
+        min: min.unwrap_or_else(|| whole.min.clone()),
+        max: max.unwrap_or_else(|| whole.max.clone()),
+    };
+    if !whole.covers(&range) || compare_keys(&range.min, &range.max).is_ge() {
+        return Err(Fault::bad_value("the range is not within one chunk"));
+    }
+    Ok(range)
+}
+
+fn bad_key(key: &Document) -> Fault {
+    Fault::bad_value(format!("{} is not a full shard key", Bson::from(key)))
+}

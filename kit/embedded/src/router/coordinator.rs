@@ -1,0 +1,214 @@
+//! Two-phase commit of a transaction over several shards.
+//!
+//! First every shard prepares its part, and most of its members have it. Then the transaction is
+//! decided: the commit entry of the first shard, once most of its members have it, is the decision. The
+//! other shards follow it, whoever is their primary by then. A transaction that a shard cannot prepare
+//! is aborted on all of them.
+//!
+//! A task of the cluster does this. It continues if the client does not wait for it any more, and a
+//! commit that is repeated, through whatever mongos, joins it.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
+
+use steadfast_query::{Code, Fault};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
+
+use super::{
+    cluster::{Cluster, LIFETIME, locked},
+    direct::content_primary,
+    operation::{Operation, broken},
+    shard::{Shard, with_label},
+};
+use crate::{
+    log::{OpTime, TimestampOrder, TransactionId},
+    namespace::Namespace,
+    set::State,
+};
+
+/// The outcome of a two-phase commit, once it is known.
+type Outcome = Option<Result<(), Fault>>;
+
+/// A two-phase commit that is under way.
+#[derive(Debug)]
+pub(super) struct Coordinator {
+    outcome: watch::Receiver<Outcome>,
+    task: AbortHandle,
+    /// The collections whose chunks must not move.
+    namespaces: BTreeSet<Namespace>,
+}
+
+impl Coordinator {
+    /// Returns `true` if its transaction changes a collection.
+    pub(super) fn concerns(&self, namespace: &Namespace) -> bool {
+        self.namespaces.contains(namespace)
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        // One that has finished is not there any more to be aborted.
+        self.task.abort();
+    }
+}
+
+/// Commits a transaction on these shards, the first of which keeps the decision.
+pub(super) async fn commit(
+    op: &Operation,
+    id: &TransactionId,
+    shards: &[String],
+    namespaces: BTreeSet<Namespace>,
+) -> Result<(), Fault> {
+    let cluster = op.cluster();
+    let outcome = {
+        let mut coordinators = locked(&cluster.coordinators);
+        match coordinators.get(id) {
+            Some(known) => known.outcome.clone(),
+            None => {
+                let shards = shards.iter().map(|name| cluster.shard(name).cloned());
+                let shards = shards.collect::<Result<_, _>>()?;
+                let (sender, outcome) = watch::channel(None);
+                let task = run(Arc::downgrade(cluster), id.clone(), shards, sender);
+                let task = tokio::spawn(task).abort_handle();
+                let coordinator = Coordinator { outcome: outcome.clone(), task, namespaces };
+                coordinators.insert(id.clone(), coordinator);
+                outcome
+            }
+        }
+    };
+    finished(op, outcome).await
+}
+
+/// Waits for the outcome of a transaction that is being committed, if it is.
+pub(super) async fn join(op: &Operation, id: &TransactionId) -> Option<Result<(), Fault>> {
+    let outcome = locked(&op.cluster().coordinators).get(id)?.outcome.clone();
+    Some(finished(op, outcome).await)
+}
+
+async fn finished(op: &Operation, mut outcome: watch::Receiver<Outcome>) -> Result<(), Fault> {
+    let known = async {
+        match outcome.wait_for(Option::is_some).await {
+            Ok(known) => known.clone().unwrap_or(Ok(())),
+            // The cluster is gone.
+            Err(_) => Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")),
+        }
+    };
+    match op.call.max_time {
+        None => known.await,
+        Some(_) => tokio::time::timeout_at(op.deadline, known).await.unwrap_or_else(|_| {
+            Err(Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
+        }),
+    }
+}
+
+async fn run(
+    cluster: Weak<Cluster>,
+    id: TransactionId,
+    shards: Vec<Shard>,
+    sender: watch::Sender<Outcome>,
+) {
+    let prepared = prepare(&shards, &id).await;
+    let outcome = match prepared {
+        Ok(visible) => {
+            let committed = decide(&shards, |state, primary, now| {
+                state.commit_prepared(primary, &id, visible, now)
+            });
+            committed.await
+        }
+        // A repeated commit: the first one has seen to all shards.
+        Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => Ok(()),
+        Err(fault) => {
+            sender.send_replace(Some(Err(with_label(fault.clone(), "TransientTransactionError"))));
+            let aborted =
+                decide(&shards, |state, primary, now| state.abort_prepared(primary, &id, now));
+            aborted.await.and(Err(fault))
+        }
+    };
+    if let Some(cluster) = cluster.upgrade() {
+        locked(&cluster.coordinators).remove(&id);
+    }
+    sender.send_if_modified(|known| {
+        let first = known.is_none();
+        if first {
+            *known = Some(outcome);
+        }
+        first
+    });
+}
+
+/// Prepares the transaction on all shards. Returns the time from which snapshots show it, once it is
+/// committed.
+async fn prepare(shards: &[Shard], id: &TransactionId) -> Result<TimestampOrder, Fault> {
+    let deadline = Some(Instant::now() + LIFETIME);
+    let mut preparing = JoinSet::new();
+    for shard in shards {
+        let (shard, id) = (shard.clone(), id.clone());
+        preparing.spawn(async move {
+            let step =
+                |state: &mut State, primary, now| state.prepare_transaction(primary, &id, now);
+            durable(&shard, deadline, step).await
+        });
+    }
+    let mut newest = TimestampOrder::default();
+    while let Some(prepared) = preparing.join_next().await {
+        let at = prepared.map_err(broken)??;
+        newest = newest.max(at.timestamp);
+    }
+    Ok(newest)
+}
+
+/// Takes the last step on all shards, one after the other.
+async fn decide(
+    shards: &[Shard],
+    mut step: impl FnMut(&mut State, usize, Instant) -> Result<OpTime, Fault>,
+) -> Result<(), Fault> {
+    for shard in shards {
+        durable(shard, None, &mut step).await?;
+    }
+    Ok(())
+}
+
+/// Takes a step on the primary of a shard, again on each new primary, until most members have the
+/// entry.
+async fn durable(
+    shard: &Shard,
+    deadline: Option<Instant>,
+    mut step: impl FnMut(&mut State, usize, Instant) -> Result<OpTime, Fault>,
+) -> Result<OpTime, Fault> {
+    let shared = shard.set.shared();
+    let mut watch = shared.watch();
+    let stepped = async {
+        loop {
+            watch.mark_unchanged();
+            let done = shared.ask(|state, now| {
+                let primary = content_primary(state)?;
+                let at = match step(state, primary, now) {
+                    Ok(at) => at,
+                    Err(fault) => return Some(Err(fault)),
+                };
+                state.replicate(now);
+                state.is_committed(at).then_some(Ok(at))
+            });
+            if let Some(done) = done {
+                return done;
+            }
+            // The sender is in the set.
+            let _ = watch.changed().await;
+        }
+    };
+    match deadline {
+        None => stepped.await,
+        Some(deadline) => tokio::time::timeout_at(deadline, stepped).await.unwrap_or_else(|_| {
+            Err(Fault::new(
+                Code::NO_SUCH_TRANSACTION,
+                format!("shard {} did not prepare the transaction in time", shard.name),
+            ))
+        }),
+    }
+}

@@ -1,0 +1,165 @@
+//! Cursors that a router has open for its clients: those that a shard keeps, under ids of the router's
+//! own, and those whose documents the router keeps itself.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    cluster::locked,
+    operation::{Operation, Purpose},
+    reads::number,
+    shard::{ask, read_reply},
+    streams,
+};
+use crate::{
+    command::{GetMore, cursors_to_kill, not_awaiting},
+    cursor::Owner,
+    node::Node,
+};
+
+/// A cursor that a member of a shard keeps.
+#[derive(Clone, Debug)]
+pub(super) struct Remote {
+    shard: String,
+    node: Arc<Node>,
+    id: i64,
+    namespace: String,
+    owner: Owner,
+}
+
+/// The cursors that shards keep, by the ids that clients know.
+#[derive(Debug, Default)]
+pub(super) struct Remotes {
+    open: BTreeMap<i64, Remote>,
+}
+
+/// Runs a command on one shard. If it leaves a cursor there, the client gets to know it by another id.
+pub(super) async fn remember(
+    op: &Operation,
+    shard: &str,
+    body: &Document,
+) -> Result<Document, Fault> {
+    let errand = op.errand(shard, body, Purpose::Do)?;
+    let (node, reply) = match op.cluster().shard(shard)?.run_on_one(errand).await {
+        Ok((node, reply)) => (node, op.hear(Ok(reply))?),
+        Err(fault) => return op.hear(Err(fault)),
+    };
+    Ok(adopt(op, shard, node, reply))
+}
+
+fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> Document {
+    if let Ok(cursor) = reply.get_document_mut("cursor")
+        && let id = number(cursor, "id")
+        && id != 0
+    {
+        let mut remotes = locked(&op.router.remotes);
+        let env = op.cluster().environment();
+        let known = loop {
+            let known = (env.roll() >> 1).cast_signed();
+            if known != 0 && !remotes.open.contains_key(&known) {
+                break known;
+            }
+        };
+        let namespace = cursor.get_str("ns").unwrap_or_default().to_owned();
+        let owner = Owner::of(&op.call);
+        let remote = Remote { shard: shard.to_owned(), node, id, namespace, owner };
+        remotes.open.insert(known, remote);
+        cursor.insert("id", known);
+    }
+    reply
+}
+
+/// `getMore`.
+pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
+    let GetMore { id, namespace, batch_size } = GetMore::read(&op.call)?;
+    let remote = locked(&op.router.remotes).open.get(&id).cloned();
+    let Some(remote) = remote else {
+        if locked(&op.router.cursors).awaits_data(id) {
+            return streams::get_more(op, id, &namespace, batch_size).await;
+        }
+        if op.call.max_time.is_some() && locked(&op.router.cursors).is_found(id) {
+            return Err(not_awaiting());
+        }
+        let now = op.cluster().environment().now;
+        let owner = Owner::of(&op.call);
+        let more = locked(&op.router.cursors).more(id, &namespace, &owner, batch_size, now);
+        return more.map_err(of_mongos);
+    };
+    if remote.namespace == namespace.to_string() {
+        remote.owner.check(id, &Owner::of(&op.call)).map_err(of_mongos)?;
+    } else {
+        let message = format!(
+            "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace"
+        );
+        return Err(Fault::new(Code::UNAUTHORIZED, message));
+    }
+    if op.call.max_time.is_some() {
+        // A mongos closes the cursor after this error.
+        locked(&op.router.remotes).open.remove(&id);
+        return Err(not_awaiting());
+    }
+    let mut body = op.call.body.clone();
+    body.insert("getMore", remote.id);
+    let errand = op.errand(&remote.shard, &body, Purpose::Do)?;
+    let far = errand.deadline + std::time::Duration::from_secs(600);
+    let answer = ask(&remote.node, errand.call, far).await.and_then(read_reply);
+    let answer = op.hear(answer);
+    let ended = match &answer {
+        Ok(reply) => reply.get_document("cursor").is_ok_and(|cursor| number(cursor, "id") == 0),
+        Err(_) => true,
+    };
+    if ended {
+        locked(&op.router.remotes).open.remove(&id);
+    }
+    let mut reply = answer?;
+    if let (false, Ok(cursor)) = (ended, reply.get_document_mut("cursor")) {
+        cursor.insert("id", id);
+    }
+    Ok(reply)
+}
+
+/// `killCursors`.
+pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
+    let ids = cursors_to_kill(&op.call)?;
+    let mut killed = Vec::new();
+    let mut own = Vec::new();
+    for id in ids {
+        let remote = locked(&op.router.remotes).open.remove(&id);
+        let Some(remote) = remote else {
+            own.push(id);
+            continue;
+        };
+        let mut body = op.call.body.clone();
+        body.insert("cursors", vec![remote.id]);
+        let errand = op.errand(&remote.shard, &body, Purpose::Do)?;
+        // Whatever the member says, the cursor is gone for clients of this router.
+        let answer = ask(&remote.node, errand.call, errand.deadline).await;
+        let _ = op.hear(answer.and_then(read_reply));
+        killed.push(Bson::Int64(id));
+    }
+    let mut reply = locked(&op.router.cursors).kill(&own);
+    if let Ok(list) = reply.get_array_mut("cursorsKilled") {
+        list.extend(killed);
+    }
+    Ok(reply)
+}
+
+/// The error codes of a mongos for a `getMore` in another session or transaction.
+fn of_mongos(mut fault: Fault) -> Fault {
+    if (50736..=50741).contains(&fault.code.number) {
+        fault.code = Fault::location(fault.code.number + 63, "").code;
+    }
+    fault
+}
+
+/// What is refused where several shards would have to keep a cursor each.
+pub(super) fn refused(what: &str) -> Fault {
+    Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{what} is not known over several shards"))
+}
+
+/// The reply of a command whose list is at hand.
+pub(super) fn list(namespace: &str, documents: Vec<Document>) -> Document {
+    doc! { "cursor": { "firstBatch": documents, "id": 0_i64, "ns": namespace } }
+}

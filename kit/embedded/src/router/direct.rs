@@ -1,0 +1,373 @@
+//! What happens on several shards at one moment: the state of each is locked, then all of them change.
+//!
+//! Servers of a real cluster bring this about by messages; here, all shards are in one process.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
+
+use bson::{Bson, Document, Uuid};
+use steadfast_query::{Code, Fault};
+use tokio::time::Instant;
+
+use super::{cluster::Cluster, key::ShardKey, shard::Shard};
+use crate::{
+    call::ReadConcern,
+    change::{Change, Statement},
+    log::{OpTime, PreparedTransaction, Record, Recorded, SessionId, TransactionId},
+    namespace::Namespace,
+    set::{Shared, State},
+    store::Store,
+    transaction::write_conflict,
+};
+
+/// The states of shards, all locked, by the shards' names.
+struct Locked<'a> {
+    states: BTreeMap<&'a str, (&'a Shared, MutexGuard<'a, State>)>,
+    now: Instant,
+}
+
+impl<'a> Locked<'a> {
+    /// The primary of a shard, and its state.
+    fn primary(&mut self, shard: &str) -> Result<(usize, &mut State), Fault> {
+        let state = self.states.get_mut(shard).map(|(_, guard)| &mut **guard);
+        let found = state.and_then(|state| Some((content_primary(state)?, state)));
+        found.ok_or_else(|| no_primary(shard))
+    }
+
+    /// Appends an entry to a shard's log.
+    fn append(
+        &mut self,
+        shard: &str,
+        changes: Vec<Change>,
+        record: Option<Record>,
+    ) -> Result<OpTime, Fault> {
+        let now = self.now;
+        let (primary, state) = self.primary(shard)?;
+        state.append(primary, changes, record, now)
+    }
+}
+
+/// The primary of a shard, if it reaches most members.
+pub(super) fn content_primary(state: &State) -> Option<usize> {
+    state.primary().filter(|primary| state.member(*primary).is_content())
+}
+
+/// Locks the states of shards, always in the same order, acts, and replicates what was written. Then
+/// the locks are released, and all who watch are told.
+fn together<T>(
+    shards: &[&Shard],
+    now: Instant,
+    act: impl FnOnce(&mut Locked<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut order: Vec<&Shard> = shards.to_vec();
+    order.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut locked = Locked { states: BTreeMap::new(), now };
+    for shard in &order {
+        let shared = shard.set.shared();
+        locked.states.insert(&shard.name, (shared, shared.look()));
+    }
+    let result = act(&mut locked);
+    for (_, state) in locked.states.values_mut() {
+        state.settle(now);
+    }
+    for (shared, state) in locked.states.into_values() {
+        shared.tell(state);
+    }
+    result
+}
+
+/// A document of one shard is replaced by one on another, in a transaction, and put on record there.
+pub(super) struct Move<'a> {
+    pub(super) namespace: &'a Namespace,
+    pub(super) from: &'a Shard,
+    pub(super) to: &'a Shard,
+    pub(super) id: &'a Bson,
+    /// The document as the update was computed from.
+    pub(super) before: &'a Document,
+    pub(super) after: Document,
+    pub(super) session: &'a SessionId,
+    pub(super) number: i64,
+    pub(super) statement: Statement,
+}
+
+impl Move<'_> {
+    /// The transaction that the move is.
+    pub(super) fn transaction(&self) -> TransactionId {
+        TransactionId::internal(self.session, self.number, self.statement.id)
+    }
+}
+
+/// Prepares such a move on both shards. `WriteConflict` if the document is not what it was, or a
+/// transaction has it.
+pub(super) fn prepare_move(it: Move<'_>) -> Result<(), Fault> {
+    let id = it.transaction();
+    together(&[it.from, it.to], Instant::now(), |locked| {
+        let now = locked.now;
+        let (primary, state) = locked.primary(&it.from.name)?;
+        let found = state.member(primary).store().collection(it.namespace);
+        let found = found.and_then(|all| all.by_id(it.id));
+        if found.is_none_or(|document| **document != *it.before) {
+            return Err(write_conflict());
+        }
+        let record = Record {
+            session: it.session.clone(),
+            number: it.number,
+            what: Recorded::Statement(it.statement),
+        };
+        let insert =
+            Change::Insert { namespace: it.namespace.clone(), document: Arc::new(it.after) };
+        let delete = Change::Delete { namespace: it.namespace.clone(), id: it.id.clone() };
+        let parts = [(it.to, insert, Some(record)), (it.from, delete, None)];
+        for (shard, change, _) in &parts {
+            let (primary, state) = locked.primary(&shard.name)?;
+            state.check_change(primary, change)?;
+        }
+        for (shard, change, record) in parts {
+            let (primary, state) = locked.primary(&shard.name)?;
+            let part = PreparedTransaction { id: id.clone(), changes: vec![change], record };
+            state.prepare_changes(primary, part, now)?;
+        }
+        Ok(())
+    })
+}
+
+/// The shard that has a statement of a retryable write on record, if one has.
+pub(super) fn recorded(
+    cluster: &Cluster,
+    session: &SessionId,
+    number: i64,
+    statement: i32,
+) -> Option<String> {
+    let has = |shard: &&Shard| {
+        let state = shard.set.shared().look();
+        let Some(primary) = state.primary() else { return false };
+        let record = state.member(primary).store().session(session);
+        record.is_some_and(|it| it.number() == number && it.statement(statement).is_some())
+    };
+    cluster.shards().iter().find(has).map(|shard| shard.name.clone())
+}
+
+/// What a migration copies: the documents of a range, with what is on record of retryable writes.
+#[derive(Debug)]
+pub(super) struct Copied {
+    pub(super) ids: Vec<Bson>,
+    pub(super) at: OpTime,
+}
+
+/// Copies documents from one shard to another. The collection comes into being there with all of its
+/// indexes, if it is not there.
+///
+/// What is on record of retryable writes goes along, as on real shards: one that is repeated after its
+/// chunk has moved finds its record where it is sent now.
+pub(super) fn copy(
+    namespace: &Namespace,
+    from: &Shard,
+    to: &Shard,
+    belongs: impl Fn(&Document) -> bool,
+) -> Result<Copied, Fault> {
+    together(&[from, to], Instant::now(), |locked| {
+        let (primary, state) = locked.primary(&from.name)?;
+        let source = state.member(primary).store().clone();
+        let (primary, state) = locked.primary(&to.name)?;
+        let target = state.member(primary).store().clone();
+        let mut changes = vec![Change::migration(&namespace.to_string())];
+        let mut ids = Vec::new();
+        if let Some(collection) = source.collection(namespace) {
+            if target.collection(namespace).is_none() {
+                changes.push(Change::CreateCollection {
+                    namespace: namespace.clone(),
+                    uuid: collection.uuid(),
+                    options: collection.options().clone(),
+                });
+                changes.extend(collection.indexes().iter().skip(1).map(|index| {
+                    let specification = index.specification().clone();
+                    Change::CreateIndex { namespace: namespace.clone(), specification }
+                }));
+            }
+            for document in collection.documents().filter(|document| belongs(document)) {
+                ids.extend(document.get("_id").cloned());
+                let (namespace, document) = (namespace.clone(), document.clone());
+                changes.push(Change::Insert { namespace, document });
+            }
+        }
+        let mut at = locked.append(&to.name, changes, None)?;
+        for (session, record) in source.sessions() {
+            let known = target.session(session).filter(|it| it.number() >= record.number());
+            let newer = known.is_some_and(|it| it.number() > record.number());
+            let is_new = |id: &i32| known.is_none_or(|it| it.statement(*id).is_none());
+            for (id, outcome) in record.statements().filter(|(id, _)| !newer && is_new(id)) {
+                let statement = Statement { id: *id, outcome: outcome.clone() };
+                let record = Record {
+                    session: session.clone(),
+                    number: record.number(),
+                    what: Recorded::Statement(statement),
+                };
+                at = locked.append(
+                    &to.name,
+                    vec![Change::migration(&namespace.to_string())],
+                    Some(record),
+                )?;
+            }
+        }
+        Ok(Copied { ids, at })
+    })
+}
+
+/// Writes a note to the log of a shard.
+pub(super) fn note(shard: &Shard, note: Document) -> Result<OpTime, Fault> {
+    together(&[shard], Instant::now(), |locked| {
+        locked.append(&shard.name, vec![Change::Note(note)], None)
+    })
+}
+
+/// Deletes documents of a shard by their `_id`, those that are there.
+pub(super) fn delete(
+    namespace: &Namespace,
+    shard: &Shard,
+    ids: &[Bson],
+) -> Result<Option<OpTime>, Fault> {
+    together(&[shard], Instant::now(), |locked| {
+        let (primary, state) = locked.primary(&shard.name)?;
+        let Some(collection) = state.member(primary).store().collection(namespace) else {
+            return Ok(None);
+        };
+        let changes: Vec<Change> = ids
+            .iter()
+            .filter(|id| collection.by_id(id).is_some())
+            .map(|id| Change::Delete { namespace: namespace.clone(), id: id.clone() })
+            .collect();
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let changes =
+            [Change::migration(&namespace.to_string())].into_iter().chain(changes).collect();
+        locked.append(&shard.name, changes, None).map(Some)
+    })
+}
+
+/// Whether it is settled that a shard has none of these documents: most of its members do not.
+pub(super) fn has_none_for_good(namespace: &Namespace, shard: &Shard, ids: &[Bson]) -> bool {
+    let majority = ReadConcern { level: Some(String::from("majority")), ..ReadConcern::default() };
+    let mut state = shard.set.shared().look();
+    let Some(primary) = state.primary() else { return false };
+    let Ok(Some(sight)) = state.sight(primary, &majority, Instant::now()) else { return false };
+    let has = |store: &Store| {
+        let collection = store.collection(namespace);
+        collection.is_some_and(|collection| ids.iter().any(|id| collection.by_id(id).is_some()))
+    };
+    !has(&sight.store) && !has(state.member(primary).store())
+}
+
+/// Waits until most members of a shard have an entry.
+pub(super) async fn until_durable(
+    shard: &Shard,
+    at: OpTime,
+    patience: Duration,
+) -> Result<(), Fault> {
+    let shared = shard.set.shared();
+    let mut watch = shared.watch();
+    let durable = async {
+        loop {
+            watch.mark_unchanged();
+            if shared.look().is_committed(at) {
+                return;
+            }
+            // The sender is in the set.
+            let _ = watch.changed().await;
+        }
+    };
+    tokio::time::timeout(patience, durable).await.map_err(|_| {
+        Fault::new(
+            Code::WRITE_CONCERN_TIMEOUT,
+            format!("most members of {} did not get it in time", shard.name),
+        )
+    })
+}
+
+fn no_primary(shard: &str) -> Fault {
+    Fault::new(Code::NOT_WRITABLE_PRIMARY, format!("there is no primary of shard {shard}"))
+}
+
+/// A collection as a shard's primary has it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) uuid: Uuid,
+    pub(super) documents: Vec<Arc<Document>>,
+    pub(super) collation: Option<Document>,
+    is_view: bool,
+    is_capped: bool,
+    /// The patterns of its indexes, and whether each is unique.
+    indexes: Vec<(Document, bool)>,
+}
+
+/// Looks at a collection of a shard.
+pub(super) fn collection(shard: &Shard, namespace: &Namespace) -> Result<Option<Seen>, Fault> {
+    let state = shard.set.shared().look();
+    let primary = state.primary().ok_or_else(|| no_primary(&shard.name))?;
+    let found = state.member(primary).store().collection(namespace);
+    Ok(found.map(|it| Seen {
+        uuid: it.uuid(),
+        documents: it.documents().cloned().collect(),
+        collation: it.options().get_document("collation").ok().cloned(),
+        is_view: it.is_view(),
+        is_capped: it.is_capped(),
+        indexes: it.indexes().iter().map(|it| (it.pattern().clone(), it.unique())).collect(),
+    }))
+}
+
+impl Seen {
+    /// Whether it can be sharded by this key.
+    pub(super) fn check(
+        &self,
+        namespace: &Namespace,
+        key: &ShardKey,
+        unique: bool,
+        collation: Option<&Document>,
+    ) -> Result<(), Fault> {
+        let invalid = |message: String| Err(Fault::new(Code::INVALID_OPTIONS, message));
+        if self.is_view {
+            return Err(Fault::new(
+                Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                "Views cannot be sharded.",
+            ));
+        }
+        if self.is_capped {
+            return invalid(String::from("can't shard capped collection"));
+        }
+        if self.collation.is_some() && collation.is_none() {
+            return Err(Fault::bad_value(format!(
+                "Collection has default collation: {}. Must specify collation {{locale: 'simple'}}",
+                Bson::from(self.collation.clone().unwrap_or_default())
+            )));
+        }
+        let is_id = |pattern: &Document| pattern.len() == 1 && pattern.contains_key("_id");
+        for (pattern, is_unique) in &self.indexes {
+            if *is_unique && !is_id(pattern) && !key.is_prefix_of(pattern) {
+                return invalid(format!(
+                    "can't shard collection '{namespace}' with unique index on {} and proposed \
+                     shard key {}. Uniqueness can't be maintained unless shard key is a prefix",
+                    Bson::from(pattern),
+                    Bson::from(key.pattern())
+                ));
+            }
+        }
+        if self.documents.is_empty() {
+            return Ok(());
+        }
+        let wanted = key.pattern();
+        let serves = |(pattern, is_unique): &(Document, bool)| {
+            let starts = pattern.iter().zip(&wanted).all(|(one, other)| one == other);
+            pattern.len() >= wanted.len() && starts && (!unique || *is_unique || is_id(pattern))
+        };
+        if !self.indexes.iter().any(serves) {
+            return invalid(String::from(
+                "Please create an index that starts with the proposed shard key before sharding \
+                 the collection",
+            ));
+        }
+        self.documents.iter().try_for_each(|document| key.of(document).map(|_| ()))
+    }
+}

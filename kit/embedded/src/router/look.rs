@@ -1,0 +1,352 @@
+//! Writes to one document that is not known by its shard key, or whose shard key they change: the
+//! router finds the document first, then acts on its shard.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault, Sort};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+
+use super::{
+    catalog::{Catalog, Sharded},
+    cluster::locked,
+    coordinator,
+    direct::{self, Move},
+    operation::{Operation, Purpose},
+    preference::Preference,
+    reads::{number, without_orphans},
+    statements::{Kind, Statement, Way},
+    subject::{Plan, Subject},
+};
+use crate::{change, log::TransactionId, namespace::Namespace};
+
+/// How often a document is looked for again that was gone, or not the same, when it was to change.
+const ATTEMPTS: usize = 20;
+
+/// Before it is looked for again: a transaction may have it.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A statement of `update` or `delete`. Says which shard did it.
+pub(super) async fn statement(
+    op: &Operation,
+    kind: Kind,
+    namespace: &Namespace,
+    statement: &Statement,
+) -> Result<(String, Document), Fault> {
+    run(op, namespace, Subject::Statement(kind, statement)).await
+}
+
+/// A findAndModify.
+pub(super) async fn modify(op: &Operation, namespace: &Namespace) -> Result<Document, Fault> {
+    let (_, mut reply) = run(op, namespace, Subject::Modify).await?;
+    reply.remove("retriedStmtId");
+    Ok(reply)
+}
+
+async fn run(
+    op: &Operation,
+    namespace: &Namespace,
+    subject: Subject<'_>,
+) -> Result<(String, Document), Fault> {
+    let _passed = pass(op, namespace, &subject).await?;
+    let catalog = op.catalog();
+    let sharded = catalog.sharded(namespace)?;
+    let shards = concerned(op, &subject, sharded)?;
+    if let Some(shard) = executed(op, &subject) {
+        if transaction_id(op).is_some_and(|id| locked(&op.cluster().converted).contains(&id)) {
+            return Err(Fault::new(
+                Code::named(217, "IncompleteTransactionHistory"),
+                "Cannot retry a retryable write that has been converted into a transaction",
+            ));
+        }
+        // It has been executed there. The shard knows what to answer.
+        let body = subject.command(op, &catalog, namespace, &shard);
+        let reply = op.ask(&shard, &body, Purpose::Do).await?;
+        return Ok((shard, reply));
+    }
+    if subject.is_multi(op) {
+        return update_many(op, &catalog, namespace, subject, &shards).await;
+    }
+    for _ in 0..ATTEMPTS {
+        let found = find(op, &catalog, namespace, &subject, &shards).await?;
+        let found = found.as_ref().map(|(shard, document)| (shard.as_str(), document));
+        let done = match (subject.plan(op, sharded, found)?, found) {
+            (Plan::Insert(document), _) => {
+                let shard = sharded.owner(&document)?.to_owned();
+                let body = subject.command_to_insert(op, &catalog, namespace, &shard, &document);
+                let reply = op.ask(&shard, &body, Purpose::Do).await?;
+                Some((shard, reply))
+            }
+            (Plan::Stay | Plan::Move(_), None) => {
+                let shard = shards.first().cloned().unwrap_or_default();
+                let body = subject.command(op, &catalog, namespace, &shard);
+                let reply = op.ask(&shard, &body, Purpose::Do).await?;
+                Some((shard, reply))
+            }
+            (Plan::Stay, Some((shard, document))) => {
+                if op.call.transaction.is_none() && subject.changes_key(op, sharded, document)? {
+                    return Err(needs_a_transaction());
+                }
+                let id = document.get("_id").cloned().unwrap_or(Bson::Null);
+                let body = subject.command_for(op, &catalog, namespace, shard, &id);
+                let reply = op.ask(shard, &body, Purpose::Do).await?;
+                did_something(&reply).then(|| (shard.to_owned(), reply))
+            }
+            (Plan::Move(after), Some((shard, before))) => {
+                let to = sharded.owner(&after)?.to_owned();
+                relocate(op, &catalog, namespace, subject, (shard, &to), before, after).await?
+            }
+        };
+        if let Some(done) = done {
+            return Ok(done);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(crate::transaction::write_conflict())
+}
+
+/// How the collection's gate was passed.
+enum Passed {
+    Alone { _guard: OwnedRwLockWriteGuard<()> },
+    WithOthers { _guard: Option<OwnedRwLockReadGuard<()>> },
+}
+
+/// Nobody else may change the collection between the look and the act, if the document could come to
+/// be on the wrong shard, or there twice. In a transaction the shards see to that. A shard that has no
+/// primary is waited for before, not while all others wait.
+async fn pass(
+    op: &Operation,
+    namespace: &Namespace,
+    subject: &Subject<'_>,
+) -> Result<Passed, Fault> {
+    let with_others = op.pass(namespace).await?;
+    let catalog = op.catalog();
+    let sharded = catalog.sharded(namespace)?;
+    if op.in_transaction() || !subject.needs_to_be_alone(op, sharded) {
+        return Ok(Passed::WithOthers { _guard: with_others });
+    }
+    drop(with_others);
+    for shard in concerned(op, subject, sharded)? {
+        op.cluster().shard(&shard)?.select(&Preference::primary(), op.deadline).await?;
+    }
+    let alone = op.cluster().pass_alone(namespace, op.deadline).await?;
+    Ok(Passed::Alone { _guard: alone })
+}
+
+fn concerned(
+    op: &Operation,
+    subject: &Subject<'_>,
+    sharded: &Sharded,
+) -> Result<BTreeSet<String>, Fault> {
+    Ok(match subject.way(op, sharded)? {
+        Way::One(shard) => BTreeSet::from([shard]),
+        Way::Many(shards) | Way::Look(shards) => shards,
+    })
+}
+
+/// The shard that has executed it before, if it is a retry.
+fn executed(op: &Operation, subject: &Subject<'_>) -> Option<String> {
+    let (session, transaction) = op.call.session.as_ref().zip(op.call.transaction)?;
+    if transaction.several {
+        return None;
+    }
+    direct::recorded(op.cluster(), session, transaction.number, subject.statement_id(op))
+}
+
+/// The one document that is meant, and its shard.
+async fn find(
+    op: &Operation,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    subject: &Subject<'_>,
+    shards: &BTreeSet<String>,
+) -> Result<Option<(String, Document)>, Fault> {
+    let mut body = doc! { "find": &namespace.collection, "filter": subject.filter(op) };
+    for field in ["sort", "collation", "hint"] {
+        if let Some(value) = subject.option(op, field) {
+            body.insert(field, value.clone());
+        }
+    }
+    if let Some(variables) = op.call.body.get("let") {
+        body.insert("let", variables.clone());
+    }
+    body.insert("limit", 1);
+    body.insert("$db", &namespace.database);
+    let questions = shards
+        .iter()
+        .map(|shard| {
+            (shard.clone(), without_orphans(catalog, namespace, shard, body.clone(), "filter"))
+        })
+        .collect();
+    let gathered = op.gather(questions, Purpose::Look, false).await?;
+    let mut candidates: Vec<(String, Document)> = gathered
+        .found
+        .into_iter()
+        .flat_map(|(shard, documents)| documents.into_iter().map(move |it| (shard.clone(), it)))
+        .collect();
+    if let Some(Bson::Document(sort)) = subject.option(op, "sort")
+        && !sort.is_empty()
+    {
+        let sort = Sort::parse(sort)?;
+        let collation = op.environment(catalog.collections.get(namespace))?.collation;
+        candidates.sort_by(|one, other| sort.compare(&one.1, &other.1, &collation));
+    }
+    Ok(candidates.into_iter().next())
+}
+
+fn did_something(reply: &Document) -> bool {
+    let matched = match reply.get_document("lastErrorObject") {
+        Ok(last) => number(last, "n"),
+        Err(_) => number(reply, "n"),
+    };
+    matched > 0 || reply.contains_key("writeErrors")
+}
+
+/// An update takes a document to another shard: in a transaction as part of it, as a retryable write
+/// at one moment and on record. Otherwise it is refused, as a lost reply would leave it unknown
+/// whether there is one such document.
+async fn relocate(
+    op: &Operation,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    subject: Subject<'_>,
+    (from, to): (&str, &str),
+    before: &Document,
+    after: Document,
+) -> Result<Option<(String, Document)>, Fault> {
+    check_alone_in_batch(op)?;
+    let id = before.get("_id").cloned().unwrap_or(Bson::Null);
+    if op.in_transaction() {
+        let outcome = subject.outcome(op, before, &after);
+        let exact = doc! { "q": { "_id": { "$eq": id } }, "limit": 1 };
+        let body = doc! {
+            "delete": &namespace.collection, "deletes": [exact], "$db": &namespace.database,
+        };
+        if number(&op.ask(from, &body, Purpose::Do).await?, "n") == 0 {
+            return Err(crate::transaction::write_conflict());
+        }
+        let body = doc! {
+            "insert": &namespace.collection, "documents": [after], "$db": &namespace.database,
+        };
+        op.ask(to, &body, Purpose::Do).await.and_then(|reply| {
+            let error = reply.get_array("writeErrors").ok().and_then(|all| all.first().cloned());
+            match error.as_ref().and_then(Bson::as_document) {
+                Some(error) => Err(super::shard::fault_of(error.clone())),
+                None => Ok(()),
+            }
+        })?;
+        return Ok(Some((to.to_owned(), outcome)));
+    }
+    let (Some(session), Some(transaction)) = (&op.call.session, op.call.transaction) else {
+        return Err(needs_a_transaction());
+    };
+    let statement = change::Statement {
+        id: subject.statement_id(op),
+        outcome: subject.outcome(op, before, &after),
+    };
+    let (donor, recipient) = (op.cluster().shard(from)?, op.cluster().shard(to)?);
+    op.cluster().until_swept(namespace, to, op.deadline).await?;
+    let it = Move {
+        namespace,
+        from: donor,
+        to: recipient,
+        id: &id,
+        before,
+        after,
+        session,
+        number: transaction.number,
+        statement,
+    };
+    let transaction = it.transaction();
+    match direct::prepare_move(it) {
+        Ok(()) => {}
+        Err(fault) if fault.code == Code::WRITE_CONFLICT => return Ok(None),
+        Err(fault) => return Err(fault),
+    }
+    let shards = [to.to_owned(), from.to_owned()];
+    let namespaces = BTreeSet::from([namespace.clone()]);
+    match coordinator::commit(op, &transaction, &shards, namespaces).await {
+        Ok(()) => {
+            locked(&op.cluster().converted).extend(transaction_id(op));
+        }
+        Err(fault) if fault.code == Code::MAX_TIME_MS_EXPIRED => return Err(fault),
+        // A shard lost its primary before most members had its part. The document is where it was.
+        Err(_) => return Ok(None),
+    }
+    // Asking for what is on record waits for its write concern, too.
+    let body = subject.command(op, catalog, namespace, to);
+    let mut reply = op.ask(to, &body, Purpose::Do).await?;
+    reply.remove("retriedStmtIds");
+    Ok(Some((to.to_owned(), reply)))
+}
+
+fn transaction_id(op: &Operation) -> Option<TransactionId> {
+    let (session, transaction) = op.call.session.clone().zip(op.call.transaction)?;
+    Some(TransactionId { session, number: transaction.number })
+}
+
+fn needs_a_transaction() -> Fault {
+    Fault::new(
+        Code::ILLEGAL_OPERATION,
+        "Must run update to shard key field in a multi-statement transaction or with \
+         retryWrites: true.",
+    )
+}
+
+fn check_alone_in_batch(op: &Operation) -> Result<(), Fault> {
+    let several = ["updates", "ops"]
+        .iter()
+        .any(|list| op.call.body.get_array(list).is_ok_and(|list| list.len() > 1));
+    if several {
+        return Err(Fault::new(
+            Code::INVALID_OPTIONS,
+            "Document shard key value updates that cause the doc to move shards must be sent with \
+             write batch of size 1",
+        ));
+    }
+    Ok(())
+}
+
+/// An update of many documents whose shard keys it may change: refused if it does.
+async fn update_many(
+    op: &Operation,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    subject: Subject<'_>,
+    shards: &BTreeSet<String>,
+) -> Result<(String, Document), Fault> {
+    let sharded = catalog.sharded(namespace)?;
+    let body = doc! {
+        "find": &namespace.collection, "filter": subject.filter(op), "$db": &namespace.database,
+    };
+    let questions = shards
+        .iter()
+        .map(|shard| {
+            (shard.clone(), without_orphans(catalog, namespace, shard, body.clone(), "filter"))
+        })
+        .collect();
+    for document in op.gather(questions, Purpose::Look, false).await?.documents() {
+        if subject.changes_key(op, sharded, &document)? {
+            return Err(Fault::new(
+                Code::INVALID_OPTIONS,
+                "Multi-update operations are not allowed when updating the shard key field.",
+            ));
+        }
+    }
+    let mut total = doc! { "n": 0, "nModified": 0 };
+    let mut last = String::new();
+    for shard in shards {
+        let body = subject.command(op, catalog, namespace, shard);
+        let reply = op.ask(shard, &body, Purpose::Do).await?;
+        for field in ["n", "nModified"] {
+            total.insert(field, number(&total, field) + number(&reply, field));
+        }
+        for field in ["upserted", "writeErrors", "writeConcernError"] {
+            if let Some(value) = reply.get(field) {
+                total.insert(field, value.clone());
+            }
+        }
+        last.clone_from(shard);
+    }
+    Ok((last, total))
+}

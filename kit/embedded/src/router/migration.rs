@@ -1,0 +1,197 @@
+//! Moving chunks: the documents of a range go from one shard to another, and no command sees them on
+//! both or on none.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use bson::Bson;
+use steadfast_query::{Code, Fault};
+use tokio::{sync::OwnedRwLockWriteGuard, time::Instant};
+
+use super::{balancer::Migration, cluster::Cluster, direct};
+use crate::namespace::Namespace;
+
+/// How long a migration waits for transactions and members.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it is until a transaction is asked again, or something is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Between rounds of a balancer that could not move what it should.
+const ROUND: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// Moves the next chunk that should move, if there is one. Says whether there was.
+    pub(crate) async fn balancer_step(self: &Arc<Self>) -> Result<bool, Fault> {
+        self.sweep();
+        if self.catalog().clone().as_ref().clone().split_at_zones() {
+            self.change(|catalog| Ok(catalog.split_at_zones()))?;
+        }
+        let Some(migration) = self.catalog().next_migration() else { return Ok(false) };
+        self.migrate(migration).await?;
+        Ok(true)
+    }
+
+    /// Moves chunks until all are in their place. Says how many were moved.
+    pub(crate) async fn balance(self: &Arc<Self>) -> Result<usize, Fault> {
+        let mut moved = 0;
+        while self.balancer_step().await? {
+            moved += 1;
+        }
+        Ok(moved)
+    }
+
+    /// Moves a range. It goes on if nobody waits for it any more.
+    pub(crate) async fn migrate(self: &Arc<Self>, migration: Migration) -> Result<(), Fault> {
+        let cluster = self.clone();
+        let task = tokio::spawn(async move { cluster.migrate_to_its_end(&migration).await });
+        task.await.map_err(|error| Fault::new(Code::INTERNAL_ERROR, error.to_string()))?
+    }
+
+    /// Copies, switches, deletes: alone on the collection, so that nothing is written meanwhile.
+    async fn migrate_to_its_end(self: &Arc<Self>, migration: &Migration) -> Result<(), Fault> {
+        let Migration { namespace, range, from, to, .. } = migration;
+        let _alone = self.pass_without_transactions(namespace).await?;
+        self.until_swept(namespace, to, Instant::now() + PATIENCE).await?;
+        let catalog = self.catalog();
+        let sharded = catalog.sharded(namespace)?;
+        let lives_there =
+            sharded.chunks.iter().filter(|it| it.range.overlaps(range)).all(|it| it.shard == *from);
+        if !lives_there {
+            return Err(Fault::new(
+                Code::named(117, "ConflictingOperationInProgress"),
+                format!("the range of {namespace} does not live on {from} any more"),
+            ));
+        }
+        let (donor, recipient) = (self.shard(from)?, self.shard(to)?);
+        let key = sharded.key.clone();
+        let belongs =
+            |document: &bson::Document| key.of(document).is_ok_and(|key| range.contains(&key));
+        let copied = direct::copy(namespace, donor, recipient, belongs)?;
+        if let Err(fault) = direct::until_durable(recipient, copied.at, PATIENCE).await {
+            self.disown(namespace, to, copied.ids);
+            self.sweep();
+            return Err(fault);
+        }
+        self.change(|catalog| catalog.moved(migration))?;
+        self.disown(namespace, from, copied.ids);
+        self.sweep();
+        Ok(())
+    }
+
+    /// Passes a collection's gate alone, when no open transaction has been there.
+    async fn pass_without_transactions(
+        &self,
+        namespace: &Namespace,
+    ) -> Result<OwnedRwLockWriteGuard<()>, Fault> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let alone = self.pass_alone(namespace, deadline).await?;
+            if !self.is_visited(namespace) {
+                return Ok(alone);
+            }
+            drop(alone);
+            if Instant::now() >= deadline {
+                return Err(Fault::new(
+                    Code::named(117, "ConflictingOperationInProgress"),
+                    format!("a transaction holds chunks of {namespace} where they are"),
+                ));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until a shard has nothing of a collection that it does not own: what comes there now
+    /// could have the same `_id`.
+    pub(super) async fn until_swept(
+        &self,
+        namespace: &Namespace,
+        shard: &str,
+        deadline: Instant,
+    ) -> Result<(), Fault> {
+        let place = (namespace.clone(), shard.to_owned());
+        while self.catalog().orphans.contains_key(&place) {
+            self.sweep();
+            if !self.catalog().orphans.contains_key(&place) {
+                break;
+            }
+            if Instant::now() >= deadline {
+                return Err(Fault::new(
+                    Code::named(117, "ConflictingOperationInProgress"),
+                    format!("documents of {namespace} that left {shard} are not deleted there yet"),
+                ));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// A shard has documents that it does not own: commands leave them out until they are deleted.
+    pub(super) fn disown(&self, namespace: &Namespace, shard: &str, ids: Vec<Bson>) {
+        if ids.is_empty() {
+            return;
+        }
+        let _ = self.change(|catalog| {
+            catalog.orphans.entry((namespace.clone(), shard.to_owned())).or_default().extend(ids);
+            Ok(())
+        });
+    }
+
+    /// Deletes what shards have and do not own, as far as they can be reached, and forgets it once that
+    /// cannot be rolled back.
+    pub(super) fn sweep(&self) {
+        let catalog = self.catalog();
+        for ((namespace, name), ids) in &catalog.orphans {
+            let Ok(shard) = self.shard(name) else { continue };
+            if direct::delete(namespace, shard, ids).is_err()
+                || !direct::has_none_for_good(namespace, shard, ids)
+            {
+                continue;
+            }
+            let _ = self.change(|catalog| {
+                let place = (namespace.clone(), name.clone());
+                if let Some(left) = catalog.orphans.get_mut(&place) {
+                    left.retain(|id| !ids.contains(id));
+                    if left.is_empty() {
+                        catalog.orphans.remove(&place);
+                    }
+                }
+                Ok(())
+            });
+        }
+    }
+}
+
+/// Moves chunks whenever the catalog changes, for as long as the cluster is there and its balancer is
+/// started.
+pub(super) fn balance_in_background(cluster: &Arc<Cluster>) {
+    let cluster = Arc::downgrade(cluster);
+    tokio::spawn(async move {
+        while let Some(wait) = round(&cluster).await {
+            let Some(cluster) = cluster.upgrade() else { return };
+            let changed = cluster.change_of_catalog();
+            drop(cluster);
+            match wait {
+                Wait::ForChange => changed.notified().await,
+                Wait::ForAWhile => tokio::time::sleep(ROUND).await,
+            }
+        }
+    });
+}
+
+enum Wait {
+    ForChange,
+    ForAWhile,
+}
+
+async fn round(cluster: &Weak<Cluster>) -> Option<Wait> {
+    let cluster = cluster.upgrade()?;
+    if !cluster.is_balancing() {
+        return Some(Wait::ForChange);
+    }
+    let done = cluster.balance().await;
+    let clean = cluster.catalog().orphans.is_empty();
+    Some(if done.is_ok() && clean { Wait::ForChange } else { Wait::ForAWhile })
+}

@@ -1,0 +1,218 @@
+//! Change streams through a mongos: the events of all shards in the order of their times.
+//!
+//! The mongos reads the log of one member of each shard. It shows an event when it knows the logs of all
+//! shards up to its time. A shard whose log is behind because nothing is written there gets a note of
+//! that time, so that it does not hold up the others.
+
+use std::{
+    collections::BTreeMap, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration,
+};
+
+use bson::{Document, doc, oid::ObjectId};
+use steadfast_query::{Code, Fault};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    cluster::{Cluster, locked},
+    operation::Operation,
+    shard::{Shard, unreachable, with_label},
+};
+use crate::{
+    command::{self, About, Reading, Run},
+    cursor::Owner,
+    log::{Histories, History},
+    namespace::Namespace,
+    node::{Node, is_empty},
+};
+use blackpipe_base::codes;
+
+/// The time that `getMore` waits for events, if the client does not say.
+const AWAIT_DATA: Duration = Duration::from_secs(1);
+
+/// The seconds that a log may be behind the others before it gets a note, with no event to show: a
+/// server writes one every ten seconds.
+const BEHIND: u32 = 10;
+
+/// The change streams of a mongos, by the ids of their cursors.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    open: BTreeMap<i64, Vec<Part>>,
+}
+
+/// A member of a shard whose log a stream reads.
+#[derive(Clone, Debug)]
+struct Part {
+    shard: Shard,
+    node: Arc<Node>,
+    process: ObjectId,
+}
+
+impl Part {
+    /// The log of the member. `None` while it is frozen; an error if its process has ended.
+    fn history(&self) -> Result<Option<History>, Fault> {
+        self.node.history(self.process).map_err(|_| unreachable(&self.node))
+    }
+}
+
+/// Opens a change stream.
+pub(super) async fn open(op: &Operation) -> Result<Document, Fault> {
+    open_on_shards(op).await.map_err(|fault| labelled(op, fault))
+}
+
+async fn open_on_shards(op: &Operation) -> Result<Document, Fault> {
+    let mut parts = Vec::new();
+    for shard in op.cluster().shards() {
+        let node = shard.select(&op.preference, op.deadline).await?;
+        let process = node.process();
+        parts.push(Part { shard: shard.clone(), node, process });
+    }
+    let seen = loop {
+        match look(op.cluster(), &parts, false)? {
+            Some(seen) => break seen,
+            None if op.call.max_time.is_some() && Instant::now() >= op.deadline => {
+                return Err(Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
+            }
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    // What is written from now on, through whatever mongos, is later.
+    op.note_time(seen.last());
+    let reply = read(op, &seen)?;
+    let id = reply.get_document("cursor").and_then(|cursor| cursor.get_i64("id")).unwrap_or(0);
+    let cursors = locked(&op.router.cursors);
+    let mut streams = locked(&op.router.streams);
+    streams.open.retain(|id, _| cursors.awaits_data(*id));
+    if id != 0 {
+        streams.open.insert(id, parts);
+    }
+    Ok(reply)
+}
+
+/// Opens the cursor, as a member of a replica set would on its own log.
+fn read(op: &Operation, seen: &Histories) -> Result<Document, Fault> {
+    let catalog = op.catalog();
+    let home = op.home(&catalog);
+    let home = catalog.shards().iter().position(|shard| *shard == home).unwrap_or(0);
+    let store = seen.data(home).clone();
+    let env = op.environment(None)?;
+    let about = About { set_name: Some(String::new()), ..op.router.about.clone() };
+    // A mongos opens it with an empty batch.
+    let mut call = op.call.clone();
+    call.body.insert("cursor", doc! { "batchSize": 0 });
+    let reading = Reading {
+        call: &call,
+        env: &env,
+        store: &store,
+        history: seen,
+        cursors: &op.router.cursors,
+        about: &about,
+    };
+    let run = command::find("aggregate").map(|command| (command.run)(&op.call.body));
+    match run {
+        Some(Run::Read(read)) => read(&reading),
+        Some(Run::Write(_)) | None => Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            "$out and $merge are not permitted in a $changeStream pipeline",
+        )),
+    }
+}
+
+/// `getMore` of a change stream: waits for events, for as long as `maxTimeMS` says.
+pub(super) async fn get_more(
+    op: &Operation,
+    id: i64,
+    namespace: &Namespace,
+    batch_size: Option<usize>,
+) -> Result<Document, Fault> {
+    let parts = locked(&op.router.streams).open.get(&id).cloned().unwrap_or_default();
+    let more = next_batch(op, id, namespace, batch_size, &parts).await;
+    if !locked(&op.router.cursors).awaits_data(id) {
+        locked(&op.router.streams).open.remove(&id);
+    }
+    more.map_err(|fault| labelled(op, fault))
+}
+
+async fn next_batch(
+    op: &Operation,
+    id: i64,
+    namespace: &Namespace,
+    batch_size: Option<usize>,
+    parts: &[Part],
+) -> Result<Document, Fault> {
+    let deadline = Instant::now() + op.call.max_time.unwrap_or(AWAIT_DATA);
+    let mut watches: Vec<_> = parts.iter().map(|part| part.shard.set.shared().watch()).collect();
+    let mut first = true;
+    loop {
+        watches.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let seen = look(op.cluster(), parts, first).inspect_err(|_| {
+            locked(&op.router.cursors).kill(&[id]);
+        })?;
+        first = false;
+        let (reply, is_open) = {
+            let mut cursors = locked(&op.router.cursors);
+            if let Some(seen) = &seen {
+                cursors.see(id, seen);
+                op.note_time(seen.horizon());
+            }
+            let now = op.cluster().environment().now;
+            let reply = cursors.more(id, namespace, &Owner::of(&op.call), batch_size, now)?;
+            (reply, cursors.awaits_data(id))
+        };
+        if !is_empty(&reply) || !is_open {
+            return Ok(reply);
+        }
+        tokio::select! {
+            () = any_changed(&mut watches) => {}
+            () = sleep_until(deadline) => return Ok(reply),
+        }
+    }
+}
+
+/// The logs of all parts. `None` while one of them is frozen. Logs that hold up the others are brought
+/// forward; with `all`, also if there is no event to show.
+fn look(cluster: &Cluster, parts: &[Part], all: bool) -> Result<Option<Histories>, Fault> {
+    let look = || -> Result<Option<Histories>, Fault> {
+        let mut histories = Vec::new();
+        for part in parts {
+            let Some(history) = part.history()? else { return Ok(None) };
+            histories.push(history);
+        }
+        Ok(Some(Histories::of_shards(histories, cluster.catalog())))
+    };
+    let Some(seen) = look()? else { return Ok(None) };
+    let last = seen.last();
+    let behind = all && last.time.saturating_sub(seen.horizon().time) >= BEHIND;
+    let Some(time) = seen.held_up().or(behind.then_some(last)) else { return Ok(Some(seen)) };
+    for part in parts {
+        part.node.reach_time(time);
+    }
+    look()
+}
+
+/// Waits until one of the sets has changed.
+async fn any_changed(watches: &mut [watch::Receiver<u64>]) {
+    // The senders are in the sets: there is always one that may change.
+    let mut changes: Vec<Pin<Box<_>>> =
+        watches.iter_mut().map(|watch| Box::pin(watch.changed())).collect();
+    poll_fn(|context| {
+        let changed = changes.iter_mut().any(|change| change.as_mut().poll(context).is_ready());
+        if changed { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// An error after which a client may resume, or must not, says so.
+fn labelled(op: &Operation, fault: Fault) -> Fault {
+    let code = fault.code.number;
+    if matches!(code, 280 | 286) {
+        return with_label(fault, "NonResumableChangeStreamError");
+    }
+    let tells = op.router.about.max_wire_version >= 9;
+    if tells && codes::is_resumable(code) {
+        return with_label(fault, "ResumableChangeStreamError");
+    }
+    fault
+}

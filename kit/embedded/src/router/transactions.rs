@@ -1,0 +1,450 @@
+//! Transactions of several documents through a router: which shards take part, and how all of them
+//! come to the same end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    catalog::Catalog,
+    cluster::{Cluster, locked},
+    coordinator,
+    operation::{Operation, Purpose},
+    preference::Preference,
+    shard::{is_absence, is_passing, with_label},
+};
+use crate::{
+    call::Call,
+    log::{SessionId, TransactionId},
+    namespace::Namespace,
+};
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Whether it has committed is being found out, or it has.
+    Committing,
+    Aborted,
+}
+
+/// A shard that takes part.
+#[derive(Clone, Debug)]
+struct Participant {
+    shard: String,
+    wrote: bool,
+}
+
+/// A transaction as a router knows it.
+#[derive(Debug)]
+struct Transaction {
+    number: i64,
+    phase: Phase,
+    /// In the order that they joined.
+    participants: Vec<Participant>,
+    /// The collections that it has been at.
+    visited: BTreeSet<Namespace>,
+    /// Where chunks were when it began.
+    began: Arc<Catalog>,
+    /// What it reads on each shard that joins.
+    read_concern: Option<Document>,
+    /// The shard that knows whether it committed: the first one that has written.
+    recovery_shard: Option<String>,
+}
+
+/// The newest transaction of each session.
+#[derive(Debug, Default)]
+pub(super) struct Transactions {
+    open: Mutex<BTreeMap<SessionId, Transaction>>,
+}
+
+impl Transactions {
+    /// A part of a transaction is to be run: it begins, or it goes on. If an older one of the session
+    /// is open, this gives its number and the shards that took part in it.
+    pub(super) fn enter(&self, op: &Operation) -> Result<Option<(i64, Vec<String>)>, Fault> {
+        let Some((session, arguments)) = op.call.session.clone().zip(op.call.transaction) else {
+            return Ok(None);
+        };
+        let mut open = locked(&self.open);
+        let known = open.get(&session);
+        if let Some(newer) = known.filter(|it| it.number > arguments.number) {
+            return Err(Fault::new(
+                Code::TRANSACTION_TOO_OLD,
+                format!(
+                    "txnNumber {} is less than last txnNumber {} seen in session",
+                    arguments.number, newer.number
+                ),
+            ));
+        }
+        if !arguments.starts {
+            let known = known.filter(|it| it.number == arguments.number);
+            return match known.map(|it| it.phase) {
+                Some(Phase::Open) => Ok(None),
+                Some(Phase::Committing) => Err(Fault::new(
+                    Code::TRANSACTION_COMMITTED,
+                    format!("Transaction {} has been committed.", arguments.number),
+                )),
+                Some(Phase::Aborted) | None => Err(no_such_transaction(arguments.number)),
+            };
+        }
+        if known.is_some_and(|it| it.number == arguments.number) {
+            return Err(Fault::new(
+                Code::named(117, "ConflictingOperationInProgress"),
+                format!("txnNumber {} was already started in this session", arguments.number),
+            ));
+        }
+        let transaction = Transaction {
+            number: arguments.number,
+            phase: Phase::Open,
+            participants: Vec::new(),
+            visited: BTreeSet::new(),
+            began: op.catalog(),
+            read_concern: op.read_concern(),
+            recovery_shard: None,
+        };
+        let older = open.insert(session.clone(), transaction);
+        drop(open);
+        let Some(older) = older else { return Ok(None) };
+        leave(op.cluster(), &session, older.number, older.visited);
+        let shards = older.participants.into_iter().map(|it| it.shard).collect();
+        Ok((older.phase == Phase::Open).then_some((older.number, shards)))
+    }
+
+    /// A shard takes part from now on. Says whether it has not before.
+    pub(super) fn join(&self, op: &Operation, shard: &str, command: &str) -> Result<bool, Fault> {
+        if matches!(command, "commitTransaction" | "abortTransaction") {
+            return Ok(false);
+        }
+        self.with(op, |transaction| {
+            let wrote = writes(command);
+            if let Some(known) = transaction.participants.iter_mut().find(|it| it.shard == shard) {
+                known.wrote |= wrote;
+                return false;
+            }
+            transaction.participants.push(Participant { shard: shard.to_owned(), wrote });
+            true
+        })
+    }
+
+    /// The read concern that the transaction began with.
+    pub(super) fn read_concern(&self, op: &Operation) -> Option<Document> {
+        self.with(op, |transaction| transaction.read_concern.clone()).ok().flatten()
+    }
+
+    /// Whether the transaction has been at a collection.
+    pub(super) fn has_visited(&self, op: &Operation, namespace: &Namespace) -> bool {
+        self.with(op, |transaction| transaction.visited.contains(namespace)).unwrap_or(false)
+    }
+
+    /// The transaction comes to a collection. If its chunks have moved since the transaction began, it
+    /// cannot see the collection as it was then.
+    pub(super) fn visit(&self, op: &Operation, namespace: &Namespace) -> Result<(), Fault> {
+        let now = op.catalog();
+        let version =
+            |catalog: &Catalog| catalog.collections.get(namespace).map(|it| (it.epoch, it.version));
+        let moved = self.with(op, |transaction| version(&transaction.began) != version(&now))?;
+        if moved {
+            let fault = Fault::new(
+                Code::SNAPSHOT_UNAVAILABLE,
+                format!("chunks of {namespace} have moved since the transaction began"),
+            );
+            return Err(with_label(fault, "TransientTransactionError"));
+        }
+        let number = self.with(op, |transaction| {
+            transaction.visited.insert(namespace.clone());
+            transaction.number
+        })?;
+        if let Some(session) = &op.call.session {
+            op.cluster().enter(namespace, session, number);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the transaction is the newest of its session here.
+    pub(super) fn knows(&self, op: &Operation) -> bool {
+        self.with(op, |_| ()).is_ok()
+    }
+
+    /// A command of the transaction succeeded: if it is the first that wrote, its shard is named in recovery
+    /// tokens from now on. Returns `true`.
+    pub(super) fn note_success(&self, op: &Operation) -> bool {
+        let _ = self.with(op, |transaction| {
+            if transaction.recovery_shard.is_none() && !op.ends_transaction() {
+                let first = transaction.participants.iter().find(|it| it.wrote);
+                transaction.recovery_shard = first.map(|it| it.shard.clone());
+            }
+        });
+        true
+    }
+
+    /// The token that finds the transaction's outcome through any router, once it has written.
+    pub(super) fn recovery_token(&self, op: &Operation) -> Document {
+        let shard = self.with(op, |transaction| transaction.recovery_shard.clone());
+        match shard {
+            Ok(Some(shard)) => doc! { "recoveryShardId": shard },
+            _ => Document::new(),
+        }
+    }
+
+    /// Ends the transaction after an error: shards that took part in it are to abort it.
+    pub(super) fn fail(&self, op: &Operation) -> Vec<String> {
+        let ended = self.with(op, |transaction| match transaction.phase {
+            Phase::Open => {
+                transaction.phase = Phase::Aborted;
+                transaction.participants.iter().map(|it| it.shard.clone()).collect()
+            }
+            Phase::Committing | Phase::Aborted => Vec::new(),
+        });
+        self.leave_all(op);
+        ended.unwrap_or_default()
+    }
+
+    fn leave_all(&self, op: &Operation) {
+        let visited = self
+            .with(op, |transaction| (transaction.number, std::mem::take(&mut transaction.visited)));
+        if let (Some(session), Ok((number, visited))) = (&op.call.session, visited) {
+            leave(op.cluster(), session, number, visited);
+        }
+    }
+
+    /// A session ends, and with it what is open of it.
+    pub(super) fn end(&self, cluster: &Cluster, session: &SessionId) {
+        let ended = locked(&self.open).remove(session);
+        if let Some(ended) = ended {
+            leave(cluster, session, ended.number, ended.visited);
+        }
+    }
+
+    /// The router has forgotten all of them.
+    pub(super) fn forget_all(&self, cluster: &Cluster) {
+        let all = std::mem::take(&mut *locked(&self.open));
+        for (session, ended) in all {
+            leave(cluster, &session, ended.number, ended.visited);
+        }
+    }
+
+    /// The error of a commit without a recovery token, of a transaction that did not begin here.
+    fn not_begun(&self, op: &Operation, number: i64) -> Fault {
+        let open = locked(&self.open);
+        match op.call.session.as_ref().and_then(|session| open.get(session)) {
+            Some(newer) if newer.number > number => Fault::new(
+                Code::TRANSACTION_TOO_OLD,
+                format!(
+                    "txnNumber {number} is less than last txnNumber {} seen in session",
+                    newer.number
+                ),
+            ),
+            _ => Fault::location(50940, "cannot commit with no participants"),
+        }
+    }
+
+    fn with<T>(&self, op: &Operation, act: impl FnOnce(&mut Transaction) -> T) -> Result<T, Fault> {
+        let number = op.call.transaction.map_or(-1, |it| it.number);
+        let mut open = locked(&self.open);
+        let transaction = op.call.session.as_ref().and_then(|session| open.get_mut(session));
+        match transaction.filter(|it| it.number == number) {
+            Some(transaction) => Ok(act(transaction)),
+            None => Err(no_such_transaction(number)),
+        }
+    }
+}
+
+fn leave(cluster: &Cluster, session: &SessionId, number: i64, visited: BTreeSet<Namespace>) {
+    for namespace in visited {
+        cluster.leave(&namespace, session, number);
+    }
+}
+
+/// `abortTransaction`.
+pub(super) async fn abort(op: &Operation) -> Result<Document, Fault> {
+    let transactions = &op.router.transactions;
+    let known = transactions.with(op, |it| (it.phase, it.participants.clone()));
+    let shards: BTreeSet<String> = match known {
+        Ok((Phase::Committing, _)) => {
+            let number = op.call.transaction.map_or(-1, |it| it.number);
+            return Err(Fault::new(
+                Code::TRANSACTION_COMMITTED,
+                format!("Transaction {number} has been committed."),
+            ));
+        }
+        Ok((Phase::Aborted, _)) => {
+            return Err(no_such_transaction(op.call.transaction.map_or(-1, |it| it.number)));
+        }
+        Ok((Phase::Open, participants)) => participants.into_iter().map(|it| it.shard).collect(),
+        // Another router began it.
+        Err(fault) => match recovery_shard(op) {
+            Some(shard) => BTreeSet::from([shard]),
+            None if op.call.body.contains_key("recoveryToken") => {
+                let message = "the recovery token of an abort names no shard";
+                return Err(Fault::location(8_027_900, message));
+            }
+            None => return Err(fault),
+        },
+    };
+    let _ = transactions.fail(op);
+    abort_on(op, shards).await;
+    Ok(Document::new())
+}
+
+/// Aborts on these shards, as well as it goes: one that cannot be reached does so when the
+/// transaction's lifetime ends.
+pub(super) async fn abort_on(op: &Operation, shards: impl IntoIterator<Item = String>) {
+    let body = doc! { "abortTransaction": 1 };
+    let questions = shards.into_iter().map(|shard| (shard, body.clone())).collect();
+    let _ = op.ask_all(questions, Purpose::Do).await;
+}
+
+/// Aborts a transaction that the session has left behind, as well as it goes.
+pub(super) async fn abort_older(op: &Operation, number: i64, shards: Vec<String>) {
+    let lsid = op.call.body.get("lsid").cloned().unwrap_or(Bson::Null);
+    for shard in shards {
+        let body = doc! {
+            "abortTransaction": 1, "lsid": lsid.clone(), "txnNumber": number, "autocommit": false,
+            "$db": "admin",
+        };
+        let (Ok(shard), Ok(mut call)) =
+            (op.cluster().shard(&shard), Call::read("abortTransaction", "admin", body))
+        else {
+            continue;
+        };
+        call.session.clone_from(&op.call.session);
+        if let Some(primary) = shard.primary() {
+            let _ = super::shard::ask(&primary, call, op.deadline).await;
+        }
+    }
+}
+
+/// `commitTransaction`.
+pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
+    if op.call.transaction.is_none() {
+        let message = "commitTransaction can only be run within a context of a session";
+        return Err(Fault::new(Code::INVALID_OPTIONS, message));
+    }
+    let transactions = &op.router.transactions;
+    let known = transactions.with(op, |transaction| {
+        if transaction.phase == Phase::Open {
+            transaction.phase = Phase::Committing;
+        }
+        (transaction.phase, transaction.participants.clone())
+    });
+    let number = op.call.transaction.map_or(-1, |it| it.number);
+    let (phase, participants) = match known {
+        Ok(known) => known,
+        Err(fault) => match recovery_shard(op) {
+            Some(shard) => return recover(op, &shard).await,
+            None if op.call.body.contains_key("recoveryToken") => return Err(fault),
+            None => return Err(transactions.not_begun(op, number)),
+        },
+    };
+    if phase == Phase::Aborted {
+        return Err(no_such_transaction(number));
+    }
+    let (writers, readers): (Vec<_>, Vec<_>) = participants.into_iter().partition(|it| it.wrote);
+    let names = |list: Vec<Participant>| list.into_iter().map(|it| it.shard).collect::<Vec<_>>();
+    let committed = commit_on(op, names(writers), names(readers)).await;
+    match committed {
+        // What has not been heard of may have committed; the client asks again.
+        Err(fault) if is_absence(&fault) => Err(with_label(fault, "RetryableWriteError")),
+        Err(fault) => {
+            let _ = transactions.with(op, |transaction| transaction.phase = Phase::Aborted);
+            transactions.leave_all(op);
+            Err(fault)
+        }
+        Ok(reply) => {
+            transactions.leave_all(op);
+            Ok(reply)
+        }
+    }
+}
+
+/// Those that only read first: as long as nobody has committed what was written, all can still end
+/// without it. One writer's commit is the commit of all; several commit in two phases.
+async fn commit_on(
+    op: &Operation,
+    writers: Vec<String>,
+    readers: Vec<String>,
+) -> Result<Document, Fault> {
+    let body = doc! { "commitTransaction": 1 };
+    for shard in readers {
+        let done = op.ask(&shard, &body, Purpose::Do).await;
+        if let Err(fault) = done {
+            abort_on(op, writers).await;
+            return Err(fault);
+        }
+    }
+    let several = writers.len() > 1;
+    if several {
+        for shard in &writers {
+            op.cluster().shard(shard)?.select(&Preference::primary(), op.deadline).await?;
+        }
+        if let Some(id) = transaction_id(op) {
+            let visited = op.router.transactions.with(op, |it| it.visited.clone());
+            coordinator::commit(op, &id, &writers, visited.unwrap_or_default()).await?;
+        }
+    }
+    let mut reply = Document::new();
+    for shard in writers {
+        let answer = match op.ask(&shard, &body, Purpose::Do).await {
+            // Committed in two phases; the session did not wait to begin something else.
+            Err(fault) if several && fault.code == Code::TRANSACTION_TOO_OLD => continue,
+            answer => answer?,
+        };
+        if let Some(error) = answer.get("writeConcernError") {
+            reply.insert("writeConcernError", error.clone());
+        }
+    }
+    Ok(reply)
+}
+
+/// Finds out for a transaction of another router whether it committed. If it has not, it never will.
+async fn recover(op: &Operation, shard: &str) -> Result<Document, Fault> {
+    let number = op.call.transaction.map_or(-1, |it| it.number);
+    if let Some(id) = transaction_id(op)
+        && let Some(outcome) = coordinator::join(op, &id).await
+    {
+        outcome?;
+    }
+    match op.ask(shard, &doc! { "abortTransaction": 1 }, Purpose::Do).await {
+        Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => {
+            op.ask(shard, &doc! { "commitTransaction": 1 }, Purpose::Do).await
+        }
+        Err(fault) if is_passing(&fault) => Err(fault),
+        Ok(_) | Err(_) => Err(with_label(no_such_transaction(number), "TransientTransactionError")),
+    }
+}
+
+fn transaction_id(op: &Operation) -> Option<TransactionId> {
+    let (session, transaction) = op.call.session.clone().zip(op.call.transaction)?;
+    Some(TransactionId { session, number: transaction.number })
+}
+
+fn recovery_shard(op: &Operation) -> Option<String> {
+    let token = op.call.body.get_document("recoveryToken").ok()?;
+    token.get_str("recoveryShardId").ok().map(str::to_owned)
+}
+
+fn writes(command: &str) -> bool {
+    matches!(
+        command,
+        "insert"
+            | "update"
+            | "delete"
+            | "findAndModify"
+            | "findandmodify"
+            | "bulkWrite"
+            | "create"
+            | "createIndexes"
+    )
+}
+
+fn no_such_transaction(number: i64) -> Fault {
+    let fault = Fault::new(
+        Code::NO_SUCH_TRANSACTION,
+        format!("cannot continue txnNumber {number}: no such transaction is open on this router"),
+    );
+    with_label(fault, "TransientTransactionError")
+}

@@ -1,0 +1,436 @@
+//! `insert`, `update` and `delete`: statements go to their shards, in batches where they can, and the
+//! replies become one.
+
+use std::collections::BTreeSet;
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+
+use super::{
+    catalog::Catalog,
+    look,
+    operation::{Operation, Purpose},
+    reads::{number, without_orphans},
+    shard::is_absence,
+    statements::{Kind, Statement, Way, flag, way},
+};
+use crate::namespace::Namespace;
+
+/// `insert`, `update` or `delete`.
+pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault> {
+    let namespace = op.namespace()?;
+    refuse_config(&namespace)?;
+    let passed = op.pass(&namespace).await?;
+    let home = op.cluster().database(&namespace.database)?;
+    let catalog = op.catalog();
+    if !catalog.collections.contains_key(&namespace) {
+        let answer = op.forward(&home).await;
+        return answer
+            .map(|reply| with_own_concern_error(&home, reply))
+            .or_else(|fault| refused_by_shard(op, kind, fault));
+    }
+    let Some(statements) = read_statements(op, kind) else {
+        // The shard says what is wrong with it.
+        return op.forward(&home).await;
+    };
+    drop(passed);
+    let ordered = op.call.body.get_bool("ordered").unwrap_or(true);
+    let outcome = run(op, kind, &namespace, statements, ordered).await?;
+    Ok(outcome.into_reply(kind))
+}
+
+/// Errors of a shard that a mongos reports of statements, in `writeErrors`.
+const OF_STATEMENTS: [i32; 4] = [73, 217, 225, 256];
+
+/// The reply to a command that a shard has refused as a whole.
+pub(super) fn refused_by_shard(
+    op: &Operation,
+    kind: Kind,
+    fault: Fault,
+) -> Result<Document, Fault> {
+    if !OF_STATEMENTS.contains(&fault.code.number) {
+        return Err(fault);
+    }
+    let is_ordered = op.call.body.get_bool("ordered").unwrap_or(true);
+    let count = op.call.body.get_array(kind.list()).map_or(1, Vec::len);
+    let mut outcome = Outcome::default();
+    for index in 0..if is_ordered { 1 } else { count } {
+        outcome.errors.push(write_error(index, &fault));
+    }
+    Ok(outcome.into_reply(kind))
+}
+
+fn write_error(index: usize, fault: &Fault) -> Document {
+    let mut error = doc! {
+        "index": i32::try_from(index).unwrap_or(i32::MAX),
+        "code": fault.code.number,
+        "errmsg": &fault.message,
+    };
+    error.extend(fault.details.clone());
+    error.remove("codeName");
+    error.remove("errorLabels");
+    error
+}
+
+/// Runs statements on a sharded collection.
+pub(super) async fn run(
+    op: &Operation,
+    kind: Kind,
+    namespace: &Namespace,
+    statements: Vec<Statement>,
+    ordered: bool,
+) -> Result<Outcome, Fault> {
+    let mut outcome = Outcome::default();
+    let mut left = statements.into_iter().peekable();
+    while left.peek().is_some() {
+        let passed = op.pass(namespace).await?;
+        let catalog = op.catalog();
+        let (batch, failed) = next_batch(op, kind, &catalog, namespace, &mut left, ordered)?;
+        match batch {
+            Some(Batch::Same(groups)) => {
+                send(op, kind, &catalog, namespace, groups, &mut outcome, ordered).await?;
+            }
+            Some(Batch::Many(statement, shards)) => {
+                broadcast(op, kind, &catalog, namespace, &statement, &shards, &mut outcome).await?;
+            }
+            Some(Batch::Look(statement)) => {
+                drop(passed);
+                let looked = look::statement(op, kind, namespace, &statement).await;
+                outcome.note_one(op, &statement, looked)?;
+            }
+            None => {}
+        }
+        if ordered && !outcome.errors.is_empty() {
+            break;
+        }
+        if let Some((index, fault)) = failed {
+            outcome.refuse(op, index, fault)?;
+            if ordered {
+                break;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// What is sent at a time.
+enum Batch {
+    /// Statements that each go to one shard, by shard.
+    Same(Vec<(String, Vec<Statement>)>),
+    Many(Statement, BTreeSet<String>),
+    Look(Statement),
+}
+
+type Refused = Option<(usize, Fault)>;
+
+/// Takes as many statements as can go at once: in order, those that go to the same shard; else all
+/// that go to one shard each. A statement that cannot go anywhere ends it.
+fn next_batch(
+    op: &Operation,
+    kind: Kind,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    left: &mut std::iter::Peekable<impl Iterator<Item = Statement>>,
+    ordered: bool,
+) -> Result<(Option<Batch>, Refused), Fault> {
+    let sharded = catalog.sharded(namespace)?;
+    let wire_version = op.cluster().config.max_wire_version;
+    let mut groups: Vec<(String, Vec<Statement>)> = Vec::new();
+    while let Some(next) = left.peek() {
+        let way = way(kind, &next.body, sharded, wire_version);
+        let shard = match way {
+            Ok(Way::One(shard)) => shard,
+            _ if !groups.is_empty() => break,
+            Err(fault) => {
+                let index = next.index;
+                left.next();
+                return Ok((None, Some((index, fault))));
+            }
+            Ok(Way::Many(shards)) => {
+                return Ok((left.next().map(|next| Batch::Many(next, shards)), None));
+            }
+            Ok(Way::Look(_)) => return Ok((left.next().map(Batch::Look), None)),
+        };
+        let Some(group) = groups.iter_mut().find(|(it, _)| *it == shard) else {
+            if ordered && !groups.is_empty() {
+                break;
+            }
+            groups.push((shard, left.next().into_iter().collect()));
+            continue;
+        };
+        group.1.extend(left.next());
+    }
+    Ok(((!groups.is_empty()).then_some(Batch::Same(groups)), None))
+}
+
+/// Sends each shard its statements.
+async fn send(
+    op: &Operation,
+    kind: Kind,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    groups: Vec<(String, Vec<Statement>)>,
+    outcome: &mut Outcome,
+    ordered: bool,
+) -> Result<(), Fault> {
+    for (shard, statements) in &groups {
+        let inserts = |it: &Statement| kind == Kind::Insert || flag(&it.body, "upsert");
+        if statements.iter().any(inserts) {
+            op.cluster().until_swept(namespace, shard, op.deadline).await?;
+        }
+    }
+    let questions = groups
+        .iter()
+        .map(|(shard, statements)| {
+            (shard.clone(), command(op, kind, catalog, namespace, shard, statements))
+        })
+        .collect();
+    let answers = op.ask_all(questions, Purpose::Do).await?;
+    for ((_, statements), (shard, answer)) in groups.iter().zip(answers) {
+        match answer {
+            Ok(reply) => outcome
+                .add(&shard, &reply, |place| statements.get(place).map_or(place, |it| it.index)),
+            Err(fault) => {
+                let concerned = if ordered { &statements[..1] } else { &statements[..] };
+                for statement in concerned {
+                    outcome.refuse(op, statement.index, fault.clone())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends several shards the same statement. What they did adds up.
+async fn broadcast(
+    op: &Operation,
+    kind: Kind,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    statement: &Statement,
+    shards: &BTreeSet<String>,
+    outcome: &mut Outcome,
+) -> Result<(), Fault> {
+    let one = std::slice::from_ref(statement);
+    let questions = shards
+        .iter()
+        .map(|shard| (shard.clone(), command(op, kind, catalog, namespace, shard, one)))
+        .collect();
+    for (shard, answer) in op.ask_all(questions, Purpose::Do).await? {
+        match answer {
+            Ok(reply) => outcome.add(&shard, &reply, |_| statement.index),
+            Err(fault) => outcome.refuse(op, statement.index, fault)?,
+        }
+    }
+    // One statement has one error, wherever it failed first.
+    outcome.errors.dedup_by_key(|error| number(error, "index"));
+    Ok(())
+}
+
+/// The command that a shard gets for statements.
+pub(super) fn command(
+    op: &Operation,
+    kind: Kind,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    shard: &str,
+    statements: &[Statement],
+) -> Document {
+    let mut body = doc! { kind.command(): &namespace.collection };
+    if op.call.name == kind.command() {
+        for (field, value) in op.arguments() {
+            if field != kind.command() && field != kind.list() && field != "stmtId" {
+                body.insert(field, value);
+            }
+        }
+    } else {
+        // A part of `bulkWrite`.
+        for field in ["let", "bypassDocumentValidation", "comment"] {
+            if let Some(value) = op.call.body.get(field) {
+                body.insert(field, value.clone());
+            }
+        }
+    }
+    let bodies: Vec<Document> = statements
+        .iter()
+        .map(|statement| match kind {
+            Kind::Insert => statement.body.clone(),
+            Kind::Update | Kind::Delete => {
+                without_orphans(catalog, namespace, shard, statement.body.clone(), "q")
+            }
+        })
+        .collect();
+    body.insert(kind.list(), bodies);
+    if op.is_retryable_write() {
+        body.insert("stmtIds", statements.iter().map(|it| it.id).collect::<Vec<_>>());
+    } else {
+        body.remove("stmtIds");
+    }
+    body.insert("$db", &namespace.database);
+    body
+}
+
+/// The statements of a command, or `None` if a shard will refuse it.
+fn read_statements(op: &Operation, kind: Kind) -> Option<Vec<Statement>> {
+    let list = op.call.body.get_array(kind.list()).ok()?;
+    if list.is_empty() {
+        return None;
+    }
+    let first = number(&op.call.body, "stmtId");
+    let ids = op.call.body.get_array("stmtIds").ok();
+    let env = op.cluster().environment();
+    list.iter()
+        .enumerate()
+        .map(|(index, body)| {
+            let mut body = body.as_document()?.clone();
+            if kind == Kind::Insert && !body.contains_key("_id") {
+                let mut whole = doc! { "_id": env.object_id() };
+                whole.extend(body);
+                body = whole;
+            }
+            let place = i64::try_from(index).ok()?;
+            let id = match ids {
+                Some(ids) => ids.get(index).and_then(Bson::as_i32)?,
+                None => i32::try_from(first.saturating_add(place)).ok()?,
+            };
+            Some(Statement { index, id, body })
+        })
+        .collect()
+}
+
+/// Refuses to write where the catalog is shown.
+pub(super) fn refuse_config(namespace: &Namespace) -> Result<(), Fault> {
+    if namespace.database == "config" {
+        return Err(Fault::new(
+            Code::ILLEGAL_OPERATION,
+            format!("{namespace} is written by commands only"),
+        ));
+    }
+    Ok(())
+}
+
+/// What became of the statements of a command.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) n: i64,
+    pub(super) modified: i64,
+    pub(super) upserted: Vec<Document>,
+    pub(super) errors: Vec<Document>,
+    pub(super) concern_errors: Vec<(String, Document)>,
+    pub(super) retried: Vec<Bson>,
+    executed: bool,
+}
+
+impl Outcome {
+    /// Adds what a shard answered; `index` tells the place of a statement in the client's command.
+    pub(super) fn add(&mut self, shard: &str, reply: &Document, index: impl Fn(usize) -> usize) {
+        self.executed = true;
+        self.n += number(reply, "n");
+        self.modified += number(reply, "nModified");
+        let placed = |document: &Bson| {
+            let mut document = document.as_document()?.clone();
+            let place = usize::try_from(number(&document, "index")).ok()?;
+            let place = i32::try_from(index(place)).ok()?;
+            // Keeps its place as the first field.
+            document.insert("index", place);
+            Some(document)
+        };
+        let list = |field| reply.get_array(field).map(Vec::as_slice).unwrap_or_default();
+        self.upserted.extend(list("upserted").iter().filter_map(placed));
+        self.errors.extend(list("writeErrors").iter().filter_map(placed));
+        self.retried.extend(list("retriedStmtIds").iter().cloned());
+        if let Ok(error) = reply.get_document("writeConcernError") {
+            self.concern_errors.push((shard.to_owned(), error.clone()));
+        }
+    }
+
+    /// A statement failed as a whole command does. As long as nothing was done, or if all of it can
+    /// be sent again, so does the client's command.
+    fn refuse(&mut self, op: &Operation, index: usize, fault: Fault) -> Result<(), Fault> {
+        let is_shards = is_absence(&fault);
+        if op.in_transaction() || is_shards && (op.is_retryable_write() || !self.executed) {
+            return Err(fault);
+        }
+        self.errors.push(write_error(index, &fault));
+        Ok(())
+    }
+
+    fn note_one(
+        &mut self,
+        op: &Operation,
+        statement: &Statement,
+        looked: Result<(String, Document), Fault>,
+    ) -> Result<(), Fault> {
+        match looked {
+            Ok((shard, reply)) => {
+                self.add(&shard, &reply, |_| statement.index);
+                Ok(())
+            }
+            Err(fault) => self.refuse(op, statement.index, fault),
+        }
+    }
+
+    /// The reply to the client's command.
+    fn into_reply(mut self, kind: Kind) -> Document {
+        let count = |count: i64| i32::try_from(count).map_or(Bson::Int64(count), Bson::Int32);
+        let mut reply = doc! { "n": count(self.n) };
+        if kind == Kind::Update {
+            reply.insert("nModified", count(self.modified));
+        }
+        if !self.upserted.is_empty() {
+            self.upserted.sort_by_key(|it| number(it, "index"));
+            reply.insert("upserted", self.upserted);
+        }
+        if !self.errors.is_empty() {
+            self.errors.sort_by_key(|it| number(it, "index"));
+            reply.insert("writeErrors", self.errors);
+        }
+        if let Some(error) = merged_concern_error(&self.concern_errors) {
+            reply.insert("writeConcernError", error);
+        }
+        if !self.retried.is_empty() {
+            reply.insert("retriedStmtIds", self.retried);
+        }
+        reply
+    }
+}
+
+/// The reply of the only shard, with the `writeConcernError` of a mongos.
+fn with_own_concern_error(shard: &str, mut reply: Document) -> Document {
+    if let Ok(error) = reply.get_document("writeConcernError") {
+        let errors = [(shard.to_owned(), error.clone())];
+        if let Some(error) = merged_concern_error(&errors) {
+            reply.insert("writeConcernError", error);
+        }
+    }
+    reply
+}
+
+/// One error for what some shards could not make durable in time.
+pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Document> {
+    match errors {
+        [] => None,
+        [(shard, only)] => {
+            let mut only = only.clone();
+            let message = only.get_str("errmsg").unwrap_or_default();
+            let message = format!("{message} at {shard}");
+            only.insert("errmsg", message);
+            only.insert("errInfo", Document::new());
+            Some(only)
+        }
+        [(_, first), ..] => {
+            let said: Vec<String> = errors
+                .iter()
+                .map(|(shard, error)| {
+                    format!("{} at {shard}", error.get_str("errmsg").unwrap_or_default())
+                })
+                .collect();
+            let mut merged = first.clone();
+            merged.insert(
+                "errmsg",
+                format!("Multiple errors reported :: {}", said.join(" :: and :: ")),
+            );
+            Some(merged)
+        }
+    }
+}

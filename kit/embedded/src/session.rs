@@ -1,0 +1,250 @@
+//! What sessions do: which transaction number is theirs, and what became of it.
+//!
+//! What must survive a failover is in the store, by way of the log. What is here is what a primary
+//! keeps in its memory beside it, and what the two say together.
+
+use bson::Uuid;
+use steadfast_query::{Code, Fault};
+use tokio::time::Instant;
+
+use super::{
+    call::TransactionArguments,
+    log::{OpTime, SessionId, TimestampOrder},
+    set::State,
+};
+
+/// The newest transaction number of a session, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Active {
+    pub(crate) number: i64,
+    pub(crate) phase: Phase,
+}
+
+/// What a transaction number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// A retryable write.
+    Retryable,
+    /// A transaction of several documents that goes on.
+    Open,
+    /// One that committed, with this entry.
+    Committed(OpTime),
+    /// One that did not.
+    Aborted,
+}
+
+impl State {
+    /// A session is in use. One that was not for too long has expired, and begins anew.
+    pub(crate) fn use_session(&mut self, session: &SessionId, now: Instant) {
+        let timeout = self.session_timeout();
+        let expired = match self.last_use(session) {
+            Some(used) => now.saturating_duration_since(used) > timeout,
+            None => self.primary().is_some_and(|primary| {
+                let record = self.member(primary).store().session(session);
+                let today = self.time_of_day(primary, now);
+                record.is_some_and(|it| today.saturating_duration_since(it.last_use()) > timeout)
+            }),
+        };
+        if expired {
+            self.forget_session(session);
+        }
+        self.set_last_use(session, now);
+        self.forget_expired_sessions(now);
+    }
+
+    /// The newest transaction number of a session on a primary.
+    pub(crate) fn active(&self, index: usize, session: &SessionId) -> Option<Active> {
+        let member = self.member(index);
+        let remembered = member.active(session);
+        let recorded = member.store().session(session).map(|record| Active {
+            number: record.number(),
+            phase: if record.committed() {
+                Phase::Committed(member.last())
+            } else {
+                Phase::Retryable
+            },
+        });
+        match (remembered, recorded) {
+            (Some(remembered), Some(recorded)) if recorded.number > remembered.number => {
+                Some(recorded)
+            }
+            (Some(remembered), _) => Some(remembered),
+            (None, recorded) => recorded,
+        }
+    }
+
+    /// A retryable write of this number begins, or is repeated.
+    pub(crate) fn begin_retryable(
+        &mut self,
+        index: usize,
+        session: &SessionId,
+        number: i64,
+    ) -> Result<(), Fault> {
+        match self.active(index, session) {
+            Some(active) if active.number > number => Err(Fault::new(
+                Code::TRANSACTION_TOO_OLD,
+                format!(
+                    "Retryable write with txnNumber {number} is prohibited on session {} because a \
+                     newer {} with txnNumber {} has already started on this session.",
+                    show(session),
+                    active.kind(),
+                    active.number
+                ),
+            )),
+            Some(active) if active.number == number && active.phase != Phase::Retryable => {
+                Err(Fault::new(
+                    Code::named(217, "IncompleteTransactionHistory"),
+                    "Cannot retry a retryable write that has been converted into a transaction",
+                ))
+            }
+            _ => {
+                self.replace_transaction(index, session);
+                let active = Active { number, phase: Phase::Retryable };
+                self.member_mut(index).set_active(session, active);
+                Ok(())
+            }
+        }
+    }
+
+    /// A part of a transaction of several documents is to be run: it begins, or it goes on. One that
+    /// begins sees the data as it is, or as it was at a time.
+    pub(crate) fn enter_transaction(
+        &mut self,
+        index: usize,
+        session: &SessionId,
+        arguments: TransactionArguments,
+        at: Option<TimestampOrder>,
+        now: Instant,
+    ) -> Result<(), Fault> {
+        let active = self.check_not_older(index, session, arguments.number)?;
+        if !arguments.starts {
+            self.check_goes_on(active, arguments.number)?;
+            return self.check_not_prepared(index, session);
+        }
+        if let Some(active) = active
+            && active.number == arguments.number
+            // A router begins again on a shard that had to refuse its first attempt.
+            && !(self.config().is_shard && matches!(active.phase, Phase::Open | Phase::Aborted))
+        {
+            return Err(Fault::new(
+                Code::named(117, "ConflictingOperationInProgress"),
+                "Only servers in a sharded cluster can start a new transaction at the active \
+                 transaction number",
+            ));
+        }
+        let base = match at {
+            Some(at) => self.snapshot(index, Some(at))?.store,
+            None => self.member(index).store().clone(),
+        };
+        self.member_mut(index).begin_transaction(session, arguments.number, &base, now);
+        Ok(())
+    }
+
+    /// The session's newest number, which is not newer than this.
+    pub(crate) fn check_not_older(
+        &self,
+        index: usize,
+        session: &SessionId,
+        number: i64,
+    ) -> Result<Option<Active>, Fault> {
+        let active = self.active(index, session);
+        match active {
+            Some(newer) if newer.number > number => Err(Fault::new(
+                Code::TRANSACTION_TOO_OLD,
+                format!(
+                    "Cannot start transaction with {{ txnNumber: {number} }} on session {} because \
+                     a newer {} with txnNumberAndRetryCounter {{ txnNumber: {}, txnRetryCounter: \
+                     {} }} has already started on this session.",
+                    show(session),
+                    newer.kind(),
+                    newer.number,
+                    if newer.phase == Phase::Retryable { -1 } else { 0 },
+                ),
+            )),
+            _ => Ok(active),
+        }
+    }
+
+    /// Whether the session's newest number is that of a transaction that goes on.
+    pub(crate) fn check_goes_on(&self, active: Option<Active>, number: i64) -> Result<(), Fault> {
+        match active.filter(|active| active.number == number).map(|active| active.phase) {
+            Some(Phase::Open) => Ok(()),
+            Some(Phase::Committed(_)) => Err(committed(number)),
+            Some(Phase::Aborted) => Err(aborted(number)),
+            Some(Phase::Retryable) | None => {
+                Err(no_such_transaction(number, active.map_or(-1, |active| active.number)))
+            }
+        }
+    }
+}
+
+impl Active {
+    fn kind(self) -> &'static str {
+        match self.phase {
+            Phase::Retryable => "retryable write",
+            Phase::Open | Phase::Committed(_) | Phase::Aborted => "transaction",
+        }
+    }
+}
+
+pub(crate) fn committed(number: i64) -> Fault {
+    Fault::new(
+        Code::TRANSACTION_COMMITTED,
+        format!("Transaction with {{ txnNumber: {number} }} has been committed."),
+    )
+}
+
+pub(crate) fn aborted(number: i64) -> Fault {
+    Fault::new(
+        Code::NO_SUCH_TRANSACTION,
+        format!("Transaction with {{ txnNumber: {number} }} has been aborted."),
+    )
+}
+
+fn no_such_transaction(number: i64, active: i64) -> Fault {
+    Fault::new(
+        Code::NO_SUCH_TRANSACTION,
+        format!(
+            "Given transaction number {number} does not match any in-progress transactions. The \
+             active transaction number is {active}"
+        ),
+    )
+}
+
+/// A session as a server's messages name it: its id, and the digest of its user.
+fn show(session: &SessionId) -> String {
+    let id = <[u8; 16]>::try_from(session.id.as_slice());
+    let id = id.map_or_else(|_| String::new(), |bytes| Uuid::from_bytes(bytes).to_string());
+    format!("{id} - {} -  - ", base64(&session.user))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut three = [0; 3];
+        three[..chunk.len()].copy_from_slice(chunk);
+        let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            text.push(if digit <= chunk.len() { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::NOBODY;
+
+    #[test]
+    fn messages_name_a_session_as_a_server_does() {
+        let session = SessionId { id: vec![0xab; 16], user: NOBODY.to_vec() };
+        assert_eq!(
+            show(&session),
+            "abababab-abab-abab-abab-abababababab - \
+             47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= -  - "
+        );
+    }
+}

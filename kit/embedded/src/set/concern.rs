@@ -1,0 +1,187 @@
+//! What reads and writes wait for, asked of the state: is it there, may it still come, or never?
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault};
+use tokio::time::Instant;
+
+use super::state::State;
+use crate::{
+    call::{Acknowledged, ReadConcern, WriteConcern},
+    log::{Histories, History, OpTime, TimestampOrder},
+    store::Store,
+};
+
+/// What a read sees.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) store: Store,
+    pub(crate) history: Histories,
+    /// Until when, for a snapshot.
+    pub(crate) at: Option<TimestampOrder>,
+    /// What must have reached most members before the read is answered.
+    pub(crate) confirm: Option<OpTime>,
+}
+
+impl State {
+    /// Whether a write has reached as many members as it should. `None`: not yet.
+    pub(crate) fn acknowledged(
+        &self,
+        index: usize,
+        at: OpTime,
+        concern: &WriteConcern,
+    ) -> Option<Result<(), Fault>> {
+        let member = self.member(index);
+        match concern.acknowledged() {
+            Acknowledged::Members(wanted) => {
+                let wanted = wanted as usize;
+                if wanted > self.members().len() {
+                    return Some(Err(Fault::new(
+                        Code::UNSATISFIABLE_WRITE_CONCERN,
+                        "Not enough data-bearing nodes",
+                    )));
+                }
+                let have = member.known.iter().filter(|known| **known >= at).count();
+                (wanted <= 1 || have >= wanted).then_some(Ok(()))
+            }
+            Acknowledged::Majority => (member.commit >= at).then_some(Ok(())),
+            Acknowledged::Tag(mode) => Some(Err(Fault::new(
+                Code::UNKNOWN_REPL_WRITE_CONCERN,
+                format!("No write concern mode named '{mode}' found in replica set configuration"),
+            ))),
+            Acknowledged::Tags(tags) => Some(Err(unknown_tag(&tags))),
+        }
+    }
+
+    /// What a read of this concern sees. `None`: not yet.
+    pub(crate) fn sight(
+        &mut self,
+        index: usize,
+        concern: &ReadConcern,
+        now: Instant,
+    ) -> Result<Option<Sight>, Fault> {
+        if !self.is_set() {
+            self.check_standalone(concern)?;
+        }
+        let (after, at) = (concern.after_cluster_time, concern.at_cluster_time);
+        for (name, time) in [("afterClusterTime", after), ("atClusterTime", at)] {
+            let Some(time) = time.map(TimestampOrder::from) else { continue };
+            self.check_not_ahead(index, name, time)?;
+            self.reach_time(index, time, now);
+            let member = self.member(index);
+            let reached = match concern.level() {
+                "majority" | "snapshot" => member.commit,
+                _ => member.last(),
+            };
+            if reached.timestamp < time {
+                return Ok(None);
+            }
+        }
+        let member = self.member(index);
+        let seen = |store: &Store| self.plain_sight(index, store);
+        match concern.level() {
+            "majority" => Ok(Some(seen(&member.committed))),
+            "snapshot" => self.snapshot(index, at.map(TimestampOrder::from)).map(Some),
+            "linearizable" => {
+                if !member.is_primary() {
+                    return Err(Fault::new(
+                        Code::NOT_WRITABLE_PRIMARY,
+                        "cannot satisfy linearizable read concern on non-primary node",
+                    ));
+                }
+                let sight = seen(&member.store);
+                let note = doc! { "msg": "linearizable read" };
+                let note = vec![crate::change::Change::Note(note)];
+                let confirm = self.append(index, note, None, now)?;
+                self.replicate(now);
+                Ok(Some(Sight { confirm: Some(confirm), ..sight }))
+            }
+            _ => Ok(Some(seen(&member.store))),
+        }
+    }
+
+    /// A sight of this data of a member.
+    pub(crate) fn plain_sight(&self, index: usize, store: &Store) -> Sight {
+        let history = self.history(index).into();
+        Sight { store: store.clone(), history, at: None, confirm: None }
+    }
+
+    /// The log of a member, up to what it knows most members to have.
+    pub(crate) fn history(&self, index: usize) -> History {
+        let member = self.member(index);
+        History::new(&member.log, member.commit, &member.committed)
+    }
+
+    /// The data at a time, or as most members have it.
+    pub(crate) fn snapshot(
+        &self,
+        index: usize,
+        at: Option<TimestampOrder>,
+    ) -> Result<Sight, Fault> {
+        let member = self.member(index);
+        let Some(at) = at else {
+            let at = Some(member.commit.timestamp);
+            return Ok(Sight { at, ..self.plain_sight(index, &member.committed) });
+        };
+        let store = member.log.snapshot(at).ok_or_else(|| {
+            Fault::new(
+                Code::SNAPSHOT_TOO_OLD,
+                format!(
+                    "Read timestamp Timestamp({}, {}) is older than the oldest available timestamp.",
+                    at.time, at.increment
+                ),
+            )
+        })?;
+        Ok(Sight { at: Some(at), ..self.plain_sight(index, &store) })
+    }
+
+    /// Nobody can have heard of a time that has not come.
+    pub(crate) fn check_not_ahead(
+        &self,
+        index: usize,
+        name: &str,
+        time: TimestampOrder,
+    ) -> Result<(), Fault> {
+        let current = self.member(index).cluster_time;
+        if time <= current {
+            return Ok(());
+        }
+        let show = |time: TimestampOrder| {
+            format!("{{ ts: Timestamp({}, {}) }}", time.time, time.increment)
+        };
+        Err(Fault::new(
+            Code::INVALID_OPTIONS,
+            format!(
+                "readConcern {name} value must not be greater than the current clusterTime. \
+                 Requested clusterTime: {}; current clusterTime: {}",
+                show(time),
+                show(current)
+            ),
+        ))
+    }
+
+    /// What a standalone server cannot promise.
+    fn check_standalone(&self, concern: &ReadConcern) -> Result<(), Fault> {
+        let not_a_set = |what: &str| {
+            Err(Fault::new(
+                Code::named(123, "NotAReplicaSet"),
+                format!("node needs to be a replica set member to use {what}"),
+            ))
+        };
+        if concern.after_cluster_time.is_some() {
+            return Err(Fault::new(
+                Code::ILLEGAL_OPERATION,
+                "Cannot specify afterClusterTime readConcern without replication enabled",
+            ));
+        }
+        match concern.level() {
+            "linearizable" => not_a_set("read concern"),
+            "snapshot" => not_a_set("readConcern: snapshot"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unknown_tag(tags: &Document) -> Fault {
+    let tag = tags.iter().next().map_or("", |(tag, _): (&String, &Bson)| tag.as_str());
+    Fault::new(Code::named(4, "NoSuchKey"), format!("No replica set tag key {tag} in config"))
+}

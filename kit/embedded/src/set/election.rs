@@ -1,0 +1,207 @@
+//! Who is primary: who gives way, who is elected, and when.
+
+use steadfast_query::{Code, Fault};
+use tokio::time::Instant;
+
+use super::state::{Role, State};
+use crate::change::Change;
+
+impl State {
+    /// Whoever hears of a newer term is no primary of an older one.
+    pub(super) fn yield_to_newer_terms(&mut self) {
+        for index in 0..self.members.len() {
+            let newest = self.reached_by(index).map(|other| self.members[other].term).max();
+            let member = &mut self.members[index];
+            if let Some(newest) = newest
+                && newest > member.term
+            {
+                member.term = newest;
+                if member.role == Role::Primary {
+                    member.become_secondary();
+                }
+            }
+        }
+    }
+
+    /// Notes since when members miss a primary, or a primary most of the members.
+    pub(super) fn note_contacts(&mut self, now: Instant) {
+        for index in 0..self.members.len() {
+            let content = match self.members[index].role {
+                Role::Primary => self.reached_by(index).count() >= self.majority(),
+                Role::Secondary => self.primary_of(index).is_some(),
+            };
+            let member = &mut self.members[index];
+            if content || !member.is_on() {
+                member.lonely_since = None;
+            } else if member.lonely_since.is_none() {
+                member.lonely_since = Some(now);
+            }
+        }
+    }
+
+    /// A primary that has not reached most members for too long is none.
+    pub(super) fn leave_lonely_primaries(&mut self, now: Instant) {
+        if self.manual_elections {
+            return;
+        }
+        let timeout = self.config.election_timeout;
+        for member in &mut self.members {
+            let due = member.lonely_since.is_some_and(|since| since + timeout <= now);
+            if member.is_primary() && due {
+                member.become_secondary();
+                member.lonely_since = Some(now);
+            }
+        }
+    }
+
+    /// Holds the elections that are due. Says whether somebody was elected.
+    pub(super) fn elect_where_due(&mut self, now: Instant) -> bool {
+        if self.manual_elections {
+            return false;
+        }
+        let timeout = self.config.election_timeout;
+        let impatient = (0..self.members.len()).find(|index| {
+            let member = &self.members[*index];
+            member.is_on()
+                && member.role == Role::Secondary
+                && member.lonely_since.is_some_and(|since| since + timeout <= now)
+                && self.candidate(*index, now).is_some()
+        });
+        match impatient.and_then(|index| self.candidate(index, now)) {
+            Some(candidate) => {
+                self.win(candidate, now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// When the next election is due, or the next primary gives up.
+    pub(super) fn next_election(&self) -> Option<Instant> {
+        if self.manual_elections {
+            return None;
+        }
+        let timeout = self.config.election_timeout;
+        (0..self.members.len())
+            .filter_map(|index| {
+                let member = &self.members[index];
+                let due = member.lonely_since? + timeout;
+                if member.role == Role::Primary {
+                    return Some(due);
+                }
+                // Without most members there is nothing to wait for; and not before one may stand.
+                let electable = self
+                    .reached_by(index)
+                    .filter(|other| {
+                        !self.is_priority_zero(*other) && self.votes(*other) >= self.majority()
+                    })
+                    .map(|other| self.members[other].passive_until.map_or(due, |it| it.max(due)));
+                electable.min()
+            })
+            .min()
+    }
+
+    /// Whom the members around one elect: who has the newest log of those that stand, and most votes.
+    fn candidate(&self, index: usize, now: Instant) -> Option<usize> {
+        let standing = self
+            .reached_by(index)
+            .filter(|other| self.may_stand(*other, now) && self.votes(*other) >= self.majority());
+        // The first of equals: `max_by_key` would give the last.
+        standing.reduce(|best, other| {
+            if self.members[other].last() > self.members[best].last() { other } else { best }
+        })
+    }
+
+    /// Whether a member may be elected at this time, if most vote for it.
+    fn may_stand(&self, index: usize, now: Instant) -> bool {
+        !self.is_priority_zero(index)
+            && self.members[index].passive_until.is_none_or(|until| until <= now)
+    }
+
+    pub(super) fn is_priority_zero(&self, index: usize) -> bool {
+        self.config.priority_zero.contains(&index)
+    }
+
+    /// How many members would vote for one: those whose log is not newer.
+    fn votes(&self, candidate: usize) -> usize {
+        let last = self.members[candidate].last();
+        self.reached_by(candidate).filter(|voter| self.members[*voter].last() <= last).count()
+    }
+
+    /// A member becomes primary of a new term, if most vote for it.
+    pub(crate) fn elect(&mut self, candidate: usize, now: Instant) -> Result<(), Fault> {
+        if self.members[candidate].is_primary() && self.members[candidate].lonely_since.is_none() {
+            return Ok(());
+        }
+        if self.is_priority_zero(candidate) || self.votes(candidate) < self.majority() {
+            return Err(Fault::new(Code::named(125, "CommandFailed"), "Election failed."));
+        }
+        self.win(candidate, now);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// A primary steps down, and does not stand for election for some time. Another is elected at once.
+    pub(crate) fn step_down(&mut self, index: usize, passive_until: Instant, now: Instant) {
+        let member = &mut self.members[index];
+        if member.role == Role::Primary {
+            member.become_secondary();
+        }
+        member.passive_until = Some(passive_until);
+        if !self.manual_elections
+            && let Some(successor) = self.candidate(index, now)
+        {
+            self.win(successor, now);
+        }
+        self.settle(now);
+    }
+
+    /// A secondary does not stand for election until then.
+    pub(crate) fn set_passive(&mut self, index: usize, until: Instant, now: Instant) {
+        self.members[index].passive_until = Some(until);
+        self.settle(now);
+    }
+
+    /// Whether a primary could step down without a loss: most members have all that it has, and one
+    /// of them may follow it.
+    pub(crate) fn has_successor(&self, index: usize, now: Instant) -> bool {
+        let last = self.members[index].last();
+        let mut up_to_date = 0;
+        let mut electable = false;
+        for other in self.reached_by(index).filter(|other| self.members[*other].last() == last) {
+            up_to_date += 1;
+            electable |= other != index && self.may_stand(other, now);
+        }
+        electable && up_to_date >= self.majority()
+    }
+
+    /// Elected: all that reach it hear of the new term.
+    fn win(&mut self, candidate: usize, now: Instant) {
+        self.catch_up(candidate, now);
+        let voters: Vec<usize> = self.reached_by(candidate).collect();
+        let term = voters.iter().map(|voter| self.members[*voter].term).max().unwrap_or(0) + 1;
+        for voter in voters {
+            let voter = &mut self.members[voter];
+            voter.term = term;
+            if voter.role == Role::Primary {
+                voter.become_secondary();
+            }
+        }
+        self.become_primary(candidate, now);
+    }
+
+    pub(super) fn become_primary(&mut self, index: usize, now: Instant) {
+        let member = &mut self.members[index];
+        member.role = Role::Primary;
+        member.term = member.term.max(1);
+        member.elected = now;
+        member.lonely_since = None;
+        member.passive_until = None;
+        member.known.fill(Default::default());
+        let note = bson::doc! { "msg": "new primary" };
+        let first = self.append(index, vec![Change::Note(note)], None, now);
+        self.members[index].first_of_term = first.unwrap_or_default();
+        self.restore_prepared(index, now);
+        self.replicate(now);
+    }
+}

@@ -1,0 +1,155 @@
+//! What tests do to a set: members die, freeze, lose each other, lag behind.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::state::State;
+use crate::{
+    change::Change,
+    clock::at_most_a_century,
+    log::{OpTime, Record, Recorded, SessionId},
+    node::Power,
+};
+
+/// How often a statement of a retryable write, or a commit, was executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Execution {
+    pub(crate) session: SessionId,
+    pub(crate) number: i64,
+    /// `None` for the commit of a transaction.
+    pub(crate) statement: Option<i32>,
+    pub(crate) times: usize,
+}
+
+impl State {
+    /// A member's process ends. Its log stays.
+    pub(crate) fn kill(&mut self, index: usize, now: Instant) {
+        let member = &mut self.members[index];
+        member.power = Power::Off;
+        member.become_secondary();
+        self.settle(now);
+    }
+
+    /// A member that was killed runs again.
+    pub(crate) fn restart(&mut self, index: usize, now: Instant) {
+        if self.members[index].power != Power::Off {
+            return;
+        }
+        let process = self.object_id(now);
+        let alone = self.members.len() == 1;
+        let member = &mut self.members[index];
+        member.power = Power::On;
+        member.process = process;
+        member.started = now;
+        member.topology = 0;
+        member.passive_until = None;
+        if alone {
+            member.term += 1;
+            self.become_primary(index, now);
+        }
+        self.settle(now);
+    }
+
+    /// A member stands still, and nobody hears of it.
+    pub(crate) fn freeze(&mut self, index: usize, now: Instant) {
+        if self.members[index].power == Power::On {
+            self.members[index].power = Power::Frozen;
+            self.settle(now);
+        }
+    }
+
+    /// A member that stood still goes on as if nothing had happened.
+    pub(crate) fn thaw(&mut self, index: usize, now: Instant) {
+        if self.members[index].power == Power::Frozen {
+            self.members[index].power = Power::On;
+            self.settle(now);
+        }
+    }
+
+    /// Members reach those of their own group only. Who is in none is alone.
+    pub(crate) fn partition(&mut self, groups: &[&[usize]], now: Instant) {
+        for index in 0..self.sides.len() {
+            let group = groups.iter().position(|group| group.contains(&index));
+            self.sides[index] = group.unwrap_or(groups.len() + index);
+        }
+        self.settle(now);
+    }
+
+    /// All reach all.
+    pub(crate) fn heal(&mut self, now: Instant) {
+        self.sides.fill(0);
+        self.settle(now);
+    }
+
+    /// A secondary copies nothing, or copies again.
+    pub(crate) fn hold_replication(&mut self, index: usize, held: bool, now: Instant) {
+        self.members[index].held = held;
+        self.settle(now);
+    }
+
+    /// A secondary has what is written only after so long.
+    pub(crate) fn set_latency(&mut self, index: usize, latency: Duration, now: Instant) {
+        self.members[index].latency = at_most_a_century(latency);
+        self.settle(now);
+    }
+
+    /// A member's clock is ahead.
+    pub(crate) fn set_skew(&mut self, index: usize, skew: Duration) {
+        self.members[index].skew = at_most_a_century(skew);
+    }
+
+    /// Elections are held only when asked for, or by themselves.
+    pub(crate) fn set_manual_elections(&mut self, manual: bool, now: Instant) {
+        self.manual_elections = manual;
+        self.settle(now);
+    }
+
+    /// Whether every member that runs has all that the primary has.
+    pub(crate) fn is_replicated(&self) -> bool {
+        let Some(primary) = self.primary() else { return false };
+        let last = self.members[primary].last();
+        self.members.iter().all(|member| !member.is_on() || member.last() == last)
+    }
+
+    /// Whether most members have an entry.
+    pub(crate) fn is_committed(&self, at: OpTime) -> bool {
+        self.members.iter().any(|member| member.commit >= at && member.log.has(at))
+    }
+
+    /// How often each statement of a retryable write and each commit was executed, as far as the log
+    /// of the newest member goes back. More than once is once too often.
+    pub(crate) fn executions(&self) -> Vec<Execution> {
+        let newest = self.members.iter().max_by_key(|member| member.last());
+        let mut executions: Vec<Execution> = Vec::new();
+        for entry in newest.into_iter().flat_map(|member| member.log.entries()) {
+            let Some(Record { session, number, what }) = &entry.record else { continue };
+            let statement = match what {
+                // A record that was carried over with a chunk: it was executed on another shard.
+                Recorded::Statement(_)
+                    if entry.changes.iter().all(|it| matches!(it, Change::Note(_))) =>
+                {
+                    continue;
+                }
+                Recorded::Statement(statement) => Some(statement.id),
+                Recorded::Committed => None,
+            };
+            let (session, number) = (session.clone(), *number);
+            executions.push(Execution { session, number, statement, times: 1 });
+        }
+        executions.sort_by(|one, other| {
+            (&one.session, one.number, one.statement).cmp(&(
+                &other.session,
+                other.number,
+                other.statement,
+            ))
+        });
+        executions.dedup_by(|next, first| {
+            let same = (&next.session, next.number, next.statement)
+                == (&first.session, first.number, first.statement);
+            first.times += usize::from(same);
+            same
+        });
+        executions
+    }
+}

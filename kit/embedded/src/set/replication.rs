@@ -1,0 +1,209 @@
+//! How members come to have the same log, and what most of them have.
+
+use std::sync::Arc;
+
+use steadfast_query::Fault;
+use tokio::time::Instant;
+
+use super::state::{Role, State};
+use crate::{
+    change::Change,
+    log::{CommitStep, Entry, OpTime, Record, TimestampOrder},
+};
+
+impl State {
+    /// Writes an entry to a primary's log and applies it, or nothing of both. The others have it when
+    /// [`replicate`](Self::replicate) is next called.
+    pub(crate) fn append(
+        &mut self,
+        index: usize,
+        changes: Vec<Change>,
+        record: Option<Record>,
+        now: Instant,
+    ) -> Result<OpTime, Fault> {
+        self.append_step(index, changes, record, None, now)
+    }
+
+    /// The same for an entry that is a step of a two-phase commit.
+    pub(crate) fn append_step(
+        &mut self,
+        index: usize,
+        changes: Vec<Change>,
+        record: Option<Record>,
+        step: Option<CommitStep>,
+        now: Instant,
+    ) -> Result<OpTime, Fault> {
+        self.revision += 1;
+        let second = self.second(index, now);
+        let wall = self.time_of_day(index, now);
+        let member = &mut self.members[index];
+        let newest = member.cluster_time.max(member.last().timestamp);
+        let at = OpTime { term: member.term, timestamp: newest.next(second) };
+        let before = member.store.write(&changes)?;
+        let entry = Arc::new(Entry { at, wall, changes, record, step, before });
+        member.store.note(&entry);
+        member.cluster_time = at.timestamp;
+        member.log.push(Arc::clone(&entry), now, &member.store);
+        self.note_expiry(&entry.changes, now);
+        Ok(at)
+    }
+
+    /// Lets every member copy what it can, and primaries see what most members have.
+    pub(crate) fn replicate(&mut self, now: Instant) {
+        for index in 0..self.members.len() {
+            if self.members[index].role == Role::Secondary
+                && let Some(source) = self.source_of(index)
+            {
+                self.follow(index, source, now);
+            }
+        }
+        for index in 0..self.members.len() {
+            if self.members[index].is_primary() {
+                self.advance_commit(index);
+            }
+        }
+    }
+
+    /// When a member that copies late is to copy next.
+    pub(super) fn next_replication(&self) -> Option<Instant> {
+        (0..self.members.len())
+            .filter_map(|index| {
+                let member = &self.members[index];
+                if member.role == Role::Primary || member.held || member.latency.is_zero() {
+                    return None;
+                }
+                let source = &self.members[self.source_of(index)?];
+                let written = source.log.next_written(member.last().timestamp)?;
+                Some(written + member.latency)
+            })
+            .min()
+    }
+
+    /// Whom a secondary copies from: the primary, or without one whoever has more of the same log.
+    fn source_of(&self, index: usize) -> Option<usize> {
+        if let Some(primary) = self.primary_of(index) {
+            return Some(primary);
+        }
+        let last = self.members[index].last();
+        self.reached_by(index)
+            .filter(|other| {
+                let other = &self.members[*other];
+                other.last() > last && other.log.has(last)
+            })
+            .max_by_key(|other| self.members[*other].last())
+    }
+
+    /// One member copies from another, as far as it may.
+    fn follow(&mut self, index: usize, source: usize, now: Instant) {
+        let [member, source_member] = self
+            .members
+            .get_disjoint_mut([index, source])
+            .unwrap_or_else(|_| unreachable!("a member is not its own source"));
+        if !member.held {
+            if !source_member.log.has(member.last()) {
+                member.return_to_common_ground(source_member);
+            }
+            if member.latency.is_zero() {
+                member.copy(source_member);
+            } else {
+                let due = now.checked_sub(member.latency);
+                member.copy_until(source_member, due);
+            }
+        }
+        // A rollback may have brought it behind what a source's log still has.
+        if source_member.log.has(member.last()) {
+            source_member.known[index] = member.last();
+            let commit = source_member.commit.min(member.last());
+            member.commit_to(commit);
+        }
+        member.cluster_time = member.cluster_time.max(source_member.cluster_time);
+    }
+
+    /// What most members have is there to stay, once it is of the primary's own term.
+    fn advance_commit(&mut self, index: usize) {
+        let majority = self.majority();
+        let member = &mut self.members[index];
+        member.known[index] = member.last();
+        let mut known = member.known.clone();
+        known.sort_unstable_by(|one, other| other.cmp(one));
+        let most = known[majority - 1];
+        if most < member.first_of_term || most <= member.commit {
+            return;
+        }
+        member.commit_to(most);
+        for other in 0..self.members.len() {
+            let commit = self.members[index].commit;
+            if other != index && self.reaches(index, other) {
+                let follower = &self.members[other];
+                if self.members[index].log.has(follower.last()) {
+                    let commit = commit.min(follower.last());
+                    self.members[other].commit_to(commit);
+                }
+            }
+        }
+    }
+
+    /// A member that has just won takes what others have more of the same log than it has.
+    pub(super) fn catch_up(&mut self, index: usize, now: Instant) {
+        if self.members[index].held {
+            return;
+        }
+        let last = self.members[index].last();
+        let best = self
+            .reached_by(index)
+            .filter(|other| {
+                let other = &self.members[*other];
+                other.last() > last && other.log.has(last)
+            })
+            .max_by_key(|other| self.members[*other].last());
+        if let Some(best) = best {
+            let late = std::mem::take(&mut self.members[index].latency);
+            self.follow(index, best, now);
+            self.members[index].latency = late;
+        }
+    }
+
+    /// A primary's log moves on to a time that a reader has heard of, which may be another set's.
+    pub(crate) fn reach_time(&mut self, index: usize, time: TimestampOrder, now: Instant) {
+        let Some(primary) = self.primary_of(index) else { return };
+        let member = &mut self.members[primary];
+        if member.last().timestamp >= time {
+            return;
+        }
+        member.cluster_time = member.cluster_time.max(time);
+        let note = bson::doc! { "msg": "noop for reads after a cluster time" };
+        if self.append(primary, vec![Change::Note(note)], None, now).is_ok() {
+            self.replicate(now);
+        }
+    }
+}
+
+impl super::state::Member {
+    /// Goes back to the newest entry that a source has, too; from there both logs are one. If that is
+    /// not known any more, it forgets all and copies everything.
+    fn return_to_common_ground(&mut self, source: &Self) {
+        let common = self.log.common(&source.log);
+        match common.and_then(|common| self.log.roll_back(common)) {
+            Some(store) => self.store = store,
+            None => {
+                self.log = source.log.clone();
+                self.store = source.store.clone();
+            }
+        }
+    }
+
+    /// Has all that its source has.
+    fn copy(&mut self, source: &Self) {
+        if self.last() != source.last() {
+            self.log = source.log.clone();
+            self.store = source.store.clone();
+        }
+    }
+
+    /// Has what its source wrote until then.
+    fn copy_until(&mut self, source: &Self, until: Option<Instant>) {
+        if let Some(until) = until {
+            (self.log, self.store) = source.log.until(until, &self.log, &self.store);
+        }
+    }
+}

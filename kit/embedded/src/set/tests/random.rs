@@ -1,0 +1,141 @@
+//! Whatever happens: what most members acknowledged stays, logs agree where they are committed, and a
+//! term has one primary at most.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::set::Role;
+
+/// What has been seen so far, and what must therefore hold.
+#[derive(Default)]
+struct Witness {
+    /// Who was primary in which term.
+    primaries: BTreeMap<i64, usize>,
+    /// Writes that most members acknowledged.
+    kept: Vec<(i32, OpTime)>,
+    /// Writes that may still be.
+    pending: Vec<(usize, i64, i32, OpTime)>,
+}
+
+impl Witness {
+    fn look(&mut self, lab: &Lab) {
+        for (index, member) in lab.state.members().iter().enumerate() {
+            if member.role == Role::Primary {
+                let first = *self.primaries.entry(member.term).or_insert(index);
+                assert_eq!(first, index, "two primaries in term {}", member.term);
+            }
+            assert!(member.log.has(member.commit), "a member lacks what it says is committed");
+            for (_, at) in self.kept.iter().filter(|(_, at)| *at <= member.commit) {
+                assert!(member.log.has(*at), "a committed log lacks {at:?}");
+            }
+        }
+        self.pending.retain(|(index, term, id, at)| {
+            let member = lab.state.member(*index);
+            if !member.is_primary() || member.term != *term {
+                return false;
+            }
+            if lab.is_majority(*index, *at) {
+                self.kept.push((*id, *at));
+                return false;
+            }
+            true
+        });
+    }
+}
+
+/// One thing that happens.
+fn step(lab: &mut Lab, witness: &mut Witness, id: i32) {
+    let members = lab.state.members().len();
+    let pick = |lab: &mut Lab| usize::try_from(lab.state.roll() % 64).unwrap() % members;
+    let index = pick(lab);
+    match lab.state.roll() % 16 {
+        0 => lab.state.kill(index, lab.now),
+        1 | 2 => lab.state.restart(index, lab.now),
+        3 => lab.state.freeze(index, lab.now),
+        4 => lab.state.thaw(index, lab.now),
+        5 => {
+            let (one, other): (Vec<usize>, Vec<usize>) =
+                (0..members).partition(|_| lab.state.roll().is_multiple_of(2));
+            lab.state.partition(&[&one, &other], lab.now);
+        }
+        6 => lab.state.heal(lab.now),
+        7 => {
+            let held = lab.state.roll().is_multiple_of(2);
+            lab.state.hold_replication(index, held, lab.now);
+        }
+        8 => {
+            let latency = milliseconds(lab.state.roll() % 3 * 100);
+            lab.state.set_latency(index, latency, lab.now);
+        }
+        9 if lab.state.member(index).is_primary() => {
+            lab.state.step_down(index, lab.now + milliseconds(200), lab.now);
+        }
+        10 => drop(lab.state.elect(index, lab.now)),
+        11 => {
+            let time = milliseconds(lab.state.roll() % 500);
+            lab.pass(time);
+        }
+        _ => {
+            // Clients may talk to any member that takes itself for the primary.
+            let primary =
+                (0..members).find(|at| lab.state.member((at + index) % members).is_primary());
+            if let Some(primary) = primary.map(|at| (at + index) % members) {
+                let term = lab.state.member(primary).term;
+                let at = lab.insert(primary, id).unwrap();
+                witness.pending.push((primary, term, id, at));
+            }
+        }
+    }
+    witness.look(lab);
+}
+
+fn run(members: usize, seed: u64) {
+    let mut lab = Lab::new(members);
+    for _ in 0..seed {
+        lab.state.roll();
+    }
+    let mut witness = Witness::default();
+    for id in 0..400 {
+        step(&mut lab, &mut witness, id);
+    }
+    // All is well again in the end.
+    for index in 0..members {
+        lab.state.restart(index, lab.now);
+        lab.state.thaw(index, lab.now);
+        lab.state.hold_replication(index, false, lab.now);
+        lab.state.set_latency(index, Duration::ZERO, lab.now);
+        witness.look(&lab);
+    }
+    lab.state.heal(lab.now);
+    lab.pass(Duration::from_secs(1));
+    witness.look(&lab);
+    let primary = lab.state.primary().expect("most members run");
+    assert!(lab.state.is_replicated());
+    let ids = lab.ids(primary);
+    for (id, at) in &witness.kept {
+        assert!(ids.contains(id), "seed {seed}: {id} at {at:?} was lost");
+    }
+    for index in 0..members {
+        assert_eq!(lab.ids(index), ids, "seed {seed}: a member has something else");
+    }
+    // A store that was copied is the one that the log makes.
+    let mut replayed = crate::store::Store::default();
+    for entry in lab.state.member(primary).log.entries() {
+        replayed.apply(&entry).unwrap();
+    }
+    assert_eq!(replayed.collection(&namespace()).unwrap().len(), ids.len());
+}
+
+#[test]
+fn what_most_members_acknowledged_is_never_lost() {
+    for seed in 0..150 {
+        run(3, seed);
+    }
+}
+
+#[test]
+fn nor_with_five_members() {
+    for seed in 0..60 {
+        run(5, seed);
+    }
+}

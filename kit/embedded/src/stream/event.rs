@@ -1,0 +1,435 @@
+//! The events that an entry of the log means to a change stream.
+
+use std::sync::Arc;
+
+use bson::{Binary, Bson, Document, Timestamp, Uuid, doc, spec::BinarySubtype};
+use steadfast_query::{Code, Fault, value::show_document};
+
+use super::{
+    Images, Options,
+    description::{Details, description},
+    difference::difference,
+    token::{Point, Position},
+};
+use crate::{
+    change::Change,
+    log::{Before, CommitStep, Entry, Histories, Recorded, TransactionId},
+    namespace::Namespace,
+};
+
+/// What a change stream is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Subject {
+    Collection(Namespace),
+    Database(String),
+    /// All databases that are not the servers' own.
+    Cluster,
+}
+
+impl Subject {
+    fn is(&self, namespace: &Namespace) -> bool {
+        match self {
+            Self::Collection(watched) => watched == namespace,
+            Self::Database(database) => {
+                namespace.database == *database && !namespace.collection.starts_with("system.")
+            }
+            Self::Cluster => {
+                !is_internal(&namespace.database) && !namespace.collection.starts_with("system.")
+            }
+        }
+    }
+
+    fn is_database(&self, database: &str) -> bool {
+        match self {
+            Self::Collection(_) => false,
+            Self::Database(watched) => watched == database,
+            Self::Cluster => !is_internal(database),
+        }
+    }
+}
+
+/// Whether a database is the servers' own.
+pub(crate) fn is_internal(database: &str) -> bool {
+    matches!(database, "admin" | "config" | "local")
+}
+
+/// A change that a stream tells of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event<'a> {
+    entry: &'a Entry,
+    change: &'a Change,
+    before: &'a Before,
+    pub(super) position: Position,
+}
+
+/// The events of an entry, in order; each `invalidate` follows the event that it is about.
+pub(super) fn events<'a>(entry: &'a Entry, shard: u32, options: &Options) -> Vec<Event<'a>> {
+    let mut all = Vec::new();
+    if entry.is_migration() {
+        return all;
+    }
+    for (number, (change, before)) in entry.changes.iter().zip(&entry.before).enumerate() {
+        if !is_told(change, before, options) {
+            continue;
+        }
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let event = |point| {
+            let position = Position { at: entry.at.timestamp, point, shard };
+            Event { entry, change, before, position }
+        };
+        all.push(event(Point::Event(number)));
+        if ends(change, &options.subject) {
+            all.push(event(Point::Invalidate(number)));
+        }
+    }
+    all
+}
+
+fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
+    let subject = &options.subject;
+    match change {
+        Change::Insert { namespace, .. }
+        | Change::Replace { namespace, .. }
+        | Change::Delete { namespace, .. } => subject.is(namespace),
+        Change::DropCollection { namespace } if !before.is_view => subject.is(namespace),
+        Change::RenameCollection { from, to } => subject.is(from) || subject.is(to),
+        Change::DropDatabase { database } => subject.is_database(database),
+        Change::CreateCollection { namespace, .. }
+        | Change::ModifyCollection { namespace, .. }
+        | Change::DropCollection { namespace }
+        | Change::CreateIndex { namespace, .. }
+        | Change::ModifyIndex { namespace, .. }
+        | Change::DropIndex { namespace, .. } => {
+            // Nobody can watch a view.
+            let watched = !(before.is_view && matches!(subject, Subject::Collection(_)));
+            options.expanded && watched && subject.is(namespace)
+        }
+        Change::Note(note) => {
+            options.expanded && sharded(note).is_some_and(|namespace| subject.is(&namespace))
+        }
+    }
+}
+
+/// The collection that a note of the log says to be sharded.
+fn sharded(note: &Document) -> Option<Namespace> {
+    let (database, collection) = note.get_str(SHARD_COLLECTION).ok()?.split_once('.')?;
+    Some(Namespace::new(database, collection))
+}
+
+/// The field of a note that names a collection that is sharded from now on. The note has the
+/// collection's `uuid`, too, and a `description`.
+pub(crate) const SHARD_COLLECTION: &str = "shardCollection";
+
+/// Whether nothing is left that a stream could be about.
+fn ends(change: &Change, subject: &Subject) -> bool {
+    match (change, subject) {
+        (
+            Change::DropCollection { .. } | Change::RenameCollection { .. },
+            Subject::Collection(_),
+        )
+        | (Change::DropDatabase { .. }, Subject::Database(_)) => true,
+        (_, Subject::Collection(_) | Subject::Database(_) | Subject::Cluster) => false,
+    }
+}
+
+impl Event<'_> {
+    /// Whether it is an `invalidate`.
+    pub(super) fn invalidates(&self) -> bool {
+        matches!(self.position.point, Point::Invalidate(_))
+    }
+
+    /// As it is told; `seen` is where the current document is looked up.
+    pub(super) fn document(&self, options: &Options, seen: &Histories) -> Result<Document, Fault> {
+        let mut told = Document::new();
+        if self.invalidates() {
+            self.head(&mut told, "invalidate", options);
+            return Ok(told);
+        }
+        if let Some(TransactionId { session, number }) = self.transaction() {
+            let binary = |subtype, bytes: Vec<u8>| Binary { subtype, bytes };
+            let id = binary(BinarySubtype::Uuid, session.id);
+            let user = binary(BinarySubtype::Generic, session.user);
+            told.insert("txnNumber", number);
+            told.insert("lsid", doc! { "id": id, "uid": user });
+        }
+        if let Change::RenameCollection { to, .. } = self.change {
+            told.insert("to", name(to));
+        }
+        match self.change {
+            Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => {
+                self.of_document(told, options, seen)
+            }
+            _ => Ok(self.of_collection(told, options)),
+        }
+    }
+
+    /// The transaction that the change was a part of, as the client knows it.
+    fn transaction(&self) -> Option<TransactionId> {
+        if let Some(CommitStep::Committed { id, .. }) = &self.entry.step {
+            return Some(id.of_client());
+        }
+        let record = self.entry.record.as_ref().filter(|it| it.what == Recorded::Committed)?;
+        Some(TransactionId { session: record.session.clone(), number: record.number })
+    }
+
+    /// What all events begin with.
+    fn head(&self, told: &mut Document, kind: &str, options: &Options) {
+        told.insert("_id", self.position.token());
+        told.insert("operationType", kind);
+        told.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
+        if let Some(CommitStep::Committed { visible, .. }) = &self.entry.step
+            && options.version.tells_all()
+        {
+            told.insert("commitTimestamp", Timestamp::from(*visible));
+        }
+        if let Some(uuid) = self.collection()
+            && (options.expanded || options.version.tells_all())
+            && !self.invalidates()
+        {
+            told.insert("collectionUUID", uuid);
+        }
+        if options.version.tells_time() {
+            told.insert("wallTime", self.entry.wall);
+        }
+    }
+
+    /// The collection that the change was made in.
+    fn collection(&self) -> Option<Uuid> {
+        match self.change {
+            Change::Note(note) => match note.get("uuid") {
+                Some(Bson::Binary(uuid)) => uuid.to_uuid().ok(),
+                _ => None,
+            },
+            _ => self.before.collection,
+        }
+    }
+
+    fn of_document(
+        &self,
+        mut told: Document,
+        options: &Options,
+        seen: &Histories,
+    ) -> Result<Document, Fault> {
+        let mut full = None;
+        let mut details = None;
+        let before = self.before.document.as_deref();
+        let key = |document: Option<&Document>, id: Option<&Bson>| {
+            let id = id.unwrap_or(&Bson::Null);
+            seen.document_key(self.before.collection, self.entry.at.timestamp, document, id)
+        };
+        let (kind, namespace, key) = match self.change {
+            Change::Insert { namespace, document } => {
+                full = Some(Bson::Document((**document).clone()));
+                ("insert", namespace, key(Some(document), document.get("_id")))
+            }
+            Change::Replace { namespace, document, .. } => {
+                let key = key(before, document.get("_id"));
+                details = self.update(options);
+                full = match &details {
+                    None => Some(Bson::Document((**document).clone())),
+                    Some(_) => self.after(namespace, document, &key, options, seen)?,
+                };
+                (if details.is_some() { "update" } else { "replace" }, namespace, key)
+            }
+            Change::Delete { namespace, id } => ("delete", namespace, key(before, Some(id))),
+            _ => return Ok(told),
+        };
+        self.head(&mut told, kind, options);
+        if let Some(full) = full {
+            told.insert("fullDocument", full);
+        }
+        told.insert("ns", name(namespace));
+        told.insert("documentKey", key);
+        if let Some(details) = details {
+            told.insert("updateDescription", details);
+        }
+        if kind != "insert" {
+            self.add_before(&mut told, kind, namespace, options)?;
+        }
+        Ok(told)
+    }
+
+    /// The `updateDescription`, if the entry has a difference and not a whole document.
+    fn update(&self, options: &Options) -> Option<Document> {
+        let (Change::Replace { document, by, .. }, Some(before)) =
+            (self.change, &self.before.document)
+        else {
+            return None;
+        };
+        if *by == crate::change::Rewrite::Pipeline && !options.version.has_differences() {
+            return None;
+        }
+        let found = difference(before, document, by)?;
+        let details = Details {
+            truncated: options.version.has_differences(),
+            disambiguated: options.version.disambiguates() && options.expanded
+                || options.version.tells_all(),
+        };
+        Some(description(&found, details))
+    }
+
+    /// The `fullDocument` of an update.
+    fn after(
+        &self,
+        namespace: &Namespace,
+        document: &Arc<Document>,
+        key: &Document,
+        options: &Options,
+        seen: &Histories,
+    ) -> Result<Option<Bson>, Fault> {
+        let image = || self.before.has_images.then(|| Bson::Document((**document).clone()));
+        Ok(match options.full {
+            Images::Off => None,
+            Images::Lookup => {
+                let now = seen.lookup(namespace, self.before.collection, key);
+                Some(now.map_or(Bson::Null, |it| Bson::Document((**it).clone())))
+            }
+            Images::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
+            Images::Required => Some(image().ok_or_else(|| {
+                self.missing(
+                    "post-image for all update events, but the post-image",
+                    "update",
+                    namespace,
+                )
+            })?),
+        })
+    }
+
+    fn add_before(
+        &self,
+        told: &mut Document,
+        kind: &str,
+        namespace: &Namespace,
+        options: &Options,
+    ) -> Result<(), Fault> {
+        let image = self.before.document.as_ref().filter(|_| self.before.has_images);
+        let image = match (options.before, image) {
+            (Images::Off | Images::Lookup, _) => return Ok(()),
+            (_, Some(image)) => Bson::Document((**image).clone()),
+            (Images::WhenAvailable, None) => Bson::Null,
+            (Images::Required, None) => {
+                let what = "pre-image for all update, delete and replace events, but the pre-image";
+                return Err(self.missing(what, kind, namespace));
+            }
+        };
+        told.insert("fullDocumentBeforeChange", image);
+        Ok(())
+    }
+
+    fn missing(&self, what: &str, kind: &str, namespace: &Namespace) -> Fault {
+        let event = doc! {
+            "operationType": kind,
+            "ns": name(namespace),
+            "clusterTime": Timestamp::from(self.entry.at.timestamp),
+        };
+        Fault::new(
+            Code::named(47, "NoMatchingDocument"),
+            format!(
+                "Change stream was configured to require a {what} was not found for event: {}",
+                show_document(&event)
+            ),
+        )
+    }
+
+    fn of_collection(&self, mut told: Document, options: &Options) -> Document {
+        let (kind, ns, description) = match self.change {
+            Change::DropCollection { namespace } => ("drop", name(namespace), None),
+            Change::DropDatabase { database } => ("dropDatabase", doc! { "db": database }, None),
+            Change::RenameCollection { from, to } => {
+                let mut description = doc! { "to": name(to) };
+                if let Some(uuid) = self.before.replaced {
+                    description.insert("dropTarget", uuid);
+                }
+                (
+                    "rename",
+                    name(from),
+                    Some(description).filter(|_| options.expanded || options.version.tells_all()),
+                )
+            }
+            Change::CreateCollection { namespace, options, .. } => {
+                let mut description = options.clone();
+                if !self.before.is_view {
+                    let index = doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" };
+                    description.insert("idIndex", index);
+                }
+                ("create", name(namespace), Some(description))
+            }
+            Change::ModifyCollection { namespace, options } => {
+                let description = match self.before.is_view {
+                    true => options.clone(),
+                    false => self.modified(options),
+                };
+                ("modify", name(namespace), Some(description))
+            }
+            Change::ModifyIndex { namespace, name: index, specification } => {
+                let mut description = doc! { "name": index };
+                description.extend(self.modified(specification));
+                ("modify", name(namespace), Some(doc! { "index": description }))
+            }
+            Change::CreateIndex { namespace, specification } => {
+                let description = doc! { "indexes": [specification.clone()] };
+                ("createIndexes", name(namespace), Some(description))
+            }
+            Change::DropIndex { namespace, .. } => {
+                let gone = self.before.document.as_deref().cloned().unwrap_or_default();
+                ("dropIndexes", name(namespace), Some(doc! { "indexes": [gone] }))
+            }
+            Change::Note(note) => {
+                let Some(namespace) = sharded(note) else { return told };
+                let description = note.get_document("description").cloned().unwrap_or_default();
+                (SHARD_COLLECTION, name(&namespace), Some(description))
+            }
+            // These are told elsewhere.
+            Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return told,
+        };
+        self.head(&mut told, kind, options);
+        told.insert("ns", ns);
+        if let Some(description) = description {
+            told.insert("operationDescription", description);
+        }
+        if kind == "create" && options.version.names_types() {
+            told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
+        }
+        if let Some(state) = self.state_before() {
+            told.insert("stateBeforeChange", state);
+        }
+        told
+    }
+
+    /// What a `collMod` found.
+    fn state_before(&self) -> Option<Document> {
+        let uuid = self.before.collection?;
+        let found = self.before.document.as_deref()?;
+        match self.change {
+            Change::ModifyCollection { .. } => {
+                let mut before = doc! { "uuid": uuid };
+                before.extend(found.clone());
+                Some(doc! { "collectionOptions": before })
+            }
+            Change::ModifyIndex { specification, .. } => {
+                let changed = self.modified(specification);
+                let before = |field: &String| {
+                    let value = found.get(field).cloned().unwrap_or(Bson::Boolean(false));
+                    (field.clone(), value)
+                };
+                let before: Document = changed.keys().map(before).collect();
+                let collection = doc! { "uuid": uuid };
+                Some(doc! { "collectionOptions": collection, "indexOptions": before })
+            }
+            _ => None,
+        }
+    }
+
+    /// The options of a collection or an index that are others than before.
+    fn modified(&self, options: &Document) -> Document {
+        let before = self.before.document.as_deref().cloned().unwrap_or_default();
+        let new = options.iter().filter(|(name, value)| before.get(name) != Some(value));
+        let gone = before.keys().filter(|name| !options.contains_key(name));
+        let gone = gone.map(|name| (name.clone(), Bson::Document(Document::new())));
+        new.map(|(name, value)| (name.clone(), value.clone())).chain(gone).collect()
+    }
+}
+
+fn name(namespace: &Namespace) -> Document {
+    doc! { "db": &namespace.database, "coll": &namespace.collection }
+}

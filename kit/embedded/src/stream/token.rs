@@ -1,0 +1,190 @@
+//! Where a change stream is, and the resume token that says so: a string of hexadecimal digits whose
+//! order is that of the events. It is the same on every member.
+
+use std::cmp::Ordering;
+
+use bson::{Bson, Document, doc};
+use steadfast_query::{Code, Fault, value::show_document};
+
+use crate::log::TimestampOrder;
+
+/// Where a change stream is. What it tells next is after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) at: TimestampOrder,
+    pub(crate) point: Point,
+    /// The number of the shard. Entries of several shards can have the same time.
+    pub(crate) shard: u32,
+}
+
+/// A point within one entry of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// Before all of it.
+    Start,
+    /// A change's event.
+    Event(u32),
+    /// The `invalidate` that follows a change's event.
+    Invalidate(u32),
+}
+
+impl Point {
+    /// Where it stands: what follows from a change comes before the next change.
+    fn place(self) -> (Option<u32>, bool) {
+        match self {
+            Self::Start => (None, false),
+            Self::Event(number) => (Some(number), false),
+            Self::Invalidate(number) => (Some(number), true),
+        }
+    }
+}
+
+impl Ord for Point {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for Point {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The kinds of points as they are written, in their order: before the number of a change, and after.
+const TIME: &str = "82";
+const START: &str = "29296E04";
+const CHANGE: &str = "2C";
+const EVENT: &str = "6E04";
+const INVALIDATE: &str = "6F04";
+
+impl Position {
+    /// Before all that was written at a time.
+    pub(crate) fn start(at: TimestampOrder) -> Self {
+        Self { at, point: Point::Start, shard: 0 }
+    }
+
+    /// The newest time that is before all that it has not told yet.
+    pub(crate) fn floor(self) -> TimestampOrder {
+        let TimestampOrder { time, increment } = self.at;
+        match increment.checked_sub(1) {
+            Some(increment) => TimestampOrder { time, increment },
+            None => TimestampOrder { time: time.saturating_sub(1), increment: u32::MAX },
+        }
+    }
+
+    /// As clients keep it.
+    pub(crate) fn token(self) -> Document {
+        let TimestampOrder { time, increment } = self.at;
+        let point = match self.point {
+            Point::Start => START.to_owned(),
+            Point::Event(number) => format!("{CHANGE}{number:08X}{EVENT}"),
+            Point::Invalidate(number) => format!("{CHANGE}{number:08X}{INVALIDATE}"),
+        };
+        let shard = match self.shard {
+            0 => String::new(),
+            shard => format!("{shard:08X}"),
+        };
+        doc! { "_data": format!("{TIME}{time:08X}{increment:08X}{point}{shard}") }
+    }
+
+    /// Reads a token.
+    pub(crate) fn read(token: &Document) -> Result<Self, Fault> {
+        let Some(Bson::String(data)) = token.get("_data") else {
+            return Err(Fault::location(
+                40647,
+                format!(
+                    "Bad resume token: _data of missing or of wrong type. Expected string, got {}",
+                    show_document(token)
+                ),
+            ));
+        };
+        if data.is_empty() {
+            return Err(Fault::location(40649, "invalid empty resume token"));
+        }
+        if data.len() % 2 != 0 || !data.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(Fault::failed_to_parse("resume token string was not a valid hex string"));
+        }
+        Self::parse(&data.to_ascii_uppercase()).ok_or_else(|| {
+            Fault::location(50811, "KeyString format error: no event has this resume token")
+        })
+    }
+
+    fn parse(data: &str) -> Option<Self> {
+        let data = data.strip_prefix(TIME)?;
+        let (time, data) = number(data)?;
+        let (increment, data) = number(data)?;
+        let at = TimestampOrder { time, increment };
+        if data == START {
+            return Some(Self::start(at));
+        }
+        let (change, data) = number(data.strip_prefix(CHANGE)?)?;
+        let (point, shard) = match (data.strip_prefix(EVENT), data.strip_prefix(INVALIDATE)) {
+            (Some(shard), _) => (Point::Event(change), shard),
+            (_, Some(shard)) => (Point::Invalidate(change), shard),
+            (None, None) => return None,
+        };
+        let shard = match shard {
+            "" => 0,
+            shard => number(shard).filter(|(_, rest)| rest.is_empty())?.0,
+        };
+        Some(Self { at, point, shard })
+    }
+}
+
+fn number(data: &str) -> Option<(u32, &str)> {
+    let (digits, rest) = data.split_at_checked(8)?;
+    Some((u32::from_str_radix(digits, 16).ok()?, rest))
+}
+
+/// A token of an event that this log does not have.
+pub(super) fn not_found(position: Position) -> Fault {
+    Fault::new(
+        Code::named(280, "ChangeStreamFatalError"),
+        format!(
+            "cannot resume stream; the resume token was not found. {}",
+            show_document(&position.token())
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(time: u32, increment: u32, point: Point) -> Position {
+        Position { at: TimestampOrder { time, increment }, point, shard: 0 }
+    }
+
+    #[test]
+    fn tokens_sort_as_what_they_stand_for() {
+        let all = [
+            at(1, 9, Point::Start),
+            at(1, 9, Point::Event(0)),
+            Position { shard: 1, ..at(1, 9, Point::Event(0)) },
+            Position { shard: 2, ..at(1, 9, Point::Event(0)) },
+            at(1, 9, Point::Invalidate(0)),
+            Position { shard: 1, ..at(1, 9, Point::Invalidate(0)) },
+            at(1, 9, Point::Event(1)),
+            at(1, 10, Point::Start),
+            at(2, 1, Point::Start),
+        ];
+        let tokens = all.map(|position| position.token().get_str("_data").unwrap().to_owned());
+        assert!(tokens.is_sorted() && all.is_sorted());
+        for (position, token) in all.into_iter().zip(tokens) {
+            assert_eq!(Position::read(&doc! { "_data": token }).unwrap(), position);
+        }
+    }
+
+    #[test]
+    fn what_no_event_has_is_refused() {
+        let code = |token: Document| Position::read(&token).unwrap_err().code.number;
+        assert_eq!(code(doc! {}), 40647);
+        assert_eq!(code(doc! { "_data": 1 }), 40647);
+        assert_eq!(code(doc! { "_data": "" }), 40649);
+        assert_eq!(code(doc! { "_data": "xyz" }), 9);
+        assert_eq!(code(doc! { "_data": "zz" }), 9);
+        assert_eq!(code(doc! { "_data": "00" }), 50811);
+        assert_eq!(code(doc! { "_data": "8263" }), 50811);
+    }
+}
