@@ -3,7 +3,7 @@
 //!
 //! [`Topology`] is a state machine of one shape: [`Topology::apply`] takes what happened
 //! ([`Input`]) and returns what is to be done ([`Effect`]). It knows nothing of sockets, tasks or
-//! clocks, and nothing of operations but their failures. [`update`] says what a newly described
+//! clocks, and nothing of operations but their failures. `update` says what a newly described
 //! server means to each type of topology.
 
 mod application_error;
