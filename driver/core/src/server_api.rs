@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use bson::Document;
 use serde::{Deserialize, Serialize};
 
 /// Which version of the API the commands of a client declare.
@@ -45,17 +44,6 @@ impl ServerApi {
     /// An API declaration to be filled in field by field.
     pub fn builder() -> ServerApiBuilder {
         ServerApiBuilder(ServerApiVersion::V1.into())
-    }
-
-    /// Appends the declaration to a command.
-    pub fn append_to(&self, command: &mut Document) {
-        command.insert("apiVersion", self.version.as_str());
-        if let Some(strict) = self.strict {
-            command.insert("apiStrict", strict);
-        }
-        if let Some(deprecation_errors) = self.deprecation_errors {
-            command.insert("apiDeprecationErrors", deprecation_errors);
-        }
     }
 }
 
@@ -124,19 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_said_is_sent() {
-        let mut command = doc! { "ping": 1 };
-        ServerApi::from(ServerApiVersion::V1).append_to(&mut command);
-        assert_eq!(command, doc! { "ping": 1, "apiVersion": "1" });
-    }
-
-    #[test]
-    fn serde_form_and_appended_fields_are_the_same() {
+    fn serde_form_has_the_fields_of_commands() {
         let api = ServerApi::builder().strict(true).deprecation_errors(false).build();
-        let mut appended = Document::new();
-        api.append_to(&mut appended);
-        assert_eq!(bson::serialize_to_document(&api).unwrap(), appended);
-        assert_eq!(bson::deserialize_from_document::<ServerApi>(appended).unwrap(), api);
+        let fields = doc! { "apiVersion": "1", "apiStrict": true, "apiDeprecationErrors": false };
+        assert_eq!(bson::serialize_to_document(&api).unwrap(), fields);
+        assert_eq!(bson::deserialize_from_document::<ServerApi>(fields).unwrap(), api);
     }
 
     #[test]

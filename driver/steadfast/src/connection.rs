@@ -28,9 +28,9 @@ use steadfast_wire::{
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
 pub(crate) use self::{
-    establish::{EstablishError, Establisher, append_api, read_hello},
+    establish::{EstablishError, Establisher, read_hello},
     interrupt::Interrupt,
-    outgoing::Outgoing,
+    outgoing::{Outgoing, append_api},
     stream::Stream,
 };
 use crate::{

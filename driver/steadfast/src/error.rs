@@ -31,17 +31,18 @@ pub use self::write::{
 pub use steadfast_core::retry::Outcome;
 
 /// On errors after which a write may be sent again with the same transaction id.
-pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
+pub const RETRYABLE_WRITE_ERROR: &str = steadfast_core::retry::RETRYABLE_WRITE_ERROR;
 /// On errors after which a whole transaction may be tried again.
-pub const TRANSIENT_TRANSACTION_ERROR: &str = "TransientTransactionError";
+pub const TRANSIENT_TRANSACTION_ERROR: &str = steadfast_core::retry::TRANSIENT_TRANSACTION_ERROR;
 /// On errors that leave open whether a transaction was committed.
-pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str = "UnknownTransactionCommitResult";
+pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str =
+    steadfast_core::transaction::UNKNOWN_TRANSACTION_COMMIT_RESULT;
 /// On errors of a server that sheds load.
-pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
+pub const SYSTEM_OVERLOADED_ERROR: &str = steadfast_core::retry::SYSTEM_OVERLOADED_ERROR;
 /// On errors after which any command may be sent again.
-pub const RETRYABLE_ERROR: &str = "RetryableError";
+pub const RETRYABLE_ERROR: &str = steadfast_core::retry::RETRYABLE_ERROR;
 /// On errors that came before anything was written.
-pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
+pub const NO_WRITES_PERFORMED: &str = steadfast_core::retry::NO_WRITES_PERFORMED;
 /// On errors after which a change stream may be resumed.
 pub const RESUMABLE_CHANGE_STREAM_ERROR: &str = "ResumableChangeStreamError";
 

@@ -15,7 +15,8 @@ use steadfast_wire::{Compressor, write_legacy_hello};
 use tokio::task::AbortHandle;
 
 use super::{
-    Connection, Interrupt, MAX_REPLY, Outgoing, Stream, metadata::Metadata, next_request_id,
+    Connection, Interrupt, MAX_REPLY, Outgoing, Stream, append_api, metadata::Metadata,
+    next_request_id,
 };
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
@@ -210,17 +211,6 @@ fn reject_arbiter(hello: &HelloReply) -> Result<()> {
             "the server is an arbiter, which has no users; connect to it without credentials",
         )),
         _ => Ok(()),
-    }
-}
-
-/// Adds the fields that hold a server to a version of its interface.
-pub(crate) fn append_api(command: &mut RawDocumentBuf, api: &ServerApi) {
-    command.append(cstr!("apiVersion"), api.version.as_str());
-    if let Some(strict) = api.strict {
-        command.append(cstr!("apiStrict"), strict);
-    }
-    if let Some(errors) = api.deprecation_errors {
-        command.append(cstr!("apiDeprecationErrors"), errors);
     }
 }
 

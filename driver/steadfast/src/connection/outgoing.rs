@@ -1,6 +1,6 @@
 //! A request as it goes out: the command, and what is added to it for each attempt.
 
-use bson::{Bson, Document, RawDocument};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::CString};
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
 use steadfast_wire::{
     Compressor, Elements, MessageWriter, MsgFlags, WireError, compress, may_compress,
@@ -174,16 +174,29 @@ impl<'a> Outgoing<'a> {
             body.document("$readPreference", &document)?;
         }
         if let Some(api) = self.server_api {
-            body.str("apiVersion", api.version.as_str())?;
-            if let Some(strict) = api.strict {
-                body.bool("apiStrict", strict)?;
-            }
-            if let Some(errors) = api.deprecation_errors {
-                body.bool("apiDeprecationErrors", errors)?;
-            }
+            append_api_fields(body, api)?;
         }
         Ok(())
     }
+}
+
+fn append_api_fields<S: FieldSink>(
+    body: &mut S,
+    api: &ServerApi,
+) -> std::result::Result<(), S::Error> {
+    body.str("apiVersion", api.version.as_str())?;
+    if let Some(strict) = api.strict {
+        body.bool("apiStrict", strict)?;
+    }
+    if let Some(errors) = api.deprecation_errors {
+        body.bool("apiDeprecationErrors", errors)?;
+    }
+    Ok(())
+}
+
+/// Appends the declared API version to a `hello` command.
+pub(crate) fn append_api(hello: &mut RawDocumentBuf, api: &ServerApi) {
+    append_api_fields(hello, api).expect("names of API fields contain no NUL");
 }
 
 /// The fields of a command: of the message that is sent, or of the document that events show.
@@ -236,6 +249,30 @@ impl FieldSink for Document {
 
     fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error> {
         self.insert(key, Document::try_from(value)?);
+        Ok(())
+    }
+}
+
+impl FieldSink for RawDocumentBuf {
+    type Error = bson::error::Error;
+
+    fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), Self::Error> {
+        self.append(CString::try_from(key)?, value);
+        Ok(())
+    }
+
+    fn i64(&mut self, key: &str, value: i64) -> std::result::Result<(), Self::Error> {
+        self.append(CString::try_from(key)?, value);
+        Ok(())
+    }
+
+    fn bool(&mut self, key: &str, value: bool) -> std::result::Result<(), Self::Error> {
+        self.append(CString::try_from(key)?, value);
+        Ok(())
+    }
+
+    fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error> {
+        self.append(CString::try_from(key)?, value.to_owned());
         Ok(())
     }
 }
