@@ -54,12 +54,12 @@ mod error;
 mod fields;
 mod header;
 mod message;
-mod nul;
 mod op_compressed;
 mod op_msg;
 mod op_query;
 mod op_reply;
 mod reader;
+mod terminator;
 mod validate;
 
 pub use self::{
