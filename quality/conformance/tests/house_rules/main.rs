@@ -4,6 +4,7 @@
 
 mod dependencies;
 mod layout;
+mod publishing;
 mod purity;
 mod requirements;
 
