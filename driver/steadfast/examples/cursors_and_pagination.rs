@@ -19,7 +19,7 @@ struct Reading {
     value: i32,
 }
 
-/// What `average_by_sensor` returns for each sensor.
+/// Result of `average_by_sensor` for one sensor.
 #[derive(Deserialize)]
 struct Average {
     #[serde(rename = "_id")]

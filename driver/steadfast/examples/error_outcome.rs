@@ -65,7 +65,7 @@ fn report<T>(case: &str, result: &Result<T>) {
     }
 }
 
-/// What a caller may do after an error.
+/// Advice for the caller after an error.
 fn advice(error: &Error) -> &'static str {
     match error.outcome() {
         Outcome::NotSent | Outcome::NotApplied if error.is_transient() => "call again later",

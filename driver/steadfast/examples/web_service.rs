@@ -112,7 +112,7 @@ impl IntoResponse for Failure {
             }
             Outcome::AppliedNotDurable => (StatusCode::ACCEPTED, "written, not yet durable"),
         };
-        // The details are for the log, not for whoever sent the request.
+        // The details are for the log, not for the response.
         println!("{status}: {error}");
         (status, text).into_response()
     }

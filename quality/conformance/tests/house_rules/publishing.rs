@@ -57,7 +57,7 @@ impl Manifest {
         library.map(|target| target.src_path.as_path())
     }
 
-    /// What a registry would lack or reject.
+    /// Fields that a registry would miss or reject.
     fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut demand = |holds: bool, complaint: &str| {
@@ -97,7 +97,7 @@ impl Manifest {
         complaints
     }
 
-    /// What the crate's folder lacks.
+    /// Files that the crate's folder lacks.
     fn complaints_about_files(&self, name: &str) -> Vec<String> {
         let folder = self.manifest_path.parent().expect("a manifest is in a folder");
         let mut complaints = Vec::new();
