@@ -4,7 +4,7 @@
 //! deployment, which server to pick, what a pool hands out, when to try again. Nothing in this
 //! crate opens a socket, spawns a task, reads a clock or rolls a die; `now` and randomness are
 //! passed in, so every decision can be repeated in a test.
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // Tests must get their times and ids from somewhere; see this crate's clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

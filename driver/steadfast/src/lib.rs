@@ -45,6 +45,7 @@
 //! ([`outcome`](error::Error::outcome)) and what was tried
 //! ([`attempts`](error::Error::attempts)). A [change stream](change_stream::ChangeStream) goes on where
 //! it was.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 // So that tests of the inside can use what tests of the outside use.
 #[cfg(test)]

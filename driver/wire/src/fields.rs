@@ -2,7 +2,7 @@
 
 use bson::{RawDocument, Timestamp};
 
-use crate::nul::find_nul;
+use crate::terminator::find_nul;
 
 /// The fields of a document, in their order. What cannot be made sense of ends them: documents that came through
 /// [`decode`](crate::decode) were checked then.

@@ -44,6 +44,7 @@
 //! `snappy`, `zlib` and `zstd` each add a compressor. None is on by default, and none changes anything but whether its
 //! compressor works: without it, [`Compressor`] still names it and using it is
 //! [`WireError::CompressorNotBuiltIn`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod checksum;
 mod compressor;
@@ -54,12 +55,12 @@ mod error;
 mod fields;
 mod header;
 mod message;
-mod nul;
 mod op_compressed;
 mod op_msg;
 mod op_query;
 mod op_reply;
 mod reader;
+mod terminator;
 mod validate;
 
 pub use self::{

@@ -9,7 +9,7 @@
 //! The walk is a loop with a fixed-size stack of the ends of the documents it is in: ten thousand levels cost it no more
 //! than two hundred do.
 
-use crate::nul::find_nul;
+use crate::terminator::find_nul;
 
 /// How many documents and arrays may lie inside each other below the outermost document.
 ///

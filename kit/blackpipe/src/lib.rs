@@ -5,6 +5,7 @@
 //! - [`message`]: whole messages on a socket, requests and replies.
 //!
 //! The crate `steadfast-embedded` has replica sets and sharded clusters with their data in memory.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub use blackpipe_base::message;
 pub mod proxy;

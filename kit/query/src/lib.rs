@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock or rolls a die: what depends on them comes in an
 //! [`Environment`]. What is not known is refused with the [`Fault`] that a server would answer with.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod collation;
 pub mod environment;

@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock or rolls a die. How two strings compare is the caller's to say
 //! ([`StringOrder`]): byte by byte ([`ByBytes`]), unless a collation says otherwise.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod arithmetic;
 mod decimal;

@@ -23,6 +23,7 @@
 //!
 //! This library prints nothing. [`run_observed`] reports its progress to an [`Observer`]; the command
 //! `steadfast chaos` is one.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
 mod again;

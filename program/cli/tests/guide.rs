@@ -70,3 +70,16 @@ fn every_field_and_every_reaction_is_in_the_guide() {
         }
     }
 }
+
+#[test]
+fn the_readme_of_the_crate_names_every_command() {
+    let (readme, manual) = (read("program/cli/README.md"), read("docs/cli.md"));
+    let commands: Vec<&str> = manual
+        .lines()
+        .filter_map(|line| line.strip_prefix("## `steadfast ")?.strip_suffix('`'))
+        .collect();
+    assert!(commands.contains(&"chaos"), "the headings of the manual are not read: {commands:?}");
+    for command in commands {
+        assert!(readme.contains(&format!("`{command}`")), "it does not name `{command}`");
+    }
+}

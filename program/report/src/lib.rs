@@ -2,6 +2,7 @@
 //! results: seeded random numbers, and durations and counts as text.
 //!
 //! There is no I/O and no clock in it, and it depends on nothing.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod duration;
 pub mod random;

@@ -25,6 +25,7 @@
 //!
 //! [`Budget`]: steadfast_core::retry::Budget
 //! [`INSERT_SHED_COST`]: scenario::INSERT_SHED_COST
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod agenda;
 pub mod chart;

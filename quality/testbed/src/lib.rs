@@ -18,6 +18,7 @@
 //! temporary directory.
 //!
 //! Tests that need 8.2 begin with [`require()`], so that a machine without it leaves them out by name.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
 mod binaries;

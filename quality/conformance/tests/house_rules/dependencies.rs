@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{assert_none, root};
+use crate::{assert_none, publishing::Manifest, root};
 
 /// What a crate may know of the workspace in the code that is shipped, and whether it is published.
 struct Place {
@@ -113,7 +113,7 @@ const NEVER_BENEATH: &[&str] = &["async-std", "hickory-resolver", "mio", "rustls
 
 /// What `cargo metadata` tells of the workspace.
 #[derive(Debug, Deserialize)]
-struct Metadata {
+pub(crate) struct Metadata {
     packages: Vec<Package>,
 }
 
@@ -123,6 +123,8 @@ struct Package {
     /// The registries it may be published to: absent for any, empty for none.
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
+    #[serde(flatten)]
+    manifest: Option<Manifest>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,6 +132,9 @@ struct Dependency {
     name: String,
     /// Absent for an ordinary dependency, else `dev` or `build`.
     kind: Option<String>,
+    /// Requirement on the version: `*` if the manifest names none, and then only a path.
+    #[serde(default)]
+    req: String,
 }
 
 impl Package {
@@ -145,7 +150,7 @@ impl Package {
 }
 
 impl Metadata {
-    fn of_this_workspace() -> Self {
+    pub(crate) fn of_this_workspace() -> Self {
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
             .current_dir(root())
@@ -153,6 +158,23 @@ impl Metadata {
             .expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("cargo's own format")
+    }
+
+    /// The published crates, by name.
+    pub(crate) fn published(&self) -> impl Iterator<Item = (&str, &Manifest)> {
+        let published = self.packages.iter().filter(|package| package.is_published());
+        published.map(|it| (it.name.as_str(), it.manifest.as_ref().expect("all fields")))
+    }
+
+    /// Crates of the workspace that a registry must have before it accepts this one: cargo strips
+    /// dev-dependencies by path alone, and keeps those with a version.
+    pub(crate) fn needed_to_publish(&self, name: &str) -> impl Iterator<Item = &str> {
+        let in_house = |name: &str| self.packages.iter().any(|other| other.name == name);
+        let package = self.packages.iter().find(|package| package.name == name);
+        let dependencies = package.into_iter().flat_map(|package| &package.dependencies);
+        dependencies
+            .filter(move |dependency| in_house(&dependency.name) && dependency.req != "*")
+            .map(|dependency| dependency.name.as_str())
     }
 
     fn complaints(&self) -> Vec<String> {

@@ -1,9 +1,10 @@
 //! The rules of the house that no compiler checks: which crate may know which, what `wire` and
-//! `core` may not touch, and how files look.
+//! `core` may not touch, how files look, and what published crates need.
 #![allow(missing_docs)]
 
 mod dependencies;
 mod layout;
+mod publishing;
 mod purity;
 mod requirements;
 
