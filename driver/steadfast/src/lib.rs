@@ -21,8 +21,8 @@
 //!
 //! # Retries and errors
 //!
-//! Reads and writes are retried once after a retryable error, or until the deadline if a time-out
-//! (`timeoutMS`) is set. Retryable writes carry a transaction number (`txnNumber`), so that servers
+//! Retryable reads and writes are retried once after a retryable error, or until the deadline if a
+//! time-out (`timeoutMS`) is set. Retryable writes carry a transaction number (`txnNumber`), so that servers
 //! apply them at most once. This holds as long as the server keeps the transaction record: at least
 //! `TransactionRecordMinimumLifetimeMinutes`, a server parameter with a default of 30 that drivers
 //! cannot read. No retry is sent later than `logicalSessionTimeoutMinutes`, less one minute, after
@@ -101,7 +101,7 @@ mod actions;
 ///   session is marked dirty; it can be used further.
 /// - In a transaction, the operation continues in the background for up to three seconds, and the
 ///   next command of the transaction waits for it.
-/// - The cursor or change stream that the command would have returned is killed in the background.
+/// - A cursor that the command opens on the server stays open until the idle cursor timeout there.
 pub mod action {
     pub use crate::actions::*;
 

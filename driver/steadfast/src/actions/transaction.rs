@@ -90,7 +90,8 @@ impl ClientSession {
     /// # Cancellation
     ///
     /// Dropping the future leaves the result open; the state of the transaction is committed. Call
-    /// `commit_transaction` again.
+    /// `commit_transaction` again. If the commit was not sent, the next transaction or the end of the
+    /// session aborts the transaction in the background.
     pub fn commit_transaction(&mut self) -> CommitTransaction<'_> {
         CommitTransaction { session: self, timeout: None }
     }
