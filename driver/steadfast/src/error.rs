@@ -204,22 +204,22 @@ impl Error {
         }
     }
 
-    /// Returns `true` if the connection failed or timed out, also as the end of a bulk write.
+    /// Returns `true` if the connection failed or timed out. For a bulk write: if that ended it.
     pub fn is_network_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
             || self.end_of_batch().is_some_and(Error::is_network_error)
     }
 
-    /// Returns `true` if a reply did not arrive in time, also as the end of a bulk write.
+    /// Returns `true` if a reply did not arrive in time. For a bulk write: if that ended it.
     pub fn is_network_timeout(&self) -> bool {
         self.network_failure().is_some_and(NetworkFailure::is_timeout)
             || self.end_of_batch().is_some_and(Error::is_network_timeout)
     }
 
-    /// Returns `true` if the deadline of the call (`timeoutMS`) passed, also as the end of a bulk
-    /// write.
+    /// Returns `true` if the deadline of the call (`timeoutMS`) passed. For a bulk write: if that
+    /// ended it.
     ///
-    /// The source is the last error; [`ErrorKind::Timeout`] contains how the time was spent.
+    /// The source is the last error; [`ErrorKind::Timeout`] contains the time spent in each phase.
     pub fn is_timeout(&self) -> bool {
         let of_server = |code: Option<i32>| code == Some(MAX_TIME_EXPIRED);
         let ran_out = match &*self.kind {

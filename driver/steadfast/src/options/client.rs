@@ -129,9 +129,8 @@ client_options! {
     /// Zero means no limit. Defaults to no limit.
     max_idle_time: Duration,
     /// Maximum number of retries of one operation on overloaded servers (`maxAdaptiveRetries`).
-    /// Defaults to
-    /// 5. See
-    ///   [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
+    /// Defaults to 5 retries. See
+    /// [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
     max_adaptive_retries: u32,
     /// Maximum number of connections in the pool of one server (`maxPoolSize`). Zero means no
     /// limit. Defaults to 100.

@@ -28,8 +28,8 @@ impl GridFsBucket {
     ///
     /// # Errors
     ///
-    /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if the file
-    /// does not exist. See also the [errors of every action](crate::action#errors).
+    /// [`GridFsErrorKind::FileNotFound`] if the file does not exist. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn open_download_stream(&self, id: Bson) -> OpenDownloadStream<'_> {
         OpenDownloadStream { bucket: self, id, timeout: None }
     }
@@ -49,10 +49,8 @@ impl GridFsBucket {
     ///
     /// # Errors
     ///
-    /// - [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if there is
-    ///   no such file.
-    /// - [`GridFsErrorKind::RevisionNotFound`](crate::error::GridFsErrorKind::RevisionNotFound) if
-    ///   the revision does not exist.
+    /// - [`GridFsErrorKind::FileNotFound`] if there is no such file.
+    /// - [`GridFsErrorKind::RevisionNotFound`] if the revision does not exist.
     ///
     /// See also the [errors of every action](crate::action#errors).
     pub fn open_download_stream_by_name(
@@ -78,8 +76,7 @@ impl GridFsBucket {
     ///
     /// # Errors
     ///
-    /// - [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if the file
-    ///   does not exist.
+    /// - [`GridFsErrorKind::FileNotFound`] if the file does not exist.
     /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
     ///
     /// See also the [errors of every action](crate::action#errors).
@@ -104,10 +101,8 @@ impl GridFsBucket {
     ///
     /// # Errors
     ///
-    /// - [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if there is
-    ///   no such file.
-    /// - [`GridFsErrorKind::RevisionNotFound`](crate::error::GridFsErrorKind::RevisionNotFound) if
-    ///   the revision does not exist.
+    /// - [`GridFsErrorKind::FileNotFound`] if there is no such file.
+    /// - [`GridFsErrorKind::RevisionNotFound`] if the revision does not exist.
     /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
     ///
     /// See also the [errors of every action](crate::action#errors).
