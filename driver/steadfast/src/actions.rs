@@ -1,10 +1,7 @@
-//! What a user asks for, as builders that are awaited.
-//!
-//! Each method of [`Client`](crate::Client), [`Database`](crate::Database) and
-//! [`Collection`](crate::Collection) that talks to a server returns one of these: call setters on
-//! it, then `.await` it.
+//! Actions: builders that are awaited. Methods of [`Client`](crate::Client),
+//! [`Database`](crate::Database) and [`Collection`](crate::Collection) return them.
 
-/// Makes an action awaitable: `.await` runs its `execute`.
+/// Implements `IntoFuture`: `.await` runs `execute` of the action.
 macro_rules! awaitable {
     ([$($generics:tt)*] $action:ty => $output:ty) => {
         impl<$($generics)*> std::future::IntoFuture for $action {
@@ -18,16 +15,15 @@ macro_rules! awaitable {
     };
 }
 
-/// Gives an action its `session` method, which says that it is to run in a session of the
-/// application's.
+/// Implements the setter `session`, which runs an action in an explicit session.
 ///
-/// An action with a plain result has a field `session: Option<&'a mut ClientSession>`. One that
-/// gives a cursor becomes another type, whose cursor is to be read in the session: it has a field
-/// `session: S`, and its other fields are listed here.
+/// An action with a plain result has a field `session: Option<&'a mut ClientSession>`. An action
+/// that returns a cursor changes its type, because that cursor must be read with the session: it
+/// has a field `session: S`, and the macro lists its other fields.
 macro_rules! takes_session {
     ([$($generics:tt)*] $action:ty) => {
         impl<$($generics)*> $action {
-            /// Runs in this session, which must be of the same client.
+            /// Runs the operation in this session. It must belong to the same client.
             pub fn session(
                 mut self,
                 value: impl Into<&'a mut $crate::ClientSession>,
@@ -39,9 +35,8 @@ macro_rules! takes_session {
     };
     ([$($generics:tt)*] $action:ident { $($field:ident),* }: $from:ty => $to:ty) => {
         impl<$($generics)*> $from {
-            /// Runs in this session, which must be of the same client. If what comes of it is a
-            /// cursor, it is a [`SessionCursor`](crate::SessionCursor), to be read in the same
-            /// session.
+            /// Runs the operation in this session. It must belong to the same client. A returned cursor is a
+            /// [`SessionCursor`](crate::SessionCursor), read with the same session.
             pub fn session(
                 self,
                 value: impl Into<&'a mut $crate::ClientSession>,
@@ -53,7 +48,7 @@ macro_rules! takes_session {
     };
 }
 
-/// The future of an action.
+/// Future of an action.
 pub type ActionFuture<'a, T> =
     std::pin::Pin<Box<dyn Future<Output = crate::error::Result<T>> + Send + 'a>>;
 
@@ -114,22 +109,22 @@ pub use self::{
     watch::Watch,
 };
 
-/// Marks an action that lists things with all that is known of them.
+/// Type parameter of actions that list full specifications.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListSpecifications;
 
-/// Marks an action that lists names.
+/// Type parameter of actions that list names.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListNames;
 
-/// Marks an action on one thing.
+/// Type parameter of actions on a single item.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Single;
 
-/// Marks an action on several things.
+/// Type parameter of actions on several items.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Multiple;

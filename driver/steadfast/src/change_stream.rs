@@ -1,4 +1,4 @@
-//! The changes that are made to a collection, a database or a whole deployment, as they happen.
+//! Change streams: changes of a collection, a database or a deployment as they happen.
 
 pub mod event;
 mod position;
@@ -23,13 +23,14 @@ use crate::{
     cursor::Advance, decode, error::Result, operation::change_stream::Plan, session::Session,
 };
 
-/// The changes that are made to what is watched, as they happen.
+/// Change stream: events of a collection, a database or a deployment. See
+/// [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
 ///
-/// Made by [`Collection::watch`](crate::Collection::watch),
-/// [`Database::watch`](crate::Database::watch) and [`Client::watch`](crate::Client::watch). It is a
-/// [`Stream`] that waits for the next change; [`next_if_any`](Self::next_if_any) does not wait. It
-/// ends when what is watched is dropped or renamed, with an event of type
-/// [`Invalidate`](event::OperationType::Invalidate).
+/// [`Collection::watch`](crate::Collection::watch), [`Database::watch`](crate::Database::watch) and
+/// [`Client::watch`](crate::Client::watch) open one. It is a [`Stream`] that waits for the next
+/// event; [`next_if_any`](Self::next_if_any) does not wait. The stream ends with an event of type
+/// [`Invalidate`](event::OperationType::Invalidate) when the watched collection or database is
+/// dropped or renamed.
 ///
 /// ```no_run
 /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -42,26 +43,26 @@ use crate::{
 /// # Ok(()) }
 /// ```
 ///
-/// # When things go wrong
+/// # Errors
 ///
-/// If the connection breaks, or the server gives the stream up because another becomes primary, the
-/// stream is taken up again where it was, once for each such error, with the options and the read
-/// preference it was made with: no event is lost, and none comes twice. An aggregation of one's own
-/// that begins with `$changeStream` is not. If the stream cannot be taken up again, or the error is
-/// of another kind, the stream has failed and gives no more events; it still knows its
-/// [`resume_token`](Self::resume_token), with which another can be made.
+/// After a network error or another resumable error, the stream resumes after the last event, once
+/// for each such error, with its options and read preference. No event is lost or duplicated. If
+/// resuming fails, or after another error, the stream returns the error and no more events. Its
+/// [`resume_token`](Self::resume_token) remains available for a new stream.
 ///
-/// Dropping a stream before its end has the server forget it, in the background. The future of
-/// `next` can be dropped at any time: an event that was asked for is not lost, and the next call
-/// goes on with it.
+/// # Cancellation
 ///
-/// # Going on after a restart
+/// The future of `next` can be dropped: the `getMore`, or the `aggregate` that resumes the stream,
+/// continues in the background, and the next call receives its result. Dropping the stream kills
+/// its cursor on the server in the background.
 ///
-/// An application that must see every change stores the [`resume_token`](Self::resume_token) after
-/// each event it has dealt with, and gives it to
-/// [`resume_after`](crate::action::Watch::resume_after) when it starts again. To have the latest
-/// token also when there are no events for long, and so not to fall behind what the servers
-/// remember, it is to use [`next_if_any`](Self::next_if_any):
+/// # Resuming after a restart
+///
+/// An application that must process every change stores the [`resume_token`](Self::resume_token)
+/// after each processed event, and passes it to
+/// [`resume_after`](crate::action::Watch::resume_after) after a restart.
+/// [`next_if_any`](Self::next_if_any) also updates the token while there are no events, so that it
+/// does not fall out of the oplog:
 ///
 /// ```no_run
 /// # use steadfast::{bson::Document, change_stream::event::ResumeToken, error::Result};
@@ -78,48 +79,94 @@ use crate::{
 /// # Ok(()) }
 /// ```
 ///
-/// # Time limits
+/// # Time-outs
 ///
-/// A [`timeout`](crate::action::Watch::timeout) is that of the call which makes the stream, and of
-/// each step to the next event, taking the stream up again included. A step that ran out of its time
-/// is an [error](crate::error::Error::is_timeout), but not the end of the stream: the next step takes
-/// it up again. If it comes before there was any event, the server did not get through its log in
-/// time: close the stream, and make another with more time.
+/// A [`timeout`](crate::action::Watch::timeout) applies to the call that opens the stream, and to
+/// each iteration including a resumption. After a [time-out](crate::error::Error::is_timeout) the
+/// stream can be used further: the next iteration resumes it. If the first iteration times out, the
+/// server may need more time to scan the oplog: open a new stream with a longer time-out.
 pub struct ChangeStream<T> {
     watching: Box<Watching>,
-    /// The failure was given out as an item of the stream.
-    told: bool,
+    /// `true` once the stream has returned the error.
+    error_returned: bool,
     events: PhantomData<fn() -> T>,
 }
 
 impl<T> ChangeStream<T> {
-    /// Runs the command that makes the stream.
+    /// Runs the command that opens the stream.
     pub(crate) async fn begin(plan: Plan, session: Option<Arc<Session>>) -> Result<Self> {
         let watching = Box::new(Watching::begin(plan, session).await?);
-        Ok(Self { watching, told: false, events: PhantomData })
+        Ok(Self { watching, error_returned: false, events: PhantomData })
     }
 
-    /// The token of the place that the stream has come to: that of the latest event, or of what the
-    /// server has read since without finding one. None as long as nothing is known.
+    /// Returns the resume token of the last event, or of the last batch without events
+    /// (`postBatchResumeToken`). `None` before the first of them.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// let mut changes = books.watch().await?;
+    /// let token = changes.resume_token();
+    /// let resumed = books.watch().resume_after(token).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn resume_token(&self) -> Option<ResumeToken> {
         self.watching.resume_token().cloned()
     }
 
-    /// The same stream, its events read as `D`: for pipelines that change what events look like.
+    /// Returns the same stream with another event type, for pipelines that change the form of
+    /// events.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let stage = doc! { "$project": { "documentKey": 1 } };
+    /// let keys = books.watch().pipeline([stage]).await?.with_type::<Document>();
+    /// # Ok(()) }
+    /// ```
     pub fn with_type<D: DeserializeOwned>(self) -> ChangeStream<D> {
-        ChangeStream { watching: self.watching, told: self.told, events: PhantomData }
+        ChangeStream {
+            watching: self.watching,
+            error_returned: self.error_returned,
+            events: PhantomData,
+        }
     }
 
-    /// Whether there may be another event: some have come already, or the server may have more.
+    /// Returns `true` if another event may follow.
     pub fn is_alive(&self) -> bool {
         self.watching.is_alive()
     }
 
-    /// The next event, if there is one now: the server is asked for more at most once. None means
-    /// that there is none; whether there may be one later, [`is_alive`](Self::is_alive) knows.
+    /// Returns the next event, with at most one `getMore`. `None` means that there is no event now;
+    /// [`is_alive`](Self::is_alive) returns whether one may follow.
     ///
-    /// The server waits a while for an event before it says that there is none:
-    /// [`max_await_time`](crate::action::Watch::max_await_time), by default a second.
+    /// The server waits for [`max_await_time`](crate::action::Watch::max_await_time), by default
+    /// one second, before it returns an empty batch.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// let mut changes = books.watch().await?;
+    /// if let Some(event) = changes.next_if_any().await? {
+    ///     println!("{:?}", event.operation_type);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error
+    ///   that is not resumable.
+    /// - [`ErrorKind::MissingResumeToken`](crate::error::ErrorKind::MissingResumeToken) if the
+    ///   pipeline removes the `_id` of an event.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the event does not deserialize as
+    ///   `T`.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// The future can be dropped. The command in progress continues in the background, and the next
+    /// call receives its result.
     pub async fn next_if_any(&mut self) -> Result<Option<T>>
     where
         T: DeserializeOwned,
@@ -129,7 +176,7 @@ impl<T> ChangeStream<T> {
         if advance == Advance::Document { self.current().map(Some) } else { Ok(None) }
     }
 
-    /// The next event, however long it takes.
+    /// Waits for the next event.
     pub(crate) async fn next_event(&mut self) -> Result<Option<T>>
     where
         T: DeserializeOwned,
@@ -151,7 +198,7 @@ impl<T: DeserializeOwned> Stream for ChangeStream<T> {
     type Item = Result<T>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.told {
+        if self.error_returned {
             return Poll::Ready(None);
         }
         let item = match ready!(self.watching.poll_advance(cx)) {
@@ -159,7 +206,7 @@ impl<T: DeserializeOwned> Stream for ChangeStream<T> {
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         };
-        self.told = self.watching.has_failed();
+        self.error_returned = self.watching.has_failed();
         Poll::Ready(item)
     }
 }
@@ -175,11 +222,11 @@ mod tests {
     use super::{ChangeStream, session::SessionChangeStream};
 
     #[test]
-    fn a_change_stream_can_be_sent_and_shared() {
+    fn change_streams_are_send_and_sync() {
         fn sendable<T: Send + Sync + Unpin + 'static>() {}
         sendable::<ChangeStream<bson::Document>>();
         sendable::<SessionChangeStream<bson::Document>>();
-        // Whatever its events are: it holds none.
+        // For any event type: a change stream contains no event.
         sendable::<ChangeStream<std::rc::Rc<()>>>();
     }
 }

@@ -1,4 +1,4 @@
-//! The client: the application's hold on a deployment.
+//! The client of a deployment.
 
 mod metadata;
 mod open;
@@ -16,11 +16,11 @@ pub use self::{shutdown::Shutdown, warm::WarmConnectionPool};
 pub use crate::exec::ClientMetrics;
 use crate::{error::Result, exec::Executor, options::ClientOptions, random::random_unit};
 
-/// A client of a MongoDB deployment.
+/// Client of a MongoDB deployment.
 ///
-/// It finds the deployment's servers, keeps watch over them, and holds a pool of connections to
-/// each. Make one for the whole application and clone it: clones share everything. When the last
-/// one is dropped the connections are closed; [`shutdown`](Client::shutdown) does so in good order.
+/// It discovers and monitors the servers and holds a connection pool for each. Create one client
+/// per application and clone it: clones share all state. Connections are closed when the last clone
+/// is dropped; [`shutdown`](Client::shutdown) also waits for operations in progress.
 ///
 /// ```no_run
 /// # async fn run() -> steadfast::error::Result<()> {
@@ -37,47 +37,80 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the deployment that a connection string names.
+    /// Creates a client from a
+    /// [connection string](https://www.mongodb.com/docs/manual/reference/connection-string/).
     ///
-    /// Returns at once: servers are looked for in the background, and the first operation waits for
-    /// one. Only `mongodb+srv` is resolved before.
+    /// Servers are discovered in the background; the first operation waits for a suitable one. Only
+    /// the DNS records of `mongodb+srv` are resolved before the method returns.
+    ///
+    /// ```no_run
+    /// # async fn run() -> steadfast::error::Result<()> {
+    /// use steadfast::Client;
+    ///
+    /// let client = Client::with_uri_str("mongodb://db1,db2/?replicaSet=rs0").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if the connection
+    ///   string is invalid, or outside of a tokio runtime.
+    /// - [`ErrorKind::DnsResolve`](crate::error::ErrorKind::DnsResolve) if the DNS records cannot
+    ///   be resolved.
+    /// - [`ErrorKind::InvalidTlsConfig`](crate::error::ErrorKind::InvalidTlsConfig) if a
+    ///   certificate or key cannot be read.
     pub async fn with_uri_str(uri: impl AsRef<str>) -> Result<Self> {
         Self::with_options(ClientOptions::parse(uri.as_ref()).await?)
     }
 
-    /// A client with these options. To be called within a tokio runtime, which then runs the
-    /// client's background work.
+    /// Creates a client from options. The current tokio runtime runs its background tasks.
+    ///
+    /// ```no_run
+    /// # async fn run() -> steadfast::error::Result<()> {
+    /// use steadfast::{Client, options::{ClientOptions, ServerAddress}};
+    ///
+    /// let options = ClientOptions::builder().hosts(vec![ServerAddress::parse("db1:27017")?]).build();
+    /// let client = Client::with_options(options)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if options
+    ///   contradict each other, or outside of a tokio runtime.
+    /// - [`ErrorKind::InvalidTlsConfig`](crate::error::ErrorKind::InvalidTlsConfig) if a
+    ///   certificate or key cannot be read.
     pub fn with_options(options: ClientOptions) -> Result<Self> {
         Self::with_jitter(options, random_unit)
     }
 
-    /// The same, with a die of the caller's own.
+    /// Creates a client with a given source of jitter, for tests.
     pub(crate) fn with_jitter(options: ClientOptions, jitter: fn() -> f64) -> Result<Self> {
         let topology = open::topology(&options)?;
         Ok(Self { executor: Executor::new(topology, options, jitter) })
     }
 
-    /// Which servers reads go to, unless something nearer says otherwise.
+    /// Returns the default read preference, or predicate that selects servers.
     pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
         self.executor.options().selection_criteria.as_ref()
     }
 
-    /// What reads may see, unless something nearer says otherwise.
+    /// Returns the default read concern.
     pub fn read_concern(&self) -> Option<&ReadConcern> {
         self.executor.options().read_concern.as_ref()
     }
 
-    /// How durable writes must be, unless something nearer says otherwise.
+    /// Returns the default write concern.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.executor.options().write_concern.as_ref()
     }
 
-    /// How long a call may take in all, unless something nearer says otherwise.
+    /// Returns the default time-out of a whole call (`timeoutMS`).
     pub fn timeout(&self) -> Option<Duration> {
         self.executor.options().timeout
     }
 
-    /// Executes the commands of the client and of everything that is made from it.
+    /// Returns the executor of the commands of this client and its clones.
     pub(crate) fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -87,7 +120,13 @@ impl Client {
         self.executor.is_same_as(&other.executor)
     }
 
-    /// What was counted so far.
+    /// Returns the numbers of retries, overload errors and time-outs since the client was created.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) {
+    /// println!("{} retries", client.metrics().retries);
+    /// # }
+    /// ```
     pub fn metrics(&self) -> ClientMetrics {
         self.executor.metrics()
     }

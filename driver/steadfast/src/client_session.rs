@@ -1,4 +1,4 @@
-//! The session of an application.
+//! Explicit sessions.
 
 use std::{
     fmt,
@@ -20,15 +20,15 @@ use crate::{
     session::{ABORT_WAIT, Session},
 };
 
-/// A session of the application's own.
+/// Explicit session, for causal consistency, snapshot reads and transactions.
 ///
-/// Operations that are given the same session see each other's effects, also when they read from
-/// secondaries ([causal consistency](SessionOptions::causal_consistency)), or all see one moment
-/// ([snapshot](SessionOptions::snapshot)). Made by [`Client::start_session`], given to an action by
-/// its `session` method. In a session, operations on many documents can be made to happen together or
-/// not at all: see [`start_transaction`](ClientSession::start_transaction).
+/// [`Client::start_session`] creates one; the method `session` of an action uses it. With
+/// [causal consistency](SessionOptions::causal_consistency), the default, operations of a session
+/// observe each other's effects, also on secondaries. With [snapshot](SessionOptions::snapshot),
+/// all reads observe one point in time. [`start_transaction`](ClientSession::start_transaction)
+/// makes several operations atomic.
 ///
-/// Dropping a session ends it, and has a transaction that is in progress aborted in the background.
+/// Dropping a session ends it and aborts a transaction in progress in the background.
 ///
 /// ```no_run
 /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -57,64 +57,87 @@ impl ClientSession {
         Self { session, client, id, options }
     }
 
-    /// The client it belongs to.
+    /// Returns the client.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// What the servers know it by.
+    /// Returns the logical session id (`lsid`).
     pub fn id(&self) -> &Document {
         &self.id
     }
 
-    /// What it was started with.
+    /// Returns the options of the session.
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// The latest cluster time that its operations have seen.
+    /// Returns the highest cluster time (`$clusterTime`) received in the session.
     pub fn cluster_time(&self) -> Option<ClusterTime> {
         self.session.own_cluster_time()
     }
 
-    /// The time of its latest operation.
+    /// Returns the `operationTime` of the latest operation in the session.
     pub fn operation_time(&self) -> Option<Timestamp> {
         self.session.operation_time()
     }
 
-    /// Makes the session know a cluster time that another session has seen.
+    /// Advances the cluster time (`$clusterTime`) to that of another session, if it is higher.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let first = client.start_session().await?;
+    /// let mut second = client.start_session().await?;
+    /// if let Some(time) = first.cluster_time() {
+    ///     second.advance_cluster_time(&time);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn advance_cluster_time(&mut self, to: &ClusterTime) {
         self.session.see_cluster_time(to);
     }
 
-    /// Makes the session's reads see at least what was there at this time.
+    /// Advances the operation time to that of another session, if it is higher. Later reads observe
+    /// at least the data of that time.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let first = client.start_session().await?;
+    /// let mut second = client.start_session().await?;
+    /// if let Some(time) = first.operation_time() {
+    ///     second.advance_operation_time(time);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn advance_operation_time(&mut self, to: Timestamp) {
         self.session.advance_operation_time(to);
     }
 
-    /// The moment that a snapshot session reads at, once its first read has chosen it.
+    /// Returns the timestamp of a snapshot session (`atClusterTime`), once its first read has
+    /// determined it.
     pub fn snapshot_time(&self) -> Option<Timestamp> {
         self.session.snapshot_time()
     }
 
-    /// Whether the connection broke while one of its commands was under way. The session can be used
-    /// further, but when it ends the servers' part of it is given up instead of being used again.
+    /// Returns `true` if a network error occurred during a command of the session. The session can
+    /// be used further, but its server session does not return to the pool.
     pub fn is_dirty(&self) -> bool {
         self.session.is_dirty()
     }
 
-    /// Where its transaction is.
+    /// Returns the state of the transaction.
     pub fn transaction_state(&self) -> TransactionState {
         self.session.transaction(|transaction| transaction.state())
     }
 
-    /// Whether its transaction is bound to one router of a sharded cluster, or behind a load balancer
-    /// to one connection.
+    /// Returns `true` if the transaction is pinned to a mongos, or to a connection behind a load
+    /// balancer.
     pub fn is_pinned(&self) -> bool {
         self.session.pin().is_some()
     }
 
-    /// Starts a transaction with these options, and what else is to be inherited.
+    /// Starts a transaction. Options that are not set are inherited from the session, then from the
+    /// client.
     pub(crate) fn begin_transaction(&self, options: Option<&TransactionOptions>) -> Result<()> {
         let settings = |options: Option<&TransactionOptions>| {
             options.map(TransactionOptions::settings).unwrap_or_default()
@@ -127,37 +150,37 @@ impl ClientSession {
         self.session.start_transaction(settings(options).or(of_session).or(of_client))
     }
 
-    /// How long what ends its transactions may take, unless it says so itself.
+    /// Returns the default time-out of commit, abort and convenient transactions.
     pub(crate) fn default_timeout(&self) -> Option<Duration> {
         self.options.default_timeout.or(self.client.timeout())
     }
 
-    /// The session itself, for what concerns its transaction.
+    /// Returns the shared state of the session.
     pub(crate) fn shared(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// For a command to run in it.
+    /// Returns the shared state for a command of this client.
     pub(crate) fn share(&self, client: &Client) -> Result<Arc<Session>> {
         if !client.is_same_as(&self.client) {
             return Err(Error::invalid_argument(
-                "the session was started by another client than the one that uses it",
+                "the session belongs to another client; start one with the client of this operation",
             ));
         }
         Ok(Arc::clone(&self.session))
     }
 
-    /// For a cursor to know it again.
+    /// Returns a weak reference, by which a cursor identifies its session.
     pub(crate) fn downgrade(&self) -> Weak<Session> {
         Arc::downgrade(&self.session)
     }
 }
 
-/// Ends the session. A transaction in progress is aborted in the background, so that its locks do not
-/// block others until the server's `transactionLifetimeLimitSeconds`.
+/// Ends the session. A transaction in progress is aborted in the background, so that its locks do
+/// not last until the server's `transactionLifetimeLimitSeconds`.
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        // A short `timeoutMS` is for calls that an application waits for.
+        // A short `timeoutMS` limits the wait of the application, not a background task.
         let timeout = self.default_timeout().map(|timeout| timeout.max(ABORT_WAIT));
         self.client.executor().abort_in_background(&self.session, timeout);
         drop(self.session.unpin());
@@ -171,7 +194,7 @@ impl fmt::Debug for ClientSession {
 }
 
 impl Command {
-    /// The same command in the application's session, if it has one for it.
+    /// Sets the explicit session of the command, if there is one.
     pub(crate) fn in_session(
         self,
         session: Option<&mut ClientSession>,

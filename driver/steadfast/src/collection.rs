@@ -1,4 +1,4 @@
-//! A collection as the application holds it: a name, defaults, and the type of its documents.
+//! Handle of a collection: name, default options and document type.
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::{
     options::CollectionOptions,
 };
 
-/// A collection whose documents are read and written as `T`.
+/// Handle of a collection whose documents are serialized and deserialized as `T`.
 ///
-/// Cheap to clone and free to make: nothing is sent until an action is awaited.
+/// It is cheap to create and to clone. Nothing is sent until an action is awaited.
 ///
 /// ```no_run
 /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
@@ -39,7 +39,7 @@ pub struct Collection<T: Send + Sync> {
     documents: PhantomData<fn() -> T>,
 }
 
-/// All of a collection but the type of its documents, so that actions are compiled once.
+/// Collection without its document type, so that actions are compiled once.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub(crate) client: Client,
@@ -48,9 +48,9 @@ pub(crate) struct Handle {
     criteria: Option<SelectionCriteria>,
     read_concern: Option<ReadConcern>,
     write_concern: Option<WriteConcern>,
-    /// How long a call may take, unless it says otherwise itself.
+    /// Default time-out of a whole call.
     pub(crate) timeout: Option<Duration>,
-    /// Whether a server could have such a collection.
+    /// `true` if the names of the database and the collection are valid.
     is_well_named: bool,
 }
 
@@ -77,12 +77,13 @@ impl Handle {
         handle
     }
 
-    /// Whether this is its name and that of its database.
+    /// Returns `true` if this is the namespace of the collection.
     pub(crate) fn is_at(&self, namespace: &Namespace) -> bool {
         *self.database == *namespace.db && *self.name == *namespace.coll
     }
 
-    /// The collection's name, if a server could have such a collection (pitfall 41).
+    /// Returns the name of the collection, or an error if a server would reject the namespace
+    /// (pitfall 41).
     pub(crate) fn checked_name(&self) -> Result<&str> {
         if !self.is_well_named {
             self.check_name()?;
@@ -95,12 +96,13 @@ impl Handle {
         check_collection_name(&self.name)
     }
 
-    /// Where a read goes: what the action says, else the collection's, else the primary.
+    /// Returns the target of a read: the criteria of the action, else of the collection, else the
+    /// primary.
     pub(crate) fn read_target(&self, action: Option<&SelectionCriteria>) -> Target {
         Target::Read(action.or(self.criteria.as_ref()).cloned().unwrap_or_default())
     }
 
-    /// What a read may see: what the action says, else what the collection says.
+    /// Returns the read concern of the action and of the collection.
     pub(crate) fn read_concern<'r>(
         &'r self,
         action: Option<&'r ReadConcern>,
@@ -108,7 +110,7 @@ impl Handle {
         Concern { own: action, inherited: self.read_concern.as_ref() }
     }
 
-    /// How durable a write must be: what the action says, else what the collection says.
+    /// Returns the write concern of the action and of the collection.
     pub(crate) fn write_concern<'w>(
         &'w self,
         action: Option<&'w WriteConcern>,
@@ -122,59 +124,87 @@ impl<T: Send + Sync> Collection<T> {
         Self { handle, documents: PhantomData }
     }
 
-    /// The same collection, its documents read and written as `U`.
+    /// Returns a handle of the same collection with another document type.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::RawDocumentBuf;
+    ///
+    /// let raw = books.clone_with_type::<RawDocumentBuf>();
+    /// # Ok(()) }
+    /// ```
     pub fn clone_with_type<U: Send + Sync>(&self) -> Collection<U> {
         Collection::new(Arc::clone(&self.handle))
     }
 
-    /// The same collection with another time limit for calls.
+    /// Returns a handle of the same collection with another default time-out.
     pub(crate) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         Self::new(Arc::new(Handle { timeout, ..Handle::clone(&self.handle) }))
     }
 
-    /// The client it belongs to.
+    /// Returns the client.
     pub fn client(&self) -> &Client {
         &self.handle.client
     }
 
-    /// Its name.
+    /// Returns the name of the collection.
     pub fn name(&self) -> &str {
         &self.handle.name
     }
 
-    /// Its name with the database's before it.
+    /// Returns the namespace: the names of the database and the collection.
     pub fn namespace(&self) -> Namespace {
         Namespace { db: self.handle.database.to_string(), coll: self.handle.name.clone() }
     }
 
-    /// How long a call may take in all, unless the action says otherwise.
+    /// Returns the default time-out of a whole call (`timeoutMS`).
     pub fn timeout(&self) -> Option<Duration> {
         self.handle.timeout
     }
 
-    /// Which servers its reads go to, unless an action says otherwise.
+    /// Returns the default read preference, or predicate that selects servers.
     pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
         self.handle.criteria.as_ref()
     }
 
-    /// What its reads may see, unless an action says otherwise.
+    /// Returns the default read concern.
     pub fn read_concern(&self) -> Option<&ReadConcern> {
         self.handle.read_concern.as_ref()
     }
 
-    /// How durable its writes must be, unless an action says otherwise.
+    /// Returns the default write concern.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.handle.write_concern.as_ref()
     }
 }
 
 impl Database {
-    /// The collection `name`, its documents read and written as `T`.
+    /// Returns a handle of a collection, with the default options of the database.
+    ///
+    /// The name is checked when an operation runs.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::Document;
+    ///
+    /// let books = database.collection::<Document>("books");
+    /// # Ok(()) }
+    /// ```
     pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
         self.collection_with_options(name, CollectionOptions::default())
     }
 
-    /// The collection `name` with defaults of its own; what is not set is as in the database.
+    /// Returns a handle of a collection with its own default options. An option that is not set is
+    /// inherited from the database.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::Document, options::{CollectionOptions, ReadConcern}};
+    ///
+    /// let options = CollectionOptions::builder().read_concern(ReadConcern::majority()).build();
+    /// let books = database.collection_with_options::<Document>("books", options);
+    /// # Ok(()) }
+    /// ```
     pub fn collection_with_options<T: Send + Sync>(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The documents that a query found, fetched as they are asked for.
+//! Cursors: documents of a query, fetched in batches.
 
 mod batch;
 mod progress;
@@ -17,34 +17,32 @@ use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::raw::{Advance, Answer, RawCursor, ask, poll_answer};
+pub(crate) use self::raw::{Advance, PendingReply, RawCursor, poll_pending, spawn_command};
 pub use self::session::{SessionCursor, SessionCursorStream};
 use crate::{
     Client,
     command::{Command, Reply},
     decode,
     error::{Error, Result},
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
 };
 
-/// The first document that a reply brings, read without making a cursor of it. None if it takes one.
+/// Returns the first document of a reply without creating a cursor. `None` if a cursor is needed.
 pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
     let Some(mut batch) = batch::Batch::complete(reply.bytes()) else { return Ok(None) };
     batch.advance().map_err(|error| error.with_server(&reply.server.address))?;
     Ok(Some(batch.into_current()))
 }
 
-/// The documents that a query found.
+/// Cursor over the documents of a query.
 ///
-/// The server sends them in batches; a batch is asked for when the one before it has been read, or,
-/// while large ones are read one after another, some time before. A cursor is a [`Stream`]; where
-/// documents need not be owned, [`advance`](Cursor::advance) and [`current`](Cursor::current) read
-/// them where they lie, without copying.
+/// The server returns documents in batches. The next batch is requested at the end of the current
+/// one, or earlier while large batches are read one after another. A cursor is a [`Stream`];
+/// [`advance`](Cursor::advance) and [`current`](Cursor::current) read documents without copying
+/// them.
 ///
-/// Dropping a cursor before its end has the server forget it, in the background. The future of
-/// [`advance`](Cursor::advance), or of a stream's `next`, can be dropped at any time: a batch that
-/// was asked for is not lost, and the next call goes on with it. After an error a cursor gives no
-/// more documents: `advance` repeats the error, and a stream ends.
+/// After an error a cursor returns no more documents: `advance` repeats the error, and the stream
+/// ends.
 ///
 /// ```no_run
 /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -56,63 +54,118 @@ pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// # Cancellation
+///
+/// The future of [`advance`](Cursor::advance), or of the stream's `next`, can be dropped: the
+/// `getMore` continues in the background, and the next call receives its batch. Dropping the cursor
+/// kills it on the server in the background (`killCursors`).
 pub struct Cursor<T> {
     raw: RawCursor,
-    /// The failure was given out as an item of the stream.
-    told: bool,
+    /// `true` once the stream has returned the error.
+    error_returned: bool,
     documents: PhantomData<fn() -> T>,
 }
 
 impl<T> Cursor<T> {
-    /// Runs the command that makes a cursor.
-    pub(crate) async fn open(client: &Client, command: Command, more: More) -> Result<Self> {
+    /// Runs the command that creates the cursor.
+    pub(crate) async fn open(
+        client: &Client,
+        command: Command,
+        more: GetMoreOptions,
+    ) -> Result<Self> {
         let reply = client.executor().run(command).await?;
         Self::new(client, reply, more)
     }
 
-    /// A cursor that begins with the reply of the command that made it.
-    pub(crate) fn new(client: &Client, reply: Reply, more: More) -> Result<Self> {
+    /// Creates a cursor from the reply of its command.
+    pub(crate) fn new(client: &Client, reply: Reply, more: GetMoreOptions) -> Result<Self> {
         let raw = RawCursor::new(client, reply, more)?;
-        Ok(Self { raw, told: false, documents: PhantomData })
+        Ok(Self { raw, error_returned: false, documents: PhantomData })
     }
 
-    /// Moves on to the next document and says whether there is one, asking the server for more as
-    /// often as it takes. A tailable cursor waits until there is one.
+    /// Advances to the next document, with as many `getMore` commands as necessary. Returns `false`
+    /// at the end. A tailable cursor waits for the next document.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let mut cursor = books.find(doc! {}).await?;
+    /// while cursor.advance().await? {
+    ///     println!("{:?}", cursor.current());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if a `getMore` fails, for example
+    ///   with `CursorNotFound`. A `getMore` is not retried after a network error.
+    /// - [`ErrorKind::InvalidResponse`](crate::error::ErrorKind::InvalidResponse) if a batch is
+    ///   malformed.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// The future can be dropped. The `getMore` continues in the background, and the next call
+    /// receives its batch.
     pub async fn advance(&mut self) -> Result<bool> {
         poll_fn(|cx| self.raw.poll_advance(cx)).await
     }
 
-    /// Moves on to the next document, for what is itself polled.
+    /// Polls for the next document.
     pub(crate) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
         self.raw.poll_advance(cx)
     }
 
-    /// Like [`advance`](Self::advance), but asks the server at most once: false means that there is
-    /// no document now. Whether there may be one later, [`has_next`](Self::has_next) knows.
+    /// Advances to the next document, with at most one `getMore`. `false` means that no document is
+    /// available now; [`has_next`](Self::has_next) returns whether one may follow.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::CursorType};
+    ///
+    /// let mut cursor = books.find(doc! {}).cursor_type(CursorType::Tailable).await?;
+    /// while cursor.has_next() {
+    ///     if cursor.try_advance().await? {
+    ///         println!("{:?}", cursor.current());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance).
+    ///
+    /// # Cancellation
+    ///
+    /// As [`advance`](Self::advance).
     pub async fn try_advance(&mut self) -> Result<bool> {
         let advance = poll_fn(|cx| self.raw.poll_try_advance(cx)).await?;
         self.raw.end_step();
         Ok(advance == Advance::Document)
     }
 
-    /// The document that the cursor is at.
+    /// Returns the current document.
     ///
     /// # Panics
     ///
-    /// If the last call of [`advance`](Self::advance) did not return `Ok(true)`.
+    /// Panics unless the last call of [`advance`](Self::advance) returned `Ok(true)`.
     pub fn current(&self) -> &RawDocument {
-        self.raw.current().expect("a cursor is at a document only after `advance` returned true")
+        self.raw
+            .current()
+            .expect("no current document: call `current` only after `advance` returned true")
     }
 
-    /// Whether there may be another document: some have come already, or the server may have more.
+    /// Returns `true` if another document may follow: from the current batch or from the server.
     pub fn has_next(&self) -> bool {
         self.raw.has_next()
     }
 
-    /// The document that the cursor is at, as a `T` that may borrow from it.
-    ///
-    /// Fails if the last call of [`advance`](Self::advance) did not return `Ok(true)`, or if the
-    /// document is not a `T`.
+    /// Deserializes the current document as `T`, which may borrow from it.
     ///
     /// ```no_run
     /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
@@ -131,22 +184,39 @@ impl<T> Cursor<T> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) unless the last
+    ///   call of [`advance`](Self::advance) returned `Ok(true)`.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the document does not deserialize as
+    ///   `T`.
     pub fn deserialize_current<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
     {
         let document = self.raw.current().ok_or_else(|| {
-            Error::invalid_argument("a cursor is at a document only after `advance` returned true")
+            Error::invalid_argument(
+                "no current document; call deserialize_current only after advance returned true",
+            )
         })?;
         Ok(decode::document(document.as_bytes())?)
     }
 
-    /// The same cursor, its documents read as `D`.
+    /// Returns the same cursor with another document type.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{RawDocumentBuf, doc};
+    ///
+    /// let raw = books.find(doc! {}).await?.with_type::<RawDocumentBuf>();
+    /// # Ok(()) }
+    /// ```
     pub fn with_type<'a, D>(self) -> Cursor<D>
     where
         D: Deserialize<'a>,
     {
-        Cursor { raw: self.raw, told: self.told, documents: PhantomData }
+        Cursor { raw: self.raw, error_returned: self.error_returned, documents: PhantomData }
     }
 }
 
@@ -157,7 +227,7 @@ impl<T: DeserializeOwned> Stream for Cursor<T> {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Self::Item>> {
-        if self.told {
+        if self.error_returned {
             return Poll::Ready(None);
         }
         let item = match ready!(self.raw.poll_advance(cx)) {
@@ -165,7 +235,7 @@ impl<T: DeserializeOwned> Stream for Cursor<T> {
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         };
-        self.told = self.raw.has_failed();
+        self.error_returned = self.raw.has_failed();
         Poll::Ready(item)
     }
 }
@@ -181,10 +251,10 @@ mod tests {
     use super::Cursor;
 
     #[test]
-    fn a_cursor_can_be_sent_and_shared() {
+    fn cursors_are_send_and_sync() {
         fn sendable<T: Send + Sync + Unpin + 'static>() {}
         sendable::<Cursor<bson::Document>>();
-        // Whatever its documents are: it holds none.
+        // For any document type: a cursor contains no document.
         sendable::<Cursor<std::rc::Rc<()>>>();
     }
 }

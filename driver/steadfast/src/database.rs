@@ -1,4 +1,4 @@
-//! A database as the application holds it: a name and defaults.
+//! Handle of a database: name and default options.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,7 +9,16 @@ use steadfast_core::{
 
 use crate::{Client, options::DatabaseOptions};
 
-/// A database. Cheap to clone and free to make: nothing is sent until an action is awaited.
+/// Handle of a database.
+///
+/// It is cheap to create and to clone. Nothing is sent until an action is awaited.
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+/// let library = client.database("library");
+/// println!("{:?}", library.list_collection_names().await?);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Database {
     pub(crate) client: Client,
@@ -22,44 +31,63 @@ impl Database {
         Self { client, name: name.into(), options: Arc::new(options) }
     }
 
-    /// The client it belongs to.
+    /// Returns the client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Its name.
+    /// Returns the name of the database.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which servers its reads go to, unless a collection or an action says otherwise.
+    /// Returns the default read preference, or predicate that selects servers.
     pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
         self.options.selection_criteria.as_ref()
     }
 
-    /// What its reads may see, unless a collection or an action says otherwise.
+    /// Returns the default read concern.
     pub fn read_concern(&self) -> Option<&ReadConcern> {
         self.options.read_concern.as_ref()
     }
 
-    /// How durable its writes must be, unless a collection or an action says otherwise.
+    /// Returns the default write concern.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.options.write_concern.as_ref()
     }
 
-    /// How long a call may take in all, unless something nearer says otherwise.
+    /// Returns the default time-out of a whole call (`timeoutMS`).
     pub fn timeout(&self) -> Option<Duration> {
         self.options.timeout
     }
 }
 
 impl Client {
-    /// The database `name`, with the client's defaults.
+    /// Returns a handle of a database, with the default options of the client.
+    ///
+    /// The name is checked when an operation runs.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let library = client.database("library");
+    /// # Ok(()) }
+    /// ```
     pub fn database(&self, name: &str) -> Database {
         self.database_with_options(name, DatabaseOptions::default())
     }
 
-    /// The database `name` with defaults of its own; what is not set is as in the client.
+    /// Returns a handle of a database with its own default options. An option that is not set is
+    /// inherited from the client.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::options::DatabaseOptions;
+    ///
+    /// let options = DatabaseOptions::builder().timeout(Duration::from_secs(5)).build();
+    /// let library = client.database_with_options("library", options);
+    /// # Ok(()) }
+    /// ```
     pub fn database_with_options(&self, name: &str, options: DatabaseOptions) -> Database {
         let ours = self.executor().options();
         let options = DatabaseOptions {
@@ -73,7 +101,17 @@ impl Client {
         Database::new(self.clone(), name, options)
     }
 
-    /// The database that the connection string names, if it does.
+    /// Returns a handle of the database in the path of the connection string (`defaultauthdb`), if
+    /// there is one.
+    ///
+    /// ```no_run
+    /// # async fn run() -> steadfast::error::Result<()> {
+    /// use steadfast::Client;
+    ///
+    /// let client = Client::with_uri_str("mongodb://localhost/library").await?;
+    /// assert_eq!(client.default_database().unwrap().name(), "library");
+    /// # Ok(()) }
+    /// ```
     pub fn default_database(&self) -> Option<Database> {
         self.executor().options().default_database.as_deref().map(|name| self.database(name))
     }

@@ -1,7 +1,9 @@
-//! What can go wrong, and what a caller may conclude from it.
+//! Errors: kinds, labels, failed attempts and the outcome of a write.
 //!
-//! [`Error`] is one opaque type with a public [`kind`](Error::kind) to match on, labels, the server
-//! it came from, and questions (`is_*`) for what applications ask most.
+//! [`Error`] is an opaque type with a public [`kind`](Error::kind) to match on, and methods `is_*`
+//! for common questions. See
+//! [error handling](https://www.mongodb.com/docs/manual/reference/error-codes/) for the codes of
+//! servers.
 
 pub(crate) mod command_error;
 mod gridfs;
@@ -30,34 +32,33 @@ pub use self::write::{
 };
 pub use steadfast_core::retry::Outcome;
 
-/// On errors after which a write may be sent again with the same transaction id.
+/// Error label: the write can be retried with the same transaction number.
 pub const RETRYABLE_WRITE_ERROR: &str = steadfast_core::retry::RETRYABLE_WRITE_ERROR;
-/// On errors after which a whole transaction may be tried again.
+/// Error label: the whole transaction can be retried.
 pub const TRANSIENT_TRANSACTION_ERROR: &str = steadfast_core::retry::TRANSIENT_TRANSACTION_ERROR;
-/// On errors that leave open whether a transaction was committed.
-pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str =
-    steadfast_core::transaction::UNKNOWN_TRANSACTION_COMMIT_RESULT;
-/// On errors of a server that sheds load.
+/// Error label: the result of `commitTransaction` is unknown; the commit can be retried.
+pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str = steadfast_core::transaction::UNKNOWN_TRANSACTION_COMMIT_RESULT;
+/// Error label: the server is overloaded.
 pub const SYSTEM_OVERLOADED_ERROR: &str = steadfast_core::retry::SYSTEM_OVERLOADED_ERROR;
-/// On errors after which any command may be sent again.
+/// Error label: the command was not executed and can be retried, whatever it is.
 pub const RETRYABLE_ERROR: &str = steadfast_core::retry::RETRYABLE_ERROR;
-/// On errors that came before anything was written.
+/// Error label: the attempt performed no writes.
 pub const NO_WRITES_PERFORMED: &str = steadfast_core::retry::NO_WRITES_PERFORMED;
-/// On errors after which a change stream may be resumed.
+/// Error label: the change stream can be resumed.
 pub const RESUMABLE_CHANGE_STREAM_ERROR: &str = "ResumableChangeStreamError";
 
-/// The result of everything in this crate that can fail.
+/// Result of the fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure, with all that is known of it.
+/// Error of an operation, with its labels, server, failed attempts and outcome.
 ///
 /// ```
 /// use steadfast::error::{Error, ErrorKind};
 ///
 /// fn explain(error: &Error) -> String {
 ///     match &*error.kind {
-///         ErrorKind::Command(command) => format!("the server said no: {}", command.message),
-///         _ if error.is_network_error() => "the connection broke".to_owned(),
+///         ErrorKind::Command(command) => format!("server error: {}", command.message),
+///         _ if error.is_network_error() => "network error".to_owned(),
 ///         other => other.to_string(),
 ///     }
 /// }
@@ -65,9 +66,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Error {
-    /// What kind of failure it is.
+    /// Kind of the error.
     pub kind: Box<ErrorKind>,
-    /// All that is rarely there, so that a result stays small.
+    /// Rarely used fields, boxed to keep `Result` small.
     details: Option<Box<Details>>,
 }
 
@@ -78,12 +79,12 @@ struct Details {
     wire_version: Option<i32>,
     response: Option<RawDocumentBuf>,
     source: Option<Error>,
-    /// What happened to the connection, if the error is about one.
+    /// Failure of the connection, for network errors.
     network_failure: Option<NetworkFailure>,
     history: Option<History>,
-    /// Outcome of a call of several commands, of which this is the error of one.
+    /// Outcome of a call of several commands, if this is the error of one.
     outcome_of_call: Option<Outcome>,
-    /// Whether the call had a time limit.
+    /// `true` if the call had a time-out.
     limited: bool,
 }
 
@@ -104,19 +105,28 @@ impl Error {
         Self::new(ErrorKind::Authentication { message: message.into() })
     }
 
-    /// An error of this kind about another, whose labels, server, attempts and outcome it takes over.
+    /// Creates an error with another as its source, whose labels, server, attempts and outcome it
+    /// has.
     pub(crate) fn wrapping(kind: ErrorKind, source: Self) -> Self {
         let mut error = Self::new(kind);
         error.details_mut().server = source.server_address().cloned();
         error.because_of(source)
     }
 
-    /// An error that carries a value of the application's own.
+    /// Creates an error that contains a value of the application, such as an error in a transaction
+    /// callback.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// let error = Error::custom("insufficient funds");
+    /// assert_eq!(error.get_custom::<&str>(), Some(&"insufficient funds"));
+    /// ```
     pub fn custom(value: impl std::any::Any + Send + Sync) -> Self {
         Self::new(ErrorKind::Custom(Arc::new(value)))
     }
 
-    /// The value given to [`Error::custom`], if it is of type `E`.
+    /// Returns the value passed to [`Error::custom`], if it has type `E`.
     pub fn get_custom<E: std::any::Any>(&self) -> Option<&E> {
         match &*self.kind {
             ErrorKind::Custom(value) => value.downcast_ref(),
@@ -128,13 +138,13 @@ impl Error {
         self.details.get_or_insert_default()
     }
 
-    /// The labels that the server, or the driver, put on this error.
+    /// Returns the error labels added by the server or the driver.
     pub fn labels(&self) -> &BTreeSet<String> {
         static NONE: BTreeSet<String> = BTreeSet::new();
         self.details.as_ref().map_or(&NONE, |details| &details.labels)
     }
 
-    /// Whether the error, or the one it wraps, bears `label`.
+    /// Returns `true` if the error or its source has the label.
     pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
         let label = label.as_ref();
         self.details.as_ref().is_some_and(|details| {
@@ -147,7 +157,7 @@ impl Error {
         self.details_mut().labels.insert(label.into());
     }
 
-    /// The server that the error came from.
+    /// Returns the address of the server.
     pub fn server_address(&self) -> Option<&ServerAddress> {
         self.details.as_ref()?.server.as_ref()
     }
@@ -157,8 +167,7 @@ impl Error {
         self
     }
 
-    /// The highest wire version that the server had announced on the connection it refused the
-    /// command on.
+    /// Returns the maximum wire version of the server, as of the handshake of the connection.
     pub(crate) fn wire_version(&self) -> Option<i32> {
         self.details.as_ref()?.wire_version
     }
@@ -168,7 +177,7 @@ impl Error {
         self
     }
 
-    /// The whole reply of the server, for fields that have no place of their own here.
+    /// Returns the whole reply of the server, if the error is from one.
     pub fn server_response(&self) -> Option<&RawDocumentBuf> {
         self.details.as_ref()?.response.as_ref()
     }
@@ -183,8 +192,8 @@ impl Error {
         self
     }
 
-    /// The server's error code, if it sent one: of the command, else of the first failed write,
-    /// else of the write concern, else of what ended a batch.
+    /// Returns the server's error code: of the command, else of the first write error, else of the
+    /// write concern error, else of the error that ended a bulk write.
     pub fn code(&self) -> Option<i32> {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
@@ -195,27 +204,27 @@ impl Error {
         }
     }
 
-    /// Whether the connection failed, or a reply did not come in time; in a batch, whether that was
-    /// what ended it.
+    /// Returns `true` if the connection failed or timed out. For a bulk write: if that ended it.
     pub fn is_network_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
             || self.end_of_batch().is_some_and(Error::is_network_error)
     }
 
-    /// Whether a reply did not come in time; in a batch, whether that was what ended it.
+    /// Returns `true` if a reply did not arrive in time. For a bulk write: if that ended it.
     pub fn is_network_timeout(&self) -> bool {
         self.network_failure().is_some_and(NetworkFailure::is_timeout)
             || self.end_of_batch().is_some_and(Error::is_network_timeout)
     }
 
-    /// Whether the time of the call (`timeoutMS`) was over before it was done. The error's source is
-    /// what it was at; where the time went is in its kind, [`ErrorKind::Timeout`]. Of a batch,
-    /// whether that was what ended it.
+    /// Returns `true` if the deadline of the call (`timeoutMS`) passed. For a bulk write: if that
+    /// ended it.
+    ///
+    /// The source is the last error; [`ErrorKind::Timeout`] contains the time spent in each phase.
     pub fn is_timeout(&self) -> bool {
         let of_server = |code: Option<i32>| code == Some(MAX_TIME_EXPIRED);
         let ran_out = match &*self.kind {
             ErrorKind::Timeout(_) => true,
-            // The server ran out of the time that it was given.
+            // `MaxTimeMSExpired`: the server's time-out was derived from that of the call.
             ErrorKind::InsertMany(error) => self.is_limited() && of_server(error.code()),
             ErrorKind::BulkWrite(error) => self.is_limited() && of_server(error.code()),
             ErrorKind::GridFs(GridFsErrorKind::AbortError { delete_error, .. }) => {
@@ -226,7 +235,7 @@ impl Error {
         ran_out || self.end_of_batch().is_some_and(Error::is_timeout)
     }
 
-    /// The error of a batch that had a time limit.
+    /// Marks the error of a bulk write with a time-out.
     pub(crate) fn limited(mut self) -> Self {
         self.details_mut().limited = true;
         self
@@ -240,7 +249,7 @@ impl Error {
         self.details.as_ref()?.source.as_ref()
     }
 
-    /// The error that ended a batch of writes before its time.
+    /// Returns the error that ended a bulk write early.
     pub(crate) fn end_of_batch(&self) -> Option<&Error> {
         match &*self.kind {
             ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_) => {
@@ -250,11 +259,11 @@ impl Error {
         }
     }
 
-    /// Returns `true` if the same call may succeed later, although the application changes nothing: the
-    /// connection broke, no server was found, none replied in time, or a server starts, shuts down, steps
-    /// down, is overloaded or waits for other members.
+    /// Returns `true` if the same call may succeed later without a change in the application: after
+    /// network errors, failed server selection and time-outs, and while a server starts, shuts
+    /// down, steps down, is overloaded or waits for other members.
     ///
-    /// It does not say that the call is safe to repeat: for that, ask [`outcome`](Self::outcome).
+    /// It does not state that the call is safe to repeat; see [`outcome`](Self::outcome).
     ///
     /// ```
     /// use steadfast::error::Error;
@@ -275,32 +284,32 @@ impl Error {
             || self.code().is_some_and(is_transient_code)
     }
 
-    /// Whether no suitable server was found in time.
+    /// Returns `true` if no suitable server was available.
     pub fn is_server_selection_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::ServerSelection { .. })
     }
 
-    /// Whether logging in failed.
+    /// Returns `true` if authentication failed.
     pub fn is_auth_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Authentication { .. })
     }
 
-    /// Whether the call itself was at fault; nothing was sent.
+    /// Returns `true` if an argument or option was invalid. Nothing was sent.
     pub fn is_invalid_argument(&self) -> bool {
         matches!(&*self.kind, ErrorKind::InvalidArgument { .. })
     }
 
-    /// Whether a unique index refused a write (codes 11000, 11001 and 12582).
+    /// Returns `true` if a write violated a unique index (codes 11000, 11001 and 12582).
     pub fn is_duplicate_key_error(&self) -> bool {
         matches!(self.code(), Some(11000 | 11001 | 12582))
     }
 
-    /// Whether a database, collection or index that the call named does not exist.
+    /// Returns `true` if the database, collection or index does not exist (`NamespaceNotFound`).
     pub(crate) fn is_namespace_not_found(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Command(error) if error.code == 26)
     }
 
-    /// Takes out whatever a server may have quoted of a command that must not be shown.
+    /// Removes text that may quote a sensitive command.
     pub(crate) fn redacted(mut self) -> Self {
         if let Some(details) = &mut self.details {
             details.response = None;
@@ -313,7 +322,7 @@ impl Error {
     }
 }
 
-/// Codes of the retryable writes specification, and of servers that wait for others.
+/// Codes of the retryable writes specification, and of servers that wait for other members.
 fn is_transient_code(code: i32) -> bool {
     steadfast_core::retry::is_of_passing_state(code)
         // WriteConcernTimeout, UnsatisfiableWriteConcern, ReadConcernMajorityNotAvailableYet and
@@ -321,7 +330,7 @@ fn is_transient_code(code: i32) -> bool {
         || matches!(code, 64 | 100 | 134 | 10058)
 }
 
-/// What is known, without what is not: this is what a `main` that returns an error prints.
+/// Prints set fields only: a `main` that returns an error prints this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Error");
@@ -347,8 +356,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
         if let (ErrorKind::Timeout(_), Some(last)) = (&*self.kind, self.wrapped()) {
-            // It names the server and the labels itself.
-            return write!(f, "; at last: {last}");
+            // The last error contains the server and the labels.
+            return write!(f, "; last error: {last}");
         }
         if let Some(end) = self.end_of_batch() {
             write!(f, "; ended by: {end}")?;

@@ -1,9 +1,22 @@
-//! What the driver tells those who watch it: of commands and retries, of connection pools, of
-//! servers.
+//! Events of commands, connection pools, server monitoring and retries.
 //!
-//! A handler is set in [`ClientOptions`](crate::options::ClientOptions). It is called in the course
-//! of the driver's own work, in the order in which things happened, and never while the driver
-//! holds a lock: it may take its time at the expense of that work, but it cannot block it for good.
+//! Handlers are set in [`ClientOptions`](crate::options::ClientOptions). They are called
+//! synchronously, in the order of the events, and never while the driver holds a lock. A slow
+//! handler delays the driver.
+//!
+//! ```no_run
+//! # async fn run() -> steadfast::error::Result<()> {
+//! use steadfast::{Client, event::{EventHandler, command::CommandEvent}, options::ClientOptions};
+//!
+//! let mut options = ClientOptions::parse("mongodb://localhost:27017").await?;
+//! options.command_event_handler = Some(EventHandler::callback(|event| {
+//!     if let CommandEvent::Failed(failed) = event {
+//!         println!("{} failed: {}", failed.command_name, failed.failure);
+//!     }
+//! }));
+//! let client = Client::with_options(options)?;
+//! # Ok(()) }
+//! ```
 
 pub mod command;
 pub mod retry;
@@ -19,25 +32,37 @@ pub use steadfast_core::event::{cmap, sdam};
 
 type AsyncCallback<T> = dyn Fn(T) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// Who is told of events.
+/// Handler of events.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum EventHandler<T> {
-    /// A function.
+    /// Function called with each event.
     Callback(Arc<dyn Fn(T) + Send + Sync>),
-    /// A function whose future runs as a task of its own.
+    /// Function whose future runs in a new task for each event.
     AsyncCallback(Arc<AsyncCallback<T>>),
-    /// A channel. Events are dropped while it is full.
+    /// Channel. Events are dropped while it is full.
     TokioMpsc(tokio::sync::mpsc::Sender<T>),
 }
 
 impl<T> EventHandler<T> {
-    /// Calls `callback` with each event.
+    /// Creates a handler that calls a function with each event.
+    ///
+    /// ```
+    /// use steadfast::event::{EventHandler, sdam::SdamEvent};
+    ///
+    /// let handler = EventHandler::<SdamEvent>::callback(|event| println!("{event:?}"));
+    /// ```
     pub fn callback(callback: impl Fn(T) + Send + Sync + 'static) -> Self {
         Self::Callback(Arc::new(callback))
     }
 
-    /// Runs the future of `callback` for each event, as a task of its own.
+    /// Creates a handler that spawns the future of `callback` for each event.
+    ///
+    /// ```
+    /// use steadfast::event::{EventHandler, cmap::CmapEvent};
+    ///
+    /// let handler = EventHandler::<CmapEvent>::async_callback(async |event| println!("{event:?}"));
+    /// ```
     pub fn async_callback<F>(callback: impl Fn(T) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -53,7 +78,7 @@ impl<T> EventHandler<T> {
                     runtime.spawn(callback(event));
                 }
             }
-            // A full or closed channel is its owner's choice.
+            // Events for a full or closed channel are dropped.
             Self::TokioMpsc(sender) => drop(sender.try_send(event)),
         }
     }
@@ -71,11 +96,10 @@ impl<T> From<tokio::sync::mpsc::Sender<T>> for EventHandler<T> {
     }
 }
 
-/// Hands on events in the order in which they were noted, without a lock held.
+/// Event queue: delivers events in the order of the changes, without a lock held.
 ///
-/// State changes note their events while they hold the lock on the state, so that the order is
-/// right; [`Outbox::deliver`] is called once that lock is free. Whoever comes while another
-/// delivers leaves it to the other.
+/// State changes add their events under the lock on the state; [`Outbox::deliver`] is called once
+/// that lock is released. Only one thread delivers at a time; a second caller returns immediately.
 pub(crate) struct Outbox<T> {
     handler: Option<EventHandler<T>>,
     log: Box<dyn Fn(&T) + Send + Sync>,
@@ -90,15 +114,15 @@ struct Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Begins to deliver, unless another does or there is nothing to deliver.
+    /// Begins delivery, unless another thread delivers or the queue is empty.
     fn begin(&mut self) -> bool {
         let begins = !self.delivering && !self.events.is_empty();
         self.delivering |= begins;
         begins
     }
 
-    /// Takes the next event. Finding none ends the delivery under the same lock, so that an event that is noted
-    /// later is not left to a deliverer that has looked for the last time.
+    /// Takes the next event. An empty queue ends the delivery under the same lock, so that a later
+    /// event is not left behind.
     fn next(&mut self) -> Option<T> {
         let event = self.events.pop_front();
         self.delivering = event.is_some();
@@ -107,7 +131,8 @@ impl<T> Waiting<T> {
 }
 
 impl<T> Outbox<T> {
-    /// `log` writes an event as a `tracing` event, and `is_logged` tells whether anyone reads it.
+    /// Creates a queue. `log` emits the `tracing` event, and `is_logged` returns `true` if it is
+    /// enabled.
     pub(crate) fn new(
         handler: Option<EventHandler<T>>,
         log: impl Fn(&T) + Send + Sync + 'static,
@@ -117,17 +142,17 @@ impl<T> Outbox<T> {
         Self { handler, log: Box::new(log), is_logged, waiting: Mutex::new(waiting) }
     }
 
-    /// Whether anybody would hear of an event.
+    /// Returns `true` if there is a handler, or if the `tracing` events are enabled.
     pub(crate) fn is_listening(&self) -> bool {
         self.handler.is_some() || (self.is_logged)()
     }
 
-    /// Notes an event; to be called while the lock on what changed is held.
+    /// Adds an event. Called under the lock on the changed state.
     pub(crate) fn note(&self, event: T) {
         lock(&self.waiting).events.push_back(event);
     }
 
-    /// Hands on what was noted; to be called without a lock.
+    /// Delivers the queued events. Called without a lock.
     pub(crate) fn deliver(&self) {
         if !lock(&self.waiting).begin() {
             return;
@@ -142,14 +167,14 @@ impl<T> Outbox<T> {
     }
 }
 
-/// The right to deliver, held by one at a time.
+/// Exclusive right to deliver.
 struct Turn<'a, T> {
     outbox: &'a Outbox<T>,
     over: bool,
 }
 
 impl<T> Turn<'_, T> {
-    /// The next event. The turn is over when there is none.
+    /// Returns the next event. `None` ends the turn.
     fn next(&mut self) -> Option<T> {
         let event = lock(&self.outbox.waiting).next();
         self.over = event.is_none();
@@ -158,7 +183,7 @@ impl<T> Turn<'_, T> {
 }
 
 impl<T> Drop for Turn<'_, T> {
-    /// A handler that panics must not silence all that come after it.
+    /// Releases the turn after a panic of a handler, so that later events are delivered.
     fn drop(&mut self) {
         if !self.over {
             lock(&self.outbox.waiting).delivering = false;
@@ -184,7 +209,7 @@ mod tests {
 
     use super::{EventHandler, Outbox, Waiting};
 
-    /// The next thing that a thread does under the lock, which notes an event and then delivers.
+    /// Next step of a simulated thread, which adds an event and then delivers.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Step {
         Note,
@@ -193,7 +218,7 @@ mod tests {
         Done,
     }
 
-    /// Lets threads take their steps in every order from here on. Returns the number of orders.
+    /// Executes all interleavings of the steps. Returns their number.
     fn explore(waiting: &Waiting<()>, threads: [Step; 3], delivered: usize) -> usize {
         if threads == [Step::Done; 3] {
             assert_eq!((delivered, waiting.delivering), (3, false), "{waiting:?}");
@@ -208,7 +233,7 @@ mod tests {
                     Step::Begin
                 }
                 Step::Begin if waiting.begin() => {
-                    assert!(!threads.contains(&Step::Next), "one delivers at a time");
+                    assert!(!threads.contains(&Step::Next), "only one thread delivers at a time");
                     Step::Next
                 }
                 Step::Next if waiting.next().is_some() => {
@@ -223,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn no_order_of_notes_and_deliveries_leaves_an_event_behind() {
+    fn no_interleaving_loses_an_event() {
         let waiting = Waiting { events: VecDeque::new(), delivering: false };
         assert!(explore(&waiting, [Step::Note; 3], 0) > 1000);
     }
 
     #[test]
-    fn no_event_is_left_behind_by_two_who_deliver_at_the_same_time() {
+    fn concurrent_deliveries_lose_no_event() {
         let delivered = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&delivered);
         let handler = EventHandler::callback(move |()| {
@@ -237,7 +262,7 @@ mod tests {
         });
         let outbox = Outbox::new(Some(handler), |()| {}, || false);
         let (arrived, late) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        // Not a barrier: the two are to come as close to each other as they can.
+        // A spin barrier: the two threads start each round as close together as possible.
         let meet = |expected: usize| {
             arrived.fetch_add(1, Ordering::SeqCst);
             while arrived.load(Ordering::SeqCst) < expected {
@@ -250,7 +275,7 @@ mod tests {
                 outbox.note(());
                 outbox.deliver();
                 meet(4 * round);
-                // Told at the end: whoever panicked here would leave the other waiting.
+                // Checked at the end: a panic here would block the other thread.
                 late.fetch_add(2 * round - delivered.load(Ordering::SeqCst), Ordering::SeqCst);
             }
         };

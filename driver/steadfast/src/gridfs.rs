@@ -1,9 +1,9 @@
-//! GridFS: files of any size, kept in pieces that fit into documents.
+//! GridFS: files of any size, stored in chunks. See
+//! [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
 //!
-//! A file is kept in two collections of a database, which together are a [`GridFsBucket`]: its
-//! contents as *chunks* (by default 255 KiB each) in one, and what is known of it, a
-//! [`FilesCollectionDocument`], in the other. A file is there as soon as that document is, which is
-//! written last; so nobody ever sees half a file.
+//! A [`GridFsBucket`] consists of two collections of a database. `<bucket>.chunks` contains the
+//! contents of the files in chunks of 255 KiB, `<bucket>.files` one [`FilesCollectionDocument`] for
+//! each file. That document is written last, so a file becomes visible once it is complete.
 //!
 //! ```no_run
 //! # async fn run(database: steadfast::Database) -> Result<(), Box<dyn std::error::Error>> {
@@ -21,28 +21,27 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Exactly once
+//! # Retries and errors
 //!
-//! All of this runs through the same loop as every other call: reads are tried again, and the
-//! inserts of chunks and of the file's document are retryable writes, so that none is stored twice
-//! however often it is sent. That is per command. An upload of many chunks takes many commands, and
-//! if one of them fails for good those before it stay behind, invisible, as the specification
-//! demands: the stream then refuses further bytes, and [`abort`](GridFsUploadStream::abort) removes
-//! what it had stored. Deleting a file removes its document first, and its chunks with a command
-//! that can be repeated: after an error, call it again.
+//! Reads are retryable reads, and inserts of chunks and of the file's document are retryable
+//! writes: each is applied at most once. An upload takes several commands. If one of them fails for
+//! good, the chunks stored before stay behind, as the specification requires; no file is visible.
+//! The upload stream then rejects further bytes, and [`abort`](GridFsUploadStream::abort) deletes
+//! its chunks. A deletion removes the file's document first and then its chunks; after an error,
+//! call it again.
 //!
-//! The [outcome](Error::outcome) of an error speaks of the whole call:
-//! [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if one of its commands wrote something, also if
-//! the one that failed was never sent.
+//! The [outcome](Error::outcome) of an error covers the whole call:
+//! [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if one of its commands wrote something,
+//! even if the failed command was not sent.
 //!
-//! With a write concern of `w: 0` nothing of this is known, and no error is raised for a file that
-//! is not there.
+//! With an unacknowledged write concern (`w: 0`) failures are not detected, and a missing file is
+//! not an error.
 //!
-//! # Time limits
+//! # Time-outs
 //!
-//! A bucket has the `timeout` of its database, and each call may have its own. It is that of the
-//! whole call, however many commands that takes; of a stream, from its opening to its end. What an
-//! application reads from or writes to besides is not interrupted: a call may take longer by that.
+//! A bucket has the time-out of its database, and each call can override it. It covers all commands
+//! of the call; for a stream, all operations from opening to close. Reads from a source and writes
+//! to a destination of the application are not interrupted.
 
 pub(crate) mod action;
 mod chunk;
@@ -74,25 +73,39 @@ use crate::{
     results::DeleteResult,
 };
 
-/// How many bytes of a file go into a chunk, unless the application says otherwise.
+/// Default of `chunkSizeBytes`: 255 KiB.
 const DEFAULT_CHUNK_SIZE_BYTES: u32 = 255 * 1024;
 
 impl Database {
-    /// A bucket of files in this database. Nothing is sent; the first upload makes what it needs.
+    /// Returns a handle of a GridFS bucket. Nothing is sent; the first upload creates the
+    /// collections and indexes.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// let bucket = database.gridfs_bucket(None);
+    /// let file = bucket.find_one(steadfast::bson::doc! { "filename": "cover.png" }).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn gridfs_bucket(&self, options: impl Into<Option<GridFsBucketOptions>>) -> GridFsBucket {
         GridFsBucket::new(self, options.into().unwrap_or_default())
     }
 }
 
-/// A bucket of files: made by [`Database::gridfs_bucket`], see the [module](self).
+/// Handle of a GridFS bucket, created by [`Database::gridfs_bucket`]. See the [module](self).
 ///
-/// Cheap to clone; clones share what is known of the bucket's indexes. These are made before the
-/// first upload if there is no file yet: one on the names and dates of files, and a unique one on
-/// the ids of files and the numbers of their chunks.
+/// It is cheap to clone. The first upload into an empty bucket creates the indexes: `filename` and
+/// `uploadDate` on the files, `files_id` and `n` (unique) on the chunks.
+///
+/// ```no_run
+/// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+/// let bucket = database.gridfs_bucket(None);
+/// let id = bucket.upload_from_stream("notes.txt", &b"all's well"[..]).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct GridFsBucket {
     inner: Arc<Inner>,
-    /// By when all must be done that is done with this clone; none unless it is of one call.
+    /// Deadline of one call. `None` in a bucket of the application.
     deadline: Option<Deadline>,
 }
 
@@ -100,7 +113,7 @@ struct Inner {
     files: Collection<FilesCollectionDocument>,
     chunks: Collection<Document>,
     chunk_size_bytes: u32,
-    indexes: Mutex<indexes::Known>,
+    indexes: Mutex<indexes::IndexState>,
 }
 
 impl GridFsBucket {
@@ -130,17 +143,17 @@ impl GridFsBucket {
         Self { inner: Arc::new(inner), deadline: None }
     }
 
-    /// What its reads may see.
+    /// Returns the read concern.
     pub fn read_concern(&self) -> Option<&ReadConcern> {
         self.files().read_concern()
     }
 
-    /// How durable its writes must be.
+    /// Returns the write concern.
     pub fn write_concern(&self) -> Option<&WriteConcern> {
         self.files().write_concern()
     }
 
-    /// Which servers its reads go to.
+    /// Returns the read preference, or predicate that selects servers.
     pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
         self.files().selection_criteria()
     }
@@ -149,32 +162,32 @@ impl GridFsBucket {
         self.files().client()
     }
 
-    /// The collection of what is known of the files.
+    /// Returns the collection of the files' documents.
     pub(crate) fn files(&self) -> &Collection<FilesCollectionDocument> {
         &self.inner.files
     }
 
-    /// The collection of what is in the files.
+    /// Returns the collection of chunks.
     pub(crate) fn chunks(&self) -> &Collection<Document> {
         &self.inner.chunks
     }
 
-    /// Whether the servers answer its writes, so that it is known what they found.
+    /// Returns `true` if the write concern is acknowledged.
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.write_concern().is_none_or(WriteConcern::is_acknowledged)
     }
 
-    /// Deletes documents of files, in the time that is left.
+    /// Deletes documents of files before the deadline.
     pub(crate) async fn delete_files(&self, filter: Document) -> Result<DeleteResult> {
         self.files_in_time()?.delete_many(filter).await
     }
 
-    /// Deletes chunks, in the time that is left.
+    /// Deletes chunks before the deadline.
     pub(crate) async fn delete_chunks(&self, filter: Document) -> Result<DeleteResult> {
         self.chunks_in_time()?.delete_many(filter).await
     }
 
-    /// Begins an upload. Nothing is sent.
+    /// Creates an upload stream. Nothing is sent.
     pub(crate) fn begin_upload(
         &self,
         id: Option<Bson>,
@@ -192,7 +205,7 @@ impl GridFsBucket {
         )
     }
 
-    /// Goes on with a download whose file was found with this clone. Nothing is sent.
+    /// Creates a download stream for a file found with this bucket. Nothing is sent.
     pub(crate) fn begin_download(
         &self,
         file: FilesCollectionDocument,
@@ -208,14 +221,14 @@ impl fmt::Debug for GridFsBucket {
     }
 }
 
-/// A filter for one id. It may be any value, also a document that looks like an operator of the
-/// query language, and is not to be taken for one.
-pub(crate) fn exactly(field: &str, id: &Bson) -> Document {
+/// Returns a filter for one value by `$eq`, because an id may be a document that looks like an
+/// operator.
+pub(crate) fn equals(field: &str, id: &Bson) -> Document {
     doc! { field: { "$eq": id } }
 }
 
-/// The error for a file that is not there.
-pub(crate) fn no_file(identifier: GridFsFileIdentifier) -> Error {
+/// Returns the error for a missing file.
+pub(crate) fn file_not_found(identifier: GridFsFileIdentifier) -> Error {
     GridFsErrorKind::FileNotFound { identifier }.into()
 }
 
@@ -225,7 +238,7 @@ mod tests {
     use crate::{operation::fixture::database_with, options::DatabaseOptions};
 
     #[test]
-    fn buckets_and_streams_can_be_sent() {
+    fn buckets_and_streams_are_send() {
         fn sendable<T: Send + Unpin + 'static>() {}
         sendable::<GridFsBucket>();
         sendable::<GridFsUploadStream>();
@@ -233,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bucket_has_the_defaults_of_its_database_unless_it_has_its_own() {
+    async fn bucket_inherits_options_of_its_database() {
         let majority = WriteConcern::majority();
         let options = DatabaseOptions::builder().write_concern(majority.clone()).build();
         let database = database_with(options);

@@ -1,11 +1,11 @@
-//! An index: its keys, its options, its name.
+//! Index models: keys and options of an index.
 
 use bson::{Bson, Document};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use crate::options::IndexOptions;
 
-/// An index: which keys it is on, and what kind of index it is.
+/// Index: key pattern and options. See [indexes](https://www.mongodb.com/docs/manual/indexes/).
 ///
 /// ```
 /// use steadfast::{IndexModel, bson::doc, options::IndexOptions};
@@ -19,19 +19,20 @@ use crate::options::IndexOptions;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct IndexModel {
-    /// The fields it is on, each with its direction or kind.
+    /// Key pattern (`key`): the indexed fields, each with its direction or kind.
     pub keys: Document,
-    /// What kind of index it is.
+    /// Options of the index. Defaults to none.
     pub options: Option<IndexOptions>,
 }
 
 impl IndexModel {
-    /// Begins to build an [`IndexModel`].
+    /// Returns a builder for [`IndexModel`].
     pub fn builder() -> IndexModelBuilder {
         IndexModelBuilder::default()
     }
 
-    /// Its name: the one it was given, else one made of its keys, such as `title_1_year_-1`.
+    /// Returns the name: the one in the options, else one made of the keys, such as
+    /// `title_1_year_-1`.
     pub(crate) fn name(&self) -> String {
         self.given_name().map_or_else(|| name_of(&self.keys), str::to_owned)
     }
@@ -41,7 +42,7 @@ impl IndexModel {
     }
 }
 
-/// The name of an index that was given none, as every MongoDB driver makes it.
+/// Returns the default name of an index, which is the same in all drivers.
 fn name_of(keys: &Document) -> String {
     let parts: Vec<_> =
         keys.iter().map(|(field, kind)| format!("{field}_{}", kind_in_name(kind))).collect();
@@ -51,38 +52,38 @@ fn name_of(keys: &Document) -> String {
 fn kind_in_name(kind: &Bson) -> String {
     match kind {
         Bson::String(kind) => kind.clone(),
-        // `1.0` and `1` mean the same, and are written the same.
+        // `1.0` and `1` have the same text.
         Bson::Double(direction) => direction.to_string(),
         other => other.to_string(),
     }
 }
 
-/// Builds an [`IndexModel`].
+/// Builder for [`IndexModel`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct IndexModelBuilder(IndexModel);
 
 impl IndexModelBuilder {
-    /// The fields it is on, each with its direction or kind.
+    /// Sets the key pattern (`key`). Required.
     pub fn keys(mut self, keys: impl Into<Document>) -> Self {
         self.0.keys = keys.into();
         self
     }
 
-    /// What kind of index it is.
+    /// Sets the options of the index.
     pub fn options(mut self, options: impl Into<Option<IndexOptions>>) -> Self {
         self.0.options = options.into();
         self
     }
 
-    /// The index as it was set.
+    /// Returns the model.
     pub fn build(self) -> IndexModel {
         self.0
     }
 }
 
 impl Serialize for IndexModel {
-    /// One flat document, as commands have it: `key` beside the options.
+    /// Serializes a flat document, as in `createIndexes`: `key` and the options.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut flat = bson::doc! { "key": self.keys.clone() };
         if let Some(options) = &self.options {
@@ -97,7 +98,7 @@ impl<'de> Deserialize<'de> for IndexModel {
         let mut flat = Document::deserialize(deserializer)?;
         let keys = match flat.remove("key") {
             Some(Bson::Document(keys)) => keys,
-            Some(_) => return Err(de::Error::custom("an index whose key is not a document")),
+            Some(_) => return Err(de::Error::custom("the key of the index is not a document")),
             None => return Err(de::Error::missing_field("key")),
         };
         let options = bson::deserialize_from_document(flat).map_err(de::Error::custom)?;
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unnamed_index_is_named_after_its_keys() {
+    fn default_index_name_is_made_of_the_keys() {
         let name = |keys| IndexModel::builder().keys(keys).build().name();
         assert_eq!(name(doc! { "name": 1, "age": -1 }), "name_1_age_-1");
         assert_eq!(name(doc! { "place": "2dsphere" }), "place_2dsphere");
@@ -121,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn a_given_name_is_kept() {
+    fn explicit_index_name_is_kept() {
         let options = IndexOptions::builder().name("mine".to_owned()).build();
         let model = IndexModel::builder().keys(doc! { "x": 1 }).options(options).build();
         assert_eq!(model.name(), "mine");
     }
 
     #[test]
-    fn a_model_is_one_flat_document() {
+    fn index_model_round_trips_as_a_flat_document() {
         let sent = doc! {
             "key": { "x": 1 }, "expireAfterSeconds": 60, "name": "x_1", "unique": true, "v": 2,
             "2dsphereIndexVersion": 3, "default_language": "none", "bits": 26, "hidden": false,
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_key_is_refused() {
+    fn index_model_without_key_is_rejected() {
         assert!(deserialize_from_document::<IndexModel>(doc! { "name": "x" }).is_err());
         assert!(deserialize_from_document::<IndexModel>(doc! { "key": 1 }).is_err());
     }

@@ -1,9 +1,9 @@
 //! A MongoDB driver for applications whose writes must happen exactly once.
 //!
-//! A [`Client`] finds the servers of a deployment and keeps watch over them; a [`Database`] and a
-//! [`Collection`] are names with defaults, free to make. What talks to a server is an
-//! [`action`]: call its setters, then `.await` it. Names and shapes are those of the `mongodb`
-//! crate 3.x.
+//! A [`Client`] discovers and monitors the servers of a deployment. A [`Database`] and a
+//! [`Collection`] are handles: names with default options, cheap to create. Methods that send
+//! commands return an [`action`]: call its setters, then `.await` it. Names and signatures are
+//! those of the `mongodb` crate 3.x.
 //!
 //! ```no_run
 //! # async fn run() -> steadfast::error::Result<()> {
@@ -19,46 +19,90 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Dropping futures
+//! # Retries and errors
 //!
-//! Every future of this crate may be dropped at any `.await`. Nothing is leaked and no connection
-//! goes back to its pool with half a message in it: a reply that nobody waits for any more is read
-//! in the background, and if that takes too long the connection is closed. Whether a write whose
-//! future was dropped was applied is not known, of course.
+//! Retryable reads and writes are retried once after a retryable error, or until the deadline if a
+//! time-out (`timeoutMS`) is set. Retryable writes carry a transaction number (`txnNumber`), so that servers
+//! apply them at most once. This holds as long as the server keeps the transaction record: at least
+//! `TransactionRecordMinimumLifetimeMinutes`, a server parameter with a default of 30 that drivers
+//! cannot read. No retry is sent later than `logicalSessionTimeoutMinutes`, less one minute, after
+//! the first attempt. `movePrimary` of an unsharded collection loses the record.
 //!
-//! # Seeing inside
+//! Commands that an overloaded server rejects are retried up to five times with backoff. A
+//! [change stream](change_stream::ChangeStream) resumes after the last event.
 //!
-//! Handlers for events of commands, connections and servers are set in
-//! [`ClientOptions`](options::ClientOptions); see [`event`]. The same go to `tracing` under the
-//! targets `steadfast::command`, `steadfast::connection`, `steadfast::server_selection` and
-//! `steadfast::topology`, and retries under `steadfast::retry`. Secrets are shown in neither.
+//! An [`Error`](error::Error) reports whether the write was applied
+//! ([`outcome`](error::Error::outcome)) and the failed attempts
+//! ([`attempts`](error::Error::attempts)).
 //!
-//! # When things go wrong
+//! # Cancellation
 //!
-//! Writes and reads that failed for a passing reason are tried once more, or with a time limit
-//! (`timeoutMS`) until it is over, and a write that is sent twice is applied once, for as long as the
-//! server keeps the record of it: at least `TransactionRecordMinimumLifetimeMinutes`, a server parameter that
-//! is 30 by default and not shown to drivers. No retry is sent later than `logicalSessionTimeoutMinutes`, less
-//! one minute, after the first attempt. (`movePrimary` of an unsharded collection loses the record.) All
-//! operations are
-//! tried again when a server is overloaded, up to five times, after a wait. An [`Error`](error::Error) says what became of the write
-//! ([`outcome`](error::Error::outcome)) and what was tried
-//! ([`attempts`](error::Error::attempts)). A [change stream](change_stream::ChangeStream) goes on where
-//! it was.
+//! Every future of this crate can be dropped at any `.await`. No connection returns to its pool
+//! with a partial message: a background task reads the reply, or closes the connection after three
+//! seconds. A write whose future was dropped may have been applied. See
+//! [`action`](action#cancellation).
+//!
+//! # Events and logs
+//!
+//! [`ClientOptions`](options::ClientOptions) accepts handlers for events of commands, connections,
+//! servers and retries; see [`event`]. The same events are emitted as `tracing` events with the
+//! targets `steadfast::command`, `steadfast::connection`, `steadfast::server_selection`,
+//! `steadfast::topology` and `steadfast::retry`. Neither contains secrets.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-// So that tests of the inside can use what tests of the outside use.
+// Doctests and unit tests share helpers that name the crate `steadfast`.
 #[cfg(test)]
 extern crate self as steadfast;
 
-// Before the modules that use its macros.
+// Declared first: the modules below use its macros.
 #[macro_use]
 pub mod options;
 
 #[macro_use]
 mod actions;
-/// Actions: what the methods of a [`Client`], a [`Database`] and a [`Collection`] return. Call setters on
-/// one, then `.await` it.
+/// Actions: the return types of methods of [`Client`], [`Database`], [`Collection`] and
+/// [`ClientSession`]. Call setters on an action, then `.await` it.
+///
+/// ```no_run
+/// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use std::time::Duration;
+/// use steadfast::bson::doc;
+///
+/// let find = books.find(doc! { "year": 1949 }); // Nothing is sent yet.
+/// let cursor = find.sort(doc! { "title": 1 }).timeout(Duration::from_secs(2)).await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// Every action can fail with these [kinds](crate::error::ErrorKind), besides those listed at its
+/// method:
+///
+/// - `InvalidArgument`: options contradict each other, a name is invalid, or the session belongs to
+///   another client. Nothing was sent.
+/// - `ServerSelection`: no suitable server within `serverSelectionTimeoutMS`.
+/// - `Io`, `ConnectionPoolCleared`, `DnsResolve`: the network failed, after retries if the command
+///   is retryable.
+/// - `Authentication`: the server rejected the credential.
+/// - `Timeout`: the deadline (`timeoutMS`) passed.
+/// - `InvalidResponse`, `Bson`: the reply is malformed, or a value does not convert to or from
+///   BSON.
+/// - `IncompatibleServer`, `SessionsNotSupported`: the server does not support the operation.
+/// - `Transaction`: the operation is not allowed in the state of the session's transaction.
+/// - `Shutdown`: the client was shut down.
+///
+/// # Cancellation
+///
+/// The future of an action can be dropped at any `.await`:
+///
+/// - Before a connection is checked out, nothing was sent and nothing is left behind.
+/// - While the command is being sent, the connection is closed.
+/// - While the reply is awaited, a background task reads it within three seconds and returns the
+///   connection to its pool, or closes it. The server may still execute the command. An explicit
+///   session is marked dirty; it can be used further.
+/// - In a transaction, the operation continues in the background for up to three seconds, and the
+///   next command of the transaction waits for it.
+/// - A cursor that the command opens on the server stays open until the idle cursor timeout there.
 pub mod action {
     pub use crate::actions::*;
 
@@ -112,7 +156,7 @@ pub use steadfast_core::{
     transaction::State as TransactionState,
 };
 
-/// The programs of the README and of the guides, checked.
+/// Examples of the README and the guides, as doctests.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

@@ -6,28 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// A collection's name with its database's before it.
+/// Namespace of a collection: database and collection name, written `database.collection`.
+///
+/// ```
+/// use steadfast::Namespace;
+///
+/// assert_eq!(Namespace::new("library", "books").to_string(), "library.books");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace {
-    /// The database's name.
+    /// Name of the database.
     pub db: String,
-    /// The collection's name.
+    /// Name of the collection. It may contain dots.
     pub coll: String,
 }
 
 impl Namespace {
-    /// The namespace of collection `coll` in database `db`.
+    /// Creates the namespace of a collection.
     pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
         Self { db: db.into(), coll: coll.into() }
     }
 
-    /// Refuses it if no server could have such a collection.
+    /// Returns an error if a server would reject the names.
     pub(crate) fn check(&self) -> Result<()> {
         check_database_name(&self.db)?;
         check_collection_name(&self.coll)
     }
 
-    /// Reads `database.collection`; the collection's name may itself contain dots.
+    /// Parses `database.collection`. Dots after the first belong to the name of the collection.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (db, coll) = text.split_once('.')?;
         Some(Self::new(db, coll))
@@ -59,7 +65,7 @@ impl<'de> Deserialize<'de> for Namespace {
     }
 }
 
-/// Refuses names that no server takes, or that would end a string early on the wire.
+/// Returns an error for a name that servers reject, or that a NUL byte would truncate on the wire.
 pub(crate) fn check_database_name(name: &str) -> Result<()> {
     let reason = if name.is_empty() {
         "it is empty"
@@ -70,16 +76,16 @@ pub(crate) fn check_database_name(name: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::invalid_argument(format!("the database name {name:?} is invalid: {reason}")))
+    Err(Error::invalid_argument(format!("invalid database name {name:?}: {reason}")))
 }
 
 pub(crate) fn check_collection_name(name: &str) -> Result<()> {
     if name.is_empty() {
-        return Err(Error::invalid_argument("the name of a collection is empty"));
+        return Err(Error::invalid_argument("invalid collection name: it is empty"));
     }
     if name.contains('\0') {
         return Err(Error::invalid_argument(format!(
-            "the name of a collection contains a NUL byte: {name:?}"
+            "invalid collection name {name:?}: it contains a NUL byte"
         )));
     }
     Ok(())

@@ -1,7 +1,20 @@
-//! The options of clients, databases, collections and actions.
+//! Options of clients, databases, collections and actions.
 //!
-//! Every struct of an action's options is made by `Default`, by its `builder()`, or by the setters
-//! of the action that takes it; the three mean the same.
+//! Each struct of options has a `builder()`. The same fields are setters of the action that accepts
+//! the options:
+//!
+//! ```no_run
+//! # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+//! use steadfast::{bson::doc, options::FindOptions};
+//!
+//! let options = FindOptions::builder().limit(10).build();
+//! let first = books.find(doc! {}).with_options(options).await?;
+//! let same = books.find(doc! {}).limit(10).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! An option that is not set is not sent, so the server's default applies. Defaults of the driver
+//! are stated with each option.
 
 #[macro_use]
 mod declare;
@@ -99,7 +112,7 @@ pub use self::{
     },
 };
 
-/// The types of the options' fields, for the setters of actions.
+/// Types of the options' fields, in scope for the setters of actions.
 pub(crate) mod field_types {
     pub(crate) use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What actions answer with.
+//! Results of actions.
 
 use bson::{Binary, Document};
 use serde::{Deserialize, Serialize};
@@ -9,83 +9,85 @@ pub use crate::write_results::{
 };
 use crate::{options::CreateCollectionOptions, serde_helpers::number};
 
-/// What a `create_index` did.
+/// Result of [`create_index`](crate::Collection::create_index).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexResult {
-    /// The name of the index.
+    /// Name of the index.
     pub index_name: String,
 }
 
-/// What a `create_indexes` did.
+/// Result of [`create_indexes`](crate::Collection::create_indexes).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexesResult {
-    /// The names of the indexes, in the order they were given.
+    /// Names of the indexes, in the order of the models.
     pub index_names: Vec<String>,
 }
 
-/// The kinds of collection.
+/// Type of a collection (`type`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CollectionType {
-    /// A pipeline that looks like a collection and is read as one.
+    /// View (`view`).
     View,
-    /// A collection.
+    /// Collection (`collection`).
     #[default]
     Collection,
-    /// A collection of measurements over time.
+    /// Time series collection (`timeseries`).
     Timeseries,
 }
 
-/// What a server says of a collection beside its options.
+/// Information on a collection besides its options (`info`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct CollectionSpecificationInfo {
-    /// Whether it can only be read.
+    /// `true` if the collection is read-only (`readOnly`).
     pub read_only: bool,
-    /// By what the server tells it from another of the same name; views have none.
+    /// UUID of the collection (`uuid`). `None` for views.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<Binary>,
 }
 
-/// A collection, as [`Database::list_collections`](crate::Database::list_collections) tells of it.
+/// Specification of a collection, as returned by
+/// [`Database::list_collections`](crate::Database::list_collections).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CollectionSpecification {
-    /// Its name.
+    /// Name of the collection (`name`).
     pub name: String,
-    /// What kind it is.
+    /// Type of the collection (`type`).
     #[serde(rename = "type", default)]
     pub collection_type: CollectionType,
-    /// The options it was made with.
+    /// Options that the collection was created with (`options`).
     #[serde(default)]
     pub options: CreateCollectionOptions,
-    /// What else the server says of it.
+    /// Information on the collection (`info`).
     #[serde(default)]
     pub info: CollectionSpecificationInfo,
-    /// The index on `_id`; views have none.
+    /// Index on `_id` (`idIndex`). `None` for views.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_index: Option<Document>,
 }
 
-/// A database, as [`Client::list_databases`](crate::Client::list_databases) tells of it.
+/// Specification of a database, as returned by
+/// [`Client::list_databases`](crate::Client::list_databases).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DatabaseSpecification {
-    /// Its name.
+    /// Name of the database (`name`).
     pub name: String,
-    /// How much room it takes, in bytes.
+    /// Size on disk in bytes (`sizeOnDisk`).
     #[serde(default, deserialize_with = "number::required")]
     pub size_on_disk: u64,
-    /// Whether it holds no data.
+    /// `true` if the database has no data (`empty`).
     #[serde(default)]
     pub empty: bool,
-    /// How much room it takes on each shard.
+    /// Size on each shard in bytes (`shards`). `None` unless the deployment is sharded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<Document>,
 }

@@ -3,11 +3,12 @@
 use bson::{RawBson, RawBsonRef, RawDocument};
 use serde::{Deserialize, Serialize};
 
-/// A place in the stream of changes, for a stream to be taken up again after it.
+/// Resume token: position in a change stream, opaque to drivers.
 ///
-/// Only servers can read what is in it. It can be stored, as it can be serialised, and given to
+/// It can be serialized and stored, and passed to
 /// [`resume_after`](crate::action::Watch::resume_after) or
-/// [`start_after`](crate::action::Watch::start_after) later.
+/// [`start_after`](crate::action::Watch::start_after) later. See
+/// [resume a change stream](https://www.mongodb.com/docs/manual/changeStreams/).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResumeToken(pub(crate) RawBson);
 

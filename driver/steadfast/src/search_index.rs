@@ -1,68 +1,80 @@
-//! An index for full-text or vector search, as Atlas has them.
+//! Search indexes of MongoDB Atlas.
 
 use bson::Document;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An index for full-text or vector search.
+/// Index for full-text or vector search. See
+/// [search indexes](https://www.mongodb.com/docs/manual/reference/command/createSearchIndexes/).
+///
+/// ```
+/// use steadfast::{SearchIndexModel, SearchIndexType, bson::doc};
+///
+/// let vectors = SearchIndexModel::builder()
+///     .name("by_meaning".to_owned())
+///     .index_type(SearchIndexType::VectorSearch)
+///     .definition(doc! { "fields": [{ "type": "vector", "path": "v", "numDimensions": 3, "similarity": "cosine" }] })
+///     .build();
+/// assert_eq!(vectors.name.as_deref(), Some("by_meaning"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchIndexModel {
-    /// What is indexed, and how.
+    /// Definition of the index (`definition`).
     pub definition: Document,
-    /// Its name; by default the server's: `default`.
+    /// Name of the index (`name`). Defaults to `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for; by default full-text search.
+    /// Type of the index (`type`). Defaults to [`Search`](SearchIndexType::Search).
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub index_type: Option<SearchIndexType>,
 }
 
 impl SearchIndexModel {
-    /// Begins to build a [`SearchIndexModel`].
+    /// Returns a builder for [`SearchIndexModel`].
     pub fn builder() -> SearchIndexModelBuilder {
         SearchIndexModelBuilder::default()
     }
 }
 
-/// Builds a [`SearchIndexModel`].
+/// Builder for [`SearchIndexModel`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct SearchIndexModelBuilder(SearchIndexModel);
 
 impl SearchIndexModelBuilder {
-    /// What is indexed, and how.
+    /// Sets the definition of the index (`definition`). Required.
     pub fn definition(mut self, definition: impl Into<Document>) -> Self {
         self.0.definition = definition.into();
         self
     }
 
-    /// Its name.
+    /// Sets the name of the index (`name`).
     pub fn name(mut self, name: impl Into<Option<String>>) -> Self {
         self.0.name = name.into();
         self
     }
 
-    /// What it is for.
+    /// Sets the type of the index (`type`).
     pub fn index_type(mut self, kind: impl Into<Option<SearchIndexType>>) -> Self {
         self.0.index_type = kind.into();
         self
     }
 
-    /// The index as it was set.
+    /// Returns the model.
     pub fn build(self) -> SearchIndexModel {
         self.0
     }
 }
 
-/// What a search index is for.
+/// Type of a search index (`type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SearchIndexType {
-    /// Full-text search.
+    /// Full-text search (`search`).
     Search,
-    /// Search by nearness of vectors.
+    /// Vector search (`vectorSearch`).
     VectorSearch,
-    /// Something this driver has no name for; sent as it is.
+    /// Type without a variant in this driver. Sent as is.
     Other(String),
 }
 

@@ -1,6 +1,6 @@
-//! How values are serialised that commands and replies write in their own way.
+//! Serialization of durations, counts and names in the form of commands and replies.
 
-/// Durations as whole milliseconds (`maxTimeMS` and the like).
+/// Durations in milliseconds (`maxTimeMS`).
 pub(crate) mod millis {
     use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) mod millis {
     }
 }
 
-/// Durations as whole seconds (`expireAfterSeconds` and the like).
+/// Durations in seconds (`expireAfterSeconds`).
 pub(crate) mod seconds {
     use std::time::Duration;
 
@@ -54,18 +54,19 @@ pub(crate) mod seconds {
     }
 }
 
-/// Counts, which servers send as any of BSON's kinds of number.
+/// Counts, which servers send as any numeric BSON type.
 pub(crate) mod number {
     use bson::Bson;
     use serde::{Deserialize, Deserializer, de::Error};
 
-    /// A count that must be there.
+    /// Deserializes a required count.
     pub(crate) fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         let value = Bson::deserialize(deserializer)?;
-        whole(&value).ok_or_else(|| D::Error::custom(format!("{value} is not a count")))
+        whole(&value)
+            .ok_or_else(|| D::Error::custom(format!("{value} is not a non-negative integer")))
     }
 
-    /// A count that may be left out.
+    /// Deserializes an optional count.
     pub(crate) fn optional<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<u64>, D::Error> {
@@ -73,13 +74,13 @@ pub(crate) mod number {
             Bson::Null => Ok(None),
             value => whole(&value)
                 .map(Some)
-                .ok_or_else(|| D::Error::custom(format!("{value} is not a count"))),
+                .ok_or_else(|| D::Error::custom(format!("{value} is not a non-negative integer"))),
         }
     }
 
-    /// A number as a count, if it is one.
+    /// Converts a number into a count; `None` if it is negative or has a fraction.
     pub(crate) fn whole(value: &Bson) -> Option<u64> {
-        /// The largest number up to which every whole number is a double.
+        /// Largest double below which all integers are exact: 2^53.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         match *value {
             Bson::Int32(number) => u64::try_from(number).ok(),
@@ -99,7 +100,7 @@ pub(crate) mod number {
         use super::whole;
 
         #[test]
-        fn every_kind_of_number_is_a_count_if_it_is_whole_and_not_negative() {
+        fn whole_non_negative_numbers_are_counts() {
             assert_eq!(whole(&Bson::Int32(7)), Some(7));
             assert_eq!(whole(&Bson::Int64(1 << 40)), Some(1 << 40));
             assert_eq!(whole(&Bson::Double(4096.0)), Some(4096));
@@ -117,7 +118,7 @@ pub(crate) mod number {
     }
 }
 
-/// Gives an enum with a variant `Other(String)` the words of its other variants.
+/// Implements conversions between strings and an enum with a variant `Other(String)`.
 macro_rules! words {
     ($choice:ty { $($variant:ident = $word:literal),* $(,)? }) => {
         impl $choice {

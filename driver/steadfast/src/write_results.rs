@@ -1,111 +1,111 @@
-//! Results of writes: of one document, of many, and of bulk writes.
+//! Results of writes and bulk writes.
 
 use std::collections::{BTreeMap, HashMap};
 
 use bson::Bson;
 use serde::Serialize;
 
-/// What an `insert_one` did.
+/// Result of [`insert_one`](crate::Collection::insert_one).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InsertOneResult {
-    /// The `_id` of the document.
+    /// `_id` of the document.
     pub inserted_id: Bson,
 }
 
-/// What an `insert_many` did.
+/// Result of [`insert_many`](crate::Collection::insert_many).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InsertManyResult {
-    /// The `_id`s of the documents, by the index of each in what was given.
+    /// `_id`s of the documents, by their index in the call.
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
-/// What an update or a replacement did.
+/// Result of an update or a replacement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateResult {
-    /// How many documents the filter matched.
+    /// Number of documents that matched the filter.
     pub matched_count: u64,
-    /// How many of them are now different.
+    /// Number of documents that were modified.
     pub modified_count: u64,
-    /// The `_id` of the document that was inserted because none matched.
+    /// `_id` of the upserted document. `None` if a document matched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upserted_id: Option<Bson>,
 }
 
-/// What a deletion did.
+/// Result of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeleteResult {
-    /// How many documents are gone.
+    /// Number of documents that were deleted.
     pub deleted_count: u64,
 }
 
-/// What a [`bulk_write`](crate::Collection::bulk_write) did.
+/// Result of [`Collection::bulk_write`](crate::Collection::bulk_write).
 ///
-/// With a write concern of `w: 0` nobody counts: all that is known then are the ids of the
-/// documents that were sent to be inserted.
+/// With an unacknowledged write concern (`w: 0`), only `inserted_ids` is set: the ids that were
+/// sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BulkWriteResult {
-    /// How many documents were inserted.
+    /// Number of documents that were inserted.
     pub inserted_count: u64,
-    /// How many documents the filters of updates and replacements matched.
+    /// Number of documents that matched the filters of updates and replacements.
     pub matched_count: u64,
-    /// How many of them are now different.
+    /// Number of documents that were modified.
     pub modified_count: u64,
-    /// How many documents are gone.
+    /// Number of documents that were deleted.
     pub deleted_count: u64,
-    /// How many documents were inserted because an upsert matched none.
+    /// Number of documents that were upserted.
     pub upserted_count: u64,
-    /// The `_id`s of the documents that were inserted, by the index of each write.
+    /// `_id`s of the inserted documents, by the index of the model.
     pub inserted_ids: BTreeMap<usize, Bson>,
-    /// The `_id`s of the documents that upserts inserted, by the index of each write.
+    /// `_id`s of the upserted documents, by the index of the model.
     pub upserted_ids: BTreeMap<usize, Bson>,
 }
 
-/// How many documents the [`bulk_write`](crate::Client::bulk_write) of a client wrote.
+/// Numbers of documents written by [`Client::bulk_write`](crate::Client::bulk_write).
 ///
-/// With a write concern of `w: 0` nobody counts: then it is not `acknowledged`, and all is zero.
+/// All are zero with an unacknowledged write concern (`w: 0`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SummaryBulkWriteResult {
-    /// Whether the server said so. False for a write concern of `w: 0`.
+    /// `true` if the writes were acknowledged, `false` for `w: 0`.
     pub acknowledged: bool,
-    /// How many documents were inserted.
+    /// Number of documents that were inserted.
     pub inserted_count: i64,
-    /// How many documents the filters of updates and replacements matched.
+    /// Number of documents that matched the filters of updates and replacements.
     pub matched_count: i64,
-    /// How many of them are now different.
+    /// Number of documents that were modified.
     pub modified_count: i64,
-    /// How many documents were inserted because an upsert matched none.
+    /// Number of documents that were upserted.
     pub upserted_count: i64,
-    /// How many documents are gone.
+    /// Number of documents that were deleted.
     pub deleted_count: i64,
 }
 
-/// What each write of a client's [`bulk_write`](crate::Client::bulk_write) did, if it was asked for
+/// Result of each model of [`Client::bulk_write`](crate::Client::bulk_write), with
 /// [`verbose_results`](crate::action::BulkWrite::verbose_results).
 ///
-/// The keys are the places of the writes in what was given.
+/// Keys of the maps are the indexes of the models in the call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerboseBulkWriteResult {
-    /// How many documents were written in all.
+    /// Numbers of documents that were written.
     #[serde(flatten)]
     pub summary: SummaryBulkWriteResult,
-    /// What each insert did that was carried out.
+    /// Results of the inserts that were executed.
     pub insert_results: BTreeMap<usize, InsertOneResult>,
-    /// What each update and each replacement did that was carried out.
+    /// Results of the updates and replacements that were executed.
     pub update_results: BTreeMap<usize, UpdateResult>,
-    /// What each delete did that was carried out.
+    /// Results of the deletes that were executed.
     pub delete_results: BTreeMap<usize, DeleteResult>,
 }

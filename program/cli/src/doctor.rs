@@ -78,7 +78,7 @@ impl Doctor {
         let uri = self.asked()?.as_str();
         let parsed = ConnectionString::parse(uri).map_err(|error| wrong(error.to_string()))?;
         if parsed.socks5_proxy.is_some() {
-            return Err(wrong("proxyHost: this driver does not speak SOCKS5".to_owned()).into());
+            return Err(wrong("proxyHost: SOCKS5 proxies are not supported".to_owned()).into());
         }
         let notes = errand.notes;
         let facts = tokio::select! {

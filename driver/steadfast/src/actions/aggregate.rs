@@ -1,10 +1,10 @@
-//! Running pipelines.
+//! Aggregation pipelines.
 
 use std::marker::PhantomData;
 
 use bson::Document;
 
-use super::{ExplicitSession, ImplicitSession, session::Opens};
+use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     Collection, Cursor, Database, SessionCursor,
     error::Result,
@@ -16,16 +16,35 @@ use crate::{
 };
 
 impl Database {
-    /// Runs a pipeline that begins with no collection, such as `$currentOp` or `$documents`.
+    /// Runs an aggregation pipeline on the database, such as one that begins with `$currentOp` or
+    /// `$documents`. See the
+    /// [`aggregate`](https://www.mongodb.com/docs/manual/reference/command/aggregate/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let stage = doc! { "$currentOp": {} };
+    /// let mut operations = client.database("admin").aggregate([stage]).await?;
+    /// while operations.advance().await? {
+    ///     println!("{:?}", operations.current());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::aggregate`](Collection::aggregate).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
         Aggregate::new(Source::Database(self), pipeline)
     }
 }
 
 impl<T: Send + Sync> Collection<T> {
-    /// Runs a pipeline on the collection's documents.
+    /// Runs an aggregation pipeline on the collection. See the
+    /// [`aggregate`](https://www.mongodb.com/docs/manual/reference/command/aggregate/) command.
     ///
-    /// What comes out are [`Document`]s, unless [`with_type`](Aggregate::with_type) says otherwise.
+    /// The cursor returns [`Document`]s; [`with_type`](Aggregate::with_type) selects another type.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -49,12 +68,22 @@ impl<T: Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern of `$out` or
+    ///   `$merge` is not satisfied.
+    ///
+    /// A pipeline with `$out` or `$merge` is not retried after a network error. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
         Aggregate::new(Source::Collection(&self.handle), pipeline)
     }
 }
 
-/// Runs a pipeline. See [`Collection::aggregate`] and [`Database::aggregate`].
+/// Action that runs an aggregation pipeline. See [`Collection::aggregate`] and
+/// [`Database::aggregate`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Aggregate<'a, S = ImplicitSession, T = Document> {
@@ -78,7 +107,7 @@ impl<'a> Aggregate<'a> {
 }
 
 impl<'a, S, T> Aggregate<'a, S, T> {
-    /// Reads what comes out as `U`.
+    /// Sets the type that result documents deserialize into.
     pub fn with_type<U>(self) -> Aggregate<'a, S, U> {
         let Self { source, pipeline, options, session, documents: _ } = self;
         Aggregate { source, pipeline, options, session, documents: PhantomData }
@@ -88,15 +117,15 @@ impl<'a, S, T> Aggregate<'a, S, T> {
 impl<S, T> Aggregate<'_, S, T> {
     async fn execute(self) -> Result<S::Cursor<T>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let options = self.options.as_ref();
         let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
         let client = self.source.client();
-        let command = command.in_shared(self.session.share(client)?)?;
+        let command = command.in_shared(self.session.explicit(client)?)?;
         let reply = client.executor().run(command).await?;
         operation::reading(&reply, operation::read_nothing)?;
-        Ok(self.session.keep(Cursor::new(client, reply, more)?))
+        Ok(self.session.wrap(Cursor::new(client, reply, more)?))
     }
 }
 

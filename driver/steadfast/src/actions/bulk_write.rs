@@ -1,4 +1,4 @@
-//! Many writes of all kinds to one collection at once.
+//! Bulk writes to one collection.
 
 use std::borrow::Borrow;
 
@@ -17,18 +17,18 @@ use crate::{
 };
 
 impl<T: Serialize + Send + Sync> Collection<T> {
-    /// Carries out many writes in as few commands as the server's limits allow.
+    /// Executes write models on the collection, in as few commands as the server's limits allow.
+    /// See
+    /// [bulk write](https://github.com/mongodb/specifications/blob/master/source/crud/bulk-write.md).
     ///
-    /// In order, which is the default, the first write that is refused ends it. With
-    /// [`ordered(false)`](CollectionBulkWrite::ordered) all are tried, grouped by kind. Either way the error
-    /// is a [`BulkWriteError`](crate::error::BulkWriteError), with every refusal under its index in
-    /// `models`, every write concern that was not met, and what was done all the same. If a command
-    /// after the first cannot be carried out at all, the error is the same, and why is its
-    /// [`source`](std::error::Error::source).
+    /// An ordered bulk write, the default, stops after the first write error. With
+    /// [`ordered(false)`](CollectionBulkWrite::ordered), all models are attempted, grouped by kind.
     ///
-    /// With a write concern of `w: 0` all that is known are the ids of the inserts. Of an ordered
-    /// bulk write that takes several commands, all but the last are acknowledged even so, because
-    /// each decides whether the next is sent.
+    /// With an unacknowledged write concern (`w: 0`), the result contains only the ids of inserted
+    /// documents. In an ordered bulk write of several commands only the last is unacknowledged,
+    /// because the reply of each decides whether the next is sent.
+    ///
+    /// [`Client::bulk_write`](crate::Client::bulk_write) writes to several collections at once.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -46,14 +46,30 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// match books.bulk_write(models).ordered(false).await {
     ///     Ok(result) => println!("{} inserted", result.inserted_count),
     ///     Err(error) => match &*error.kind {
-    ///         ErrorKind::BulkWrite(partly) => println!("refused: {:?}", partly.write_errors),
+    ///         ErrorKind::BulkWrite(failure) => println!("failed: {:?}", failure.write_errors),
     ///         _ => return Err(error),
     ///     },
     /// }
     /// # Ok(()) }
     /// ```
     ///
-    /// To write to several collections at once, see [`Client::bulk_write`](crate::Client::bulk_write).
+    /// # Errors
+    ///
+    /// - [`ErrorKind::BulkWrite`](crate::error::ErrorKind::BulkWrite) if the server reports write
+    ///   errors or write concern errors, or if a command fails after another succeeded. It contains
+    ///   every error with the index of its model and the partial result. The error of a failed
+    ///   command is its [`source`](std::error::Error::source).
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if a model has
+    ///   the namespace of another collection, or if there is no model.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) covers the whole call. See also the
+    /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future ends the call: no further command is sent. Writes of earlier commands
+    /// stay applied, and the command in progress may still be applied. See
+    /// [cancellation](crate::action#cancellation).
     pub fn bulk_write(
         &self,
         models: impl IntoIterator<Item = WriteModel<T>>,
@@ -67,20 +83,48 @@ impl<T: Serialize + Send + Sync> Collection<T> {
         let statements = match elsewhere {
             None => statements,
             Some(other) => Err(Error::invalid_argument(format!(
-                "a write of {other} cannot be part of a bulk write of {}",
+                "the model for {other} is not for {}; use Client::bulk_write for several collections",
                 self.namespace()
             ))),
         };
         CollectionBulkWrite { collection: &self.handle, statements, options: None, session: None }
     }
 
-    /// The insert of a document, for a [`bulk_write`](crate::Client::bulk_write) of the client.
+    /// Creates a model that inserts `document`, for
+    /// [`Client::bulk_write`](crate::Client::bulk_write).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::WriteModel};
+    ///
+    /// let models: [WriteModel; 1] = [books.insert_one_model(doc! { "title": "1984" })?.into()];
+    /// books.client().bulk_write(models).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the document does not serialize.
     pub fn insert_one_model(&self, document: impl Borrow<T>) -> Result<InsertOneModel> {
         let document = bson::serialize_to_document(document.borrow())?;
         Ok(InsertOneModel::new(document).namespace(self.namespace()))
     }
 
-    /// The replacement of a document, for a [`bulk_write`](crate::Client::bulk_write) of the client.
+    /// Creates a model that replaces the first matching document, for
+    /// [`Client::bulk_write`](crate::Client::bulk_write).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::WriteModel};
+    ///
+    /// let model = books.replace_one_model(doc! { "_id": 1 }, doc! { "title": "1984" })?;
+    /// books.client().bulk_write([WriteModel::from(model)]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the replacement does not serialize.
     pub fn replace_one_model(
         &self,
         filter: Document,
@@ -91,7 +135,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     }
 }
 
-/// Carries out many writes. See [`Collection::bulk_write`].
+/// Action that executes a bulk write on a collection. See [`Collection::bulk_write`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CollectionBulkWrite<'a> {
@@ -107,17 +151,17 @@ impl CollectionBulkWrite<'_> {
         let mut settings = bulk::settings(&options);
         let statements = self.statements?;
         let inherited = self.collection.timeout;
-        let deadline = write::start_clock(options.timeout, self.session.as_deref(), inherited)?;
+        let deadline = write::start_deadline(options.timeout, self.session.as_deref(), inherited)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
         if statements.has_delete_hint() && !bulk::is_acknowledged(self.collection, &settings) {
             let client = &self.collection.client;
             let operation =
                 trace::Operation { name: "bulkWrite", id: client.executor().begin_operation() };
-            write::check_unheard_hint(client, operation, deadline).await?;
+            write::check_unacknowledged_hint(client, operation, deadline).await?;
         }
         let (tally, broken) =
             write::run_batches(self.collection, &statements, &settings, session, deadline).await?;
-        write::judged(tally.conclude_bulk_write(&statements, broken), deadline)
+        write::mark_limited(tally.conclude_bulk_write(&statements, broken), deadline)
     }
 }
 

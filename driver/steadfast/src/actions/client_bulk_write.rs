@@ -1,4 +1,4 @@
-//! Many writes of all kinds to any collections at once.
+//! Bulk writes to any collections of a deployment.
 
 use std::{future::poll_fn, marker::PhantomData, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     operation::{
         WriteLimits, bulk,
         client_bulk::{self, Batch, Operations, Tally},
-        get_more::More,
+        get_more::GetMoreOptions,
         write::Settings,
     },
     options::{BulkWriteOptions, WriteModel},
@@ -24,27 +24,25 @@ use crate::{
     trace,
 };
 
-/// The first wire version (of servers 8.0) with the command.
+/// First wire version with the `bulkWrite` command: that of MongoDB 8.0.
 const BULK_WRITE: i32 = 25;
 
 impl Client {
-    /// Carries out many writes, to any collections of any databases, in as few commands as the
-    /// server's limits allow. On servers from 8.0; for older ones there is
-    /// [`Collection::bulk_write`](crate::Collection::bulk_write).
+    /// Executes write models on any collections, in as few commands as the server's limits allow.
+    /// See the [`bulkWrite`](https://www.mongodb.com/docs/manual/reference/command/bulkWrite/)
+    /// command.
     ///
-    /// Each model says which collection it is about. In order, which is the default, the first write
-    /// that is refused ends it; with [`ordered(false)`](BulkWrite::ordered) all are tried. Either way
-    /// the error is a [`BulkWriteError`](crate::error::BulkWriteError), with every refusal under its
-    /// index in `models`, every write concern that was not met, and what was done all the same. If a
-    /// command cannot be carried out at all after another was, the error is the same, and why is its
-    /// [`source`](std::error::Error::source).
+    /// Requires MongoDB 8.0 or later; [`Collection::bulk_write`](crate::Collection::bulk_write)
+    /// does not. Each model must have a namespace.
     ///
-    /// What comes of it is how many documents were written. With
-    /// [`verbose_results`](BulkWrite::verbose_results) it is also what each write did.
+    /// An ordered bulk write, the default, stops after the first write error. With
+    /// [`ordered(false)`](BulkWrite::ordered), all models are attempted. The result contains the
+    /// number of documents written; with [`verbose_results`](BulkWrite::verbose_results), also the
+    /// result of each model.
     ///
-    /// It is tried again like a single write, with one transaction number for each command, unless a
-    /// command has an `UpdateMany` or a `DeleteMany` in it. A write concern of `w: 0` has to be
-    /// unordered and without verbose results; nobody counts then.
+    /// Each command is a retryable write with its own transaction number (`txnNumber`), unless it
+    /// contains an `UpdateMany` or a `DeleteMany`. An unacknowledged write concern (`w: 0`)
+    /// requires `ordered(false)` and no verbose results.
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -66,6 +64,26 @@ impl Client {
     /// println!("the loan is {}", result.insert_results[&0].inserted_id);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::BulkWrite`](crate::error::ErrorKind::BulkWrite) if the server reports write
+    ///   errors or write concern errors, or if a command fails after another succeeded. It contains
+    ///   every error with the index of its model and the partial result. The error of a failed
+    ///   command is its [`source`](std::error::Error::source).
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if a model has no
+    ///   namespace, or if there is no model.
+    /// - [`ErrorKind::IncompatibleServer`](crate::error::ErrorKind::IncompatibleServer) if the
+    ///   server is older than MongoDB 8.0.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) covers the whole call. See also the
+    /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future ends the call: no further command is sent. Writes of earlier commands
+    /// stay applied, and the command in progress may still be applied. See
+    /// [cancellation](crate::action#cancellation).
     pub fn bulk_write(
         &self,
         models: impl IntoIterator<Item = impl Into<WriteModel>>,
@@ -80,7 +98,7 @@ impl Client {
     }
 }
 
-/// Carries out many writes. See [`Client::bulk_write`].
+/// Action that executes a bulk write on any collections. See [`Client::bulk_write`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct BulkWrite<'a, R> {
@@ -92,7 +110,7 @@ pub struct BulkWrite<'a, R> {
 }
 
 impl<'a> BulkWrite<'a, SummaryBulkWriteResult> {
-    /// Asks what each write did that was carried out, and not only how many documents were written.
+    /// Requests the result of each model (`errorsOnly: false`), not only the numbers of documents.
     pub fn verbose_results(self) -> BulkWrite<'a, VerboseBulkWriteResult> {
         let Self { client, operations, options, session, result: _ } = self;
         BulkWrite { client, operations, options, session, result: PhantomData }
@@ -116,7 +134,7 @@ impl<R> BulkWrite<'_, R> {
         let mut settings = bulk::settings(&options);
         let operations = self.operations?;
         let deadline =
-            write::start_clock(options.timeout, self.session.as_deref(), client.timeout())?;
+            write::start_deadline(options.timeout, self.session.as_deref(), client.timeout())?;
         let session = write::share_with(self.session, client, &mut settings, |settings| {
             client_bulk::is_acknowledged(client, settings)
         })?;
@@ -125,9 +143,9 @@ impl<R> BulkWrite<'_, R> {
             client_bulk::check_unanswered(&settings, verbose)?;
         }
         let tally = Tally::new(settings.ordered, verbose, acknowledged);
-        let mut run = Run { client, settings, verbose, operations, deadline, tally };
+        let mut run = BulkWriteRun { client, settings, verbose, operations, deadline, tally };
         let broken = run.batches(session).await?;
-        write::judged(run.tally.conclude(broken), deadline)
+        write::mark_limited(run.tally.conclude(broken), deadline)
     }
 }
 
@@ -136,8 +154,8 @@ awaitable!(['a] BulkWrite<'a, VerboseBulkWriteResult> => VerboseBulkWriteResult)
 takes_session!(['a, R] BulkWrite<'a, R>);
 setters!(BulkWriteOptions for ['a, R] BulkWrite<'a, R>);
 
-/// A bulk write under way.
-struct Run<'c> {
+/// State of a bulk write in progress.
+struct BulkWriteRun<'c> {
     client: &'c Client,
     settings: Settings<'c>,
     verbose: bool,
@@ -146,15 +164,15 @@ struct Run<'c> {
     tally: Tally,
 }
 
-impl Run<'_> {
-    /// Carries out the writes batch by batch, all in one session: the application's if there is one,
-    /// else the one that the first batch began. Some error kept it from being done; one before
-    /// anything was sent is the outer.
+impl BulkWriteRun<'_> {
+    /// Executes the batches in one session: the explicit session, or the implicit session of the
+    /// first batch. Returns the error that ended the bulk write early; an error before anything is
+    /// sent is the outer one.
     async fn batches(&mut self, mut session: Option<Arc<Session>>) -> Result<Option<Error>> {
         let client = self.client;
         let operation =
             trace::Operation { name: "bulkWrite", id: client.executor().begin_operation() };
-        // The limits are those of the server that the first batch then goes to.
+        // The limits of a message are those of the server selected for the first batch.
         let selected = write::select(client, operation, self.deadline).await;
         let (selected, mut spent) =
             selected.map_err(|error| session::without_server(session.as_deref(), error))?;
@@ -194,12 +212,13 @@ impl Run<'_> {
         client_bulk::plan(&mut self.operations, limits, command.body.as_bytes().len())
     }
 
-    /// Counts in the reply to a batch, and all that its cursor has to say. If that cannot be read to
-    /// its end, the server is told to forget it.
+    /// Adds the reply of a batch and the items of its cursor to the results. If the cursor cannot
+    /// be read to its end, it is killed.
     async fn count(&mut self, batch: &Batch, reply: Reply) -> Result<()> {
         self.tally.count(batch, &reply)?;
         let server = Arc::clone(&reply.server);
-        let more = More { comment: self.settings.comment.cloned(), ..More::default() };
+        let more =
+            GetMoreOptions { comment: self.settings.comment.cloned(), ..GetMoreOptions::default() };
         let mut cursor = RawCursor::new(self.client, reply, more)?;
         while poll_fn(|cx| cursor.poll_advance(cx)).await? {
             let Some(item) = cursor.current() else { break };
@@ -211,7 +230,8 @@ impl Run<'_> {
     }
 }
 
-/// Refuses a server that does not know the command. What is behind a load balancer says so itself.
+/// Returns an error for servers without the `bulkWrite` command. Servers behind a load balancer
+/// return one themselves.
 fn check_version(selected: &Selected) -> Result<()> {
     let server = selected.description();
     let too_old = server.is_some_and(|server| {
@@ -220,7 +240,7 @@ fn check_version(selected: &Selected) -> Result<()> {
     if !too_old {
         return Ok(());
     }
-    let message = "a client's bulk_write requires MongoDB 8.0 or later; a collection's does not";
+    let message = "Client::bulk_write requires MongoDB 8.0 or later; use Collection::bulk_write";
     let error = Error::new(ErrorKind::IncompatibleServer { message: message.to_owned() });
     Err(error.with_server(&selected.server.address))
 }

@@ -1,4 +1,4 @@
-//! Counting documents.
+//! Counts of documents.
 
 use bson::Document;
 
@@ -11,13 +11,28 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// How many documents the collection has by its own account: fast, and after a crash or on a
-    /// sharded cluster perhaps not quite right.
+    /// Returns the number of documents according to the collection's metadata. See the
+    /// [`count`](https://www.mongodb.com/docs/manual/reference/command/count/) command.
+    ///
+    /// The count is fast. After an unclean shutdown, and on sharded clusters with orphaned
+    /// documents, it may be inaccurate. A collection that does not exist has 0 documents.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// let about = books.estimated_document_count().await?;
+    /// println!("about {about} books");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn estimated_document_count(&self) -> EstimatedDocumentCount<'_> {
         EstimatedDocumentCount { collection: &self.handle, options: None, session: None }
     }
 
-    /// How many documents match `filter`: exact, and they are looked at to know.
+    /// Returns the exact number of documents that match `filter`, by an aggregation.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -27,12 +42,17 @@ impl<T: Send + Sync> Collection<T> {
     /// println!("{old} books of the nineteenth century or before");
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn count_documents(&self, filter: Document) -> CountDocuments<'_> {
         CountDocuments { collection: &self.handle, filter, options: None, session: None }
     }
 }
 
-/// Asks how many documents there are, about. See [`Collection::estimated_document_count`].
+/// Action that estimates the number of documents. See [`Collection::estimated_document_count`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct EstimatedDocumentCount<'a> {
@@ -47,7 +67,7 @@ impl EstimatedDocumentCount<'_> {
         let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.executor().run(command).await {
             Ok(reply) => reading(&reply, count::read_estimated),
-            // A collection that is not there has no documents.
+            // The CRUD specification: `NamespaceNotFound` means 0 documents.
             Err(error) => forgive_missing(error),
         }
     }
@@ -57,7 +77,7 @@ awaitable!(['a] EstimatedDocumentCount<'a> => u64);
 takes_session!(['a] EstimatedDocumentCount<'a>);
 setters!(EstimatedDocumentCountOptions for ['a] EstimatedDocumentCount<'a>);
 
-/// Counts documents. See [`Collection::count_documents`].
+/// Action that counts documents. See [`Collection::count_documents`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CountDocuments<'a> {

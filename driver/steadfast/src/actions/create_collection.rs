@@ -1,4 +1,4 @@
-//! Making collections.
+//! Creation of collections.
 
 use bson::Document;
 
@@ -10,14 +10,32 @@ use crate::{
 };
 
 impl Database {
-    /// Makes a collection or a view. Without options there is no need to: the first insert makes
-    /// the collection.
+    /// Creates a collection or a view. See the
+    /// [`create`](https://www.mongodb.com/docs/manual/reference/command/create/) command.
+    ///
+    /// A collection without options need not be created: the first insert creates it.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// database.create_collection("events").capped(true).size(1_u64 << 20).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn create_collection(&self, name: impl Into<String>) -> CreateCollection<'_> {
         CreateCollection { database: self, name: name.into(), options: None, session: None }
     }
 }
 
-/// Makes a collection. See [`Database::create_collection`].
+/// Action that creates a collection. See [`Database::create_collection`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CreateCollection<'a> {

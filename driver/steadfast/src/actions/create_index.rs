@@ -1,4 +1,4 @@
-//! Making indexes.
+//! Creation of indexes.
 
 use std::marker::PhantomData;
 
@@ -13,7 +13,11 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// Makes an index. It is no error if the same index is there already.
+    /// Creates an index. See the
+    /// [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/)
+    /// command.
+    ///
+    /// Succeeds without effect if an identical index exists.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -21,15 +25,48 @@ impl<T: Send + Sync> Collection<T> {
     ///
     /// let unique = IndexOptions::builder().unique(true).build();
     /// let by_isbn = IndexModel::builder().keys(doc! { "isbn": 1 }).options(unique).build();
-    /// let made = books.create_index(by_isbn).await?;
-    /// assert_eq!(made.index_name, "isbn_1");
+    /// let created = books.create_index(by_isbn).await?;
+    /// assert_eq!(created.index_name, "isbn_1");
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn create_index(&self, index: IndexModel) -> CreateIndex<'_> {
         CreateIndex::new(&self.handle, vec![index])
     }
 
-    /// Makes several indexes at once.
+    /// Creates several indexes with one command. See the
+    /// [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{IndexModel, bson::doc};
+    ///
+    /// let fields = ["title", "year"];
+    /// let indexes = fields.map(|field| IndexModel::builder().keys(doc! { field: 1 }).build());
+    /// let created = books.create_indexes(indexes).await?;
+    /// assert_eq!(created.index_names, ["title_1", "year_1"]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn create_indexes(
         &self,
         indexes: impl IntoIterator<Item = IndexModel>,
@@ -38,7 +75,8 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Makes indexes. See [`Collection::create_index`] and [`Collection::create_indexes`].
+/// Action that creates indexes. See [`Collection::create_index`] and
+/// [`Collection::create_indexes`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CreateIndex<'a, M = Single> {

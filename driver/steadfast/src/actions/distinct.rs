@@ -1,4 +1,4 @@
-//! Finding the distinct values of a field.
+//! Distinct values of a field.
 
 use bson::{Bson, Document};
 
@@ -11,14 +11,29 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// The distinct values that the field has in the documents that match `filter`.
+    /// Returns the distinct values of a field in the documents that match `filter`. See the
+    /// [`distinct`](https://www.mongodb.com/docs/manual/reference/command/distinct/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let authors = books.distinct("author", doc! { "year": { "$gt": 1900 } }).await?;
+    /// println!("{} authors", authors.len());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct<'_> {
         let field = field_name.as_ref().to_owned();
         Distinct { collection: &self.handle, field, filter, options: None, session: None }
     }
 }
 
-/// Finds distinct values. See [`Collection::distinct`].
+/// Action that finds distinct values. See [`Collection::distinct`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Distinct<'a> {

@@ -1,4 +1,4 @@
-//! Dropping databases and collections.
+//! Removal of databases and collections.
 
 use crate::{
     ClientSession, Collection, Database,
@@ -12,20 +12,59 @@ use crate::{
 };
 
 impl Database {
-    /// Drops the database with all that is in it. It is no error if it is not there.
+    /// Drops the database with all its collections. See the
+    /// [`dropDatabase`](https://www.mongodb.com/docs/manual/reference/command/dropDatabase/)
+    /// command.
+    ///
+    /// Succeeds without effect if the database does not exist.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// database.drop().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn drop(&self) -> DropDatabase<'_> {
         DropDatabase { database: self, options: None, session: None }
     }
 }
 
 impl<T: Send + Sync> Collection<T> {
-    /// Drops the collection with its documents and indexes. It is no error if it is not there.
+    /// Drops the collection with its documents and indexes. See the
+    /// [`drop`](https://www.mongodb.com/docs/manual/reference/command/drop/) command.
+    ///
+    /// Succeeds without effect if the collection does not exist.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// books.drop().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn drop(&self) -> DropCollection<'_> {
         DropCollection { collection: &self.handle, options: None, session: None }
     }
 }
 
-/// Drops a database. See [`Database::drop`].
+/// Action that drops a database. See [`Database::drop`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropDatabase<'a> {
@@ -49,7 +88,7 @@ awaitable!(['a] DropDatabase<'a> => ());
 takes_session!(['a] DropDatabase<'a>);
 setters!(DropDatabaseOptions for ['a] DropDatabase<'a>);
 
-/// Drops a collection. See [`Collection::drop`].
+/// Action that drops a collection. See [`Collection::drop`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropCollection<'a> {

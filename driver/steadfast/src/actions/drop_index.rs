@@ -1,4 +1,4 @@
-//! Dropping indexes.
+//! Removal of indexes.
 
 use crate::{
     ClientSession, Collection,
@@ -9,19 +9,53 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// Drops the index of this name.
+    /// Drops an index by name. See the
+    /// [`dropIndexes`](https://www.mongodb.com/docs/manual/reference/command/dropIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// books.drop_index("title_1").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn drop_index(&self, name: impl AsRef<str>) -> DropIndex<'_> {
         let index = Some(name.as_ref().to_owned());
         DropIndex { collection: &self.handle, index, options: None, session: None }
     }
 
-    /// Drops all indexes but that on `_id`.
+    /// Drops all indexes except the one on `_id`. See the
+    /// [`dropIndexes`](https://www.mongodb.com/docs/manual/reference/command/dropIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// books.drop_indexes().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The command is not retried after a network error;
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn drop_indexes(&self) -> DropIndex<'_> {
         DropIndex { collection: &self.handle, index: None, options: None, session: None }
     }
 }
 
-/// Drops indexes. See [`Collection::drop_index`] and [`Collection::drop_indexes`].
+/// Action that drops indexes. See [`Collection::drop_index`] and [`Collection::drop_indexes`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropIndex<'a> {

@@ -1,11 +1,11 @@
-//! Finding documents.
+//! Queries.
 
 use std::marker::PhantomData;
 
 use bson::Document;
 use serde::de::DeserializeOwned;
 
-use super::{ExplicitSession, ImplicitSession, session::Opens};
+use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     ClientSession, Collection, Cursor, SessionCursor,
     collection::Handle,
@@ -13,12 +13,13 @@ use crate::{
     cursor::only_document,
     decode,
     error::Result,
-    operation::{find, get_more::More},
+    operation::{find, get_more::GetMoreOptions},
     options::{FindOneOptions, FindOptions},
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// Finds the documents that match `filter`.
+    /// Finds the documents that match `filter` and returns a [`Cursor`]. See the
+    /// [`find`](https://www.mongodb.com/docs/manual/reference/command/find/) command.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -34,6 +35,11 @@ impl<T: Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn find(&self, filter: Document) -> Find<'_, T> {
         Find {
             collection: &self.handle,
@@ -46,7 +52,9 @@ impl<T: Send + Sync> Collection<T> {
 }
 
 impl<T: DeserializeOwned + Send + Sync> Collection<T> {
-    /// Finds a document that matches `filter`: the first in the order of `sort`, if that is set.
+    /// Finds the first document that matches `filter`, in the order of [`sort`](FindOne::sort).
+    /// Returns `None` if no document matches. See the
+    /// [`find`](https://www.mongodb.com/docs/manual/reference/command/find/) command.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -57,6 +65,14 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the document does not deserialize as
+    ///   `T`.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn find_one(&self, filter: Document) -> FindOne<'_, T> {
         FindOne {
             collection: &self.handle,
@@ -68,7 +84,7 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
     }
 }
 
-/// Finds documents. See [`Collection::find`].
+/// Action that finds documents. See [`Collection::find`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Find<'a, T: Send + Sync, S = ImplicitSession> {
@@ -82,7 +98,7 @@ pub struct Find<'a, T: Send + Sync, S = ImplicitSession> {
 impl<T: Send + Sync, S> Find<'_, T, S> {
     async fn execute(self) -> Result<S::Cursor<T>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
         self.session.open(&self.collection.client, command, more).await
@@ -96,7 +112,7 @@ takes_session!(
     Find<'a, T> => Find<'a, T, ExplicitSession<'a>>
 );
 
-/// Finds one document. See [`Collection::find_one`].
+/// Action that finds one document. See [`Collection::find_one`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOne<'a, T: Send + Sync> {
@@ -117,14 +133,14 @@ impl<'a, T: DeserializeOwned + Send + Sync> FindOne<'a, T> {
             match only_document(&reply)? {
                 Some(Some(document)) => Ok(Some(decode::document(&document)?)),
                 Some(None) => Ok(None),
-                // Boxed, so that what hardly ever happens takes no room in what always does.
+                // Boxed: this rare case must not enlarge the future of the common one.
                 None => Box::pin(first_of(Cursor::new(client, reply, more)?)).await,
             }
         }
     }
 
-    /// Made before the future is, which is then as small as what it needs from there on.
-    fn into_command(self) -> Result<(Box<Command>, More)> {
+    /// Builds the command before the future, which is smaller without the options.
+    fn into_command(self) -> Result<(Box<Command>, GetMoreOptions)> {
         let (command, more) = find::one(self.collection, &self.filter, self.options)?;
         let command = command.in_session(self.session, &self.collection.client)?;
         Ok((Box::new(command), more))

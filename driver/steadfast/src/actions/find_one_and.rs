@@ -1,4 +1,4 @@
-//! Finding a document and changing it in one step.
+//! `findAndModify`: atomic changes that return the document.
 
 use std::{borrow::Borrow, marker::PhantomData};
 
@@ -20,8 +20,12 @@ use crate::{
 };
 
 impl<T: DeserializeOwned + Send + Sync> Collection<T> {
-    /// Updates the first document that matches `filter`, and returns it as it was, or, with
-    /// [`return_document`](FindOneAndUpdate::return_document), as it is then.
+    /// Updates the first document that matches `filter` and returns it. See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// Returns the document before the update, or after it with
+    /// [`return_document`](FindOneAndUpdate::return_document); `None` if no document matches.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -34,6 +38,23 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
     /// println!("now {book:?}");
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error,
+    ///   such as a duplicate key.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the returned document does not
+    ///   deserialize as `T`. The write is applied then.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn find_one_and_update(
         &self,
         filter: Document,
@@ -49,7 +70,36 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
         }
     }
 
-    /// Deletes the first document that matches `filter`, and returns it.
+    /// Deletes the first document that matches `filter` and returns it; `None` if no document
+    /// matches. See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let oldest = books.find_one_and_delete(doc! {}).sort(doc! { "year": 1 }).await?;
+    /// println!("deleted {oldest:?}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error,
+    ///   such as a duplicate key.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the returned document does not
+    ///   deserialize as `T`. The write is applied then.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn find_one_and_delete(&self, filter: Document) -> FindOneAndDelete<'_, T> {
         FindOneAndDelete {
             collection: &self.handle,
@@ -62,9 +112,39 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Send + Sync> Collection<T> {
-    /// Puts `replacement` in the place of the first document that matches `filter`, and returns
-    /// the document as it was, or, with
-    /// [`return_document`](FindOneAndReplace::return_document), as it is then.
+    /// Replaces the first document that matches `filter` and returns it. See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// Returns the document before the replacement, or after it with
+    /// [`return_document`](FindOneAndReplace::return_document); `None` if no document matches.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let book = doc! { "title": "1984", "copies": 2 };
+    /// let old = books.find_one_and_replace(doc! { "title": "1984" }, book).await?;
+    /// println!("was {old:?}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error,
+    ///   such as a duplicate key.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the returned document does not
+    ///   deserialize as `T`. The write is applied then.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn find_one_and_replace(
         &self,
         filter: Document,
@@ -83,7 +163,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Collection<T> {
     }
 }
 
-/// Finds a document and updates it. See [`Collection::find_one_and_update`].
+/// Action that updates a document and returns it. See [`Collection::find_one_and_update`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndUpdate<'a, T: Send + Sync> {
@@ -105,7 +185,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndUpdate<'_, T> {
     }
 }
 
-/// Finds a document and replaces it. See [`Collection::find_one_and_replace`].
+/// Action that replaces a document and returns it. See [`Collection::find_one_and_replace`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndReplace<'a, T: Send + Sync> {
@@ -128,7 +208,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndReplace<'_, T> {
     }
 }
 
-/// Finds a document and deletes it. See [`Collection::find_one_and_delete`].
+/// Action that deletes a document and returns it. See [`Collection::find_one_and_delete`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndDelete<'a, T: Send + Sync> {
@@ -157,7 +237,7 @@ async fn run<T: DeserializeOwned>(
     if has_hint && !command.acknowledged {
         let operation =
             trace::Operation { name: "findAndModify", id: client.executor().begin_operation() };
-        write::check_unheard_hint(client, operation, command.start_clock()).await?;
+        write::check_unacknowledged_hint(client, operation, command.start_clock()).await?;
     }
     write::run(client, Box::new(command), find_and_modify::read).await
 }

@@ -1,4 +1,4 @@
-//! Inserting many documents.
+//! Inserts of many documents.
 
 use std::borrow::Borrow;
 
@@ -18,22 +18,19 @@ use crate::{
 };
 
 impl<T: Serialize + Send + Sync> Collection<T> {
-    /// Inserts `documents`, each of which gets an `_id` if it has none.
+    /// Inserts documents, in as few commands as the server's limits allow. See the
+    /// [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/) command.
     ///
-    /// However many they are, they are sent in as few commands as the server's limits allow. Unless
-    /// [`ordered(false)`](InsertMany::ordered) is set, the first document that is refused ends it;
-    /// the error is then an [`InsertManyError`](crate::error::InsertManyError), which tells the
-    /// documents that were inserted from those that were not. If a later command cannot be carried
-    /// out at all, the error is the same, and why is its
-    /// [`source`](std::error::Error::source).
+    /// A document without an `_id` gets a new `ObjectId`. An ordered insert, the default, stops
+    /// after the first write error; with [`ordered(false)`](InsertMany::ordered) all documents are
+    /// attempted.
     ///
-    /// Documents are serialized at once, but for raw ones
-    /// ([`RawDocumentBuf`](bson::RawDocumentBuf)): those are sent from where they are, and nothing
-    /// of them is copied.
+    /// Documents are serialized when the method is called. Raw documents
+    /// ([`RawDocumentBuf`](bson::RawDocumentBuf)) are sent without a copy.
     ///
-    /// With a write concern of `w: 0` the ids are those that were sent. Of an ordered insert that
-    /// takes several commands, all but the last are acknowledged even so, because each decides
-    /// whether the next is sent.
+    /// With an unacknowledged write concern (`w: 0`), the result contains the ids that were sent.
+    /// In an ordered insert of several commands only the last is unacknowledged, because the reply
+    /// of each decides whether the next is sent.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -43,12 +40,30 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// match books.insert_many(documents).ordered(false).await {
     ///     Ok(result) => println!("{} inserted", result.inserted_ids.len()),
     ///     Err(error) => match &*error.kind {
-    ///         ErrorKind::InsertMany(partly) => println!("only {}", partly.inserted_ids.len()),
+    ///         ErrorKind::InsertMany(failure) => println!("only {}", failure.inserted_ids.len()),
     ///         _ => return Err(error),
     ///     },
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InsertMany`](crate::error::ErrorKind::InsertMany) if the server reports write
+    ///   errors or a write concern error, or if a command fails after another succeeded. It
+    ///   contains the errors and the ids of the inserted documents. The error of a failed command
+    ///   is its [`source`](std::error::Error::source).
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if there is no
+    ///   document.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) covers the whole call. See also the
+    /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future ends the call: no further command is sent. Writes of earlier commands
+    /// stay applied, and the command in progress may still be applied. See
+    /// [cancellation](crate::action#cancellation).
     pub fn insert_many<'a>(
         &'a self,
         documents: impl IntoIterator<Item = impl Borrow<T> + Send + Sync + 'a>,
@@ -62,7 +77,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     }
 }
 
-/// Inserts many documents. See [`Collection::insert_many`].
+/// Action that inserts documents. See [`Collection::insert_many`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertMany<'a> {
@@ -78,12 +93,12 @@ impl InsertMany<'_> {
         let mut settings = insert::settings_of_many(&options);
         let documents = self.documents?;
         let inherited = self.collection.timeout;
-        let deadline = write::start_clock(options.timeout, self.session.as_deref(), inherited)?;
+        let deadline = write::start_deadline(options.timeout, self.session.as_deref(), inherited)?;
         let session = write::share(self.session, self.collection, &mut settings)?;
         let mut ids = InsertedIds::new(&documents);
         let run = write::run_batches(self.collection, &documents, &settings, session, deadline);
-        let (tally, broken) = write::meanwhile(run, || ids.collect_some()).await?;
-        write::judged(tally.conclude_insert_many(ids, broken), deadline)
+        let (tally, broken) = write::run_with_idle_work(run, || ids.collect_some()).await?;
+        write::mark_limited(tally.conclude_insert_many(ids, broken), deadline)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Inserting one document.
+//! Inserts of one document.
 
 use std::borrow::Borrow;
 
@@ -17,7 +17,11 @@ use crate::{
 };
 
 impl<T: Serialize + Send + Sync> Collection<T> {
-    /// Inserts `document`, which gets an `_id` if it has none.
+    /// Inserts a document. See the
+    /// [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/) command.
+    ///
+    /// A document without an `_id` gets a new `ObjectId`, returned as
+    /// [`inserted_id`](crate::results::InsertOneResult::inserted_id).
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -27,6 +31,20 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// println!("inserted as {}", result.inserted_id);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the server reports a write error,
+    ///   such as a duplicate key, or does not satisfy the write concern.
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the command as a whole fails.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn insert_one(&self, document: impl Borrow<T>) -> InsertOne<'_> {
         InsertOne {
             collection: &self.handle,
@@ -37,7 +55,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     }
 }
 
-/// Inserts one document. See [`Collection::insert_one`].
+/// Action that inserts a document. See [`Collection::insert_one`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertOne<'a> {
@@ -58,7 +76,7 @@ impl<'a> InsertOne<'a> {
         }
     }
 
-    /// Made before the future is, which is then as small as what it needs from there on.
+    /// Builds the command before the future, which is smaller without the options.
     fn into_command(self) -> Result<(Box<Command>, Bson)> {
         let Encoded { bytes, id } = self.document?;
         let command = insert::one(self.collection, bytes, self.options.as_ref())?;

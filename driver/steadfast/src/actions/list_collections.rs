@@ -1,17 +1,34 @@
-//! Listing the collections of a database.
+//! Lists of collections.
 
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 
-use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::Opens};
+use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::OpenCursor};
 use crate::{
     Cursor, Database, SessionCursor, error::Result, operation::collections,
     options::ListCollectionsOptions, results::CollectionSpecification,
 };
 
 impl Database {
-    /// What collections the database has, and how they were made.
+    /// Lists the collections of the database with their options. See the
+    /// [`listCollections`](https://www.mongodb.com/docs/manual/reference/command/listCollections/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// let mut collections = database.list_collections().await?;
+    /// while collections.advance().await? {
+    ///     let collection = collections.deserialize_current()?;
+    ///     println!("{} ({:?})", collection.name, collection.collection_type);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_collections(&self) -> ListCollections<'_> {
         ListCollections {
             database: self,
@@ -21,7 +38,22 @@ impl Database {
         }
     }
 
-    /// The names of the database's collections.
+    /// Lists the names of the collections of the database. See the
+    /// [`listCollections`](https://www.mongodb.com/docs/manual/reference/command/listCollections/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// for name in database.list_collection_names().await? {
+    ///     println!("{name}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_collection_names(&self) -> ListCollections<'_, ListNames> {
         ListCollections {
             database: self,
@@ -32,7 +64,8 @@ impl Database {
     }
 }
 
-/// Lists collections. See [`Database::list_collections`] and [`Database::list_collection_names`].
+/// Action that lists collections. See [`Database::list_collections`] and
+/// [`Database::list_collection_names`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListCollections<'a, M = ListSpecifications, S = ImplicitSession> {
@@ -45,7 +78,7 @@ pub struct ListCollections<'a, M = ListSpecifications, S = ImplicitSession> {
 impl<S> ListCollections<'_, ListSpecifications, S> {
     async fn execute(self) -> Result<S::Cursor<CollectionSpecification>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let (command, more) = collections::list(self.database, false, self.options.as_ref())?;
         self.session.open(&self.database.client, command, more).await
@@ -55,14 +88,14 @@ impl<S> ListCollections<'_, ListSpecifications, S> {
 impl<S> ListCollections<'_, ListNames, S> {
     async fn execute(self) -> Result<Vec<String>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         #[derive(Deserialize)]
         struct Named {
             name: String,
         }
         let (command, more) = collections::list(self.database, true, self.options.as_ref())?;
-        let cursor = self.session.open_within(&self.database.client, command, more);
+        let cursor = self.session.open_internal(&self.database.client, command, more);
         let mut cursor: Cursor<Named> = cursor.await?;
         let mut names = Vec::new();
         while cursor.advance().await? {

@@ -1,4 +1,4 @@
-//! Listing databases.
+//! Lists of databases.
 
 use std::marker::PhantomData;
 
@@ -12,18 +12,46 @@ use crate::{
 };
 
 impl Client {
-    /// What databases there are, and how large.
+    /// Lists the databases of the deployment with their sizes. See the
+    /// [`listDatabases`](https://www.mongodb.com/docs/manual/reference/command/listDatabases/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// for database in client.list_databases().await? {
+    ///     println!("{}: {} bytes", database.name, database.size_on_disk);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_databases(&self) -> ListDatabases<'_> {
         ListDatabases { client: self, options: None, session: None, mode: PhantomData }
     }
 
-    /// The names of the databases.
+    /// Lists the names of the databases of the deployment. See the
+    /// [`listDatabases`](https://www.mongodb.com/docs/manual/reference/command/listDatabases/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// println!("{}", client.list_database_names().await?.join(", "));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_database_names(&self) -> ListDatabases<'_, ListNames> {
         ListDatabases { client: self, options: None, session: None, mode: PhantomData }
     }
 }
 
-/// Lists databases. See [`Client::list_databases`] and [`Client::list_database_names`].
+/// Action that lists databases. See [`Client::list_databases`] and [`Client::list_database_names`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListDatabases<'a, M = ListSpecifications> {

@@ -1,15 +1,30 @@
-//! Listing indexes.
+//! Lists of indexes.
 
 use std::marker::PhantomData;
 
-use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::Opens};
+use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::OpenCursor};
 use crate::{
     Collection, Cursor, IndexModel, SessionCursor, collection::Handle, error::Result,
     operation::indexes, options::ListIndexesOptions,
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// What indexes the collection has.
+    /// Lists the indexes of the collection. See the
+    /// [`listIndexes`](https://www.mongodb.com/docs/manual/reference/command/listIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// let mut indexes = books.list_indexes().await?;
+    /// while indexes.advance().await? {
+    ///     println!("{}", indexes.deserialize_current()?.keys);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_indexes(&self) -> ListIndexes<'_> {
         ListIndexes {
             collection: &self.handle,
@@ -19,7 +34,19 @@ impl<T: Send + Sync> Collection<T> {
         }
     }
 
-    /// The names of the collection's indexes.
+    /// Lists the names of the indexes of the collection. See the
+    /// [`listIndexes`](https://www.mongodb.com/docs/manual/reference/command/listIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// println!("{}", books.list_index_names().await?.join(", "));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_index_names(&self) -> ListIndexes<'_, ListNames> {
         ListIndexes {
             collection: &self.handle,
@@ -30,7 +57,8 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Lists indexes. See [`Collection::list_indexes`] and [`Collection::list_index_names`].
+/// Action that lists indexes. See [`Collection::list_indexes`] and
+/// [`Collection::list_index_names`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListIndexes<'a, M = ListSpecifications, S = ImplicitSession> {
@@ -43,7 +71,7 @@ pub struct ListIndexes<'a, M = ListSpecifications, S = ImplicitSession> {
 impl<S> ListIndexes<'_, ListSpecifications, S> {
     async fn execute(self) -> Result<S::Cursor<IndexModel>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
         self.session.open(&self.collection.client, command, more).await
@@ -53,10 +81,10 @@ impl<S> ListIndexes<'_, ListSpecifications, S> {
 impl<S> ListIndexes<'_, ListNames, S> {
     async fn execute(self) -> Result<Vec<String>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
-        let cursor = self.session.open_within(&self.collection.client, command, more);
+        let cursor = self.session.open_internal(&self.collection.client, command, more);
         let mut cursor: Cursor<IndexModel> = cursor.await?;
         let mut names = Vec::new();
         while cursor.advance().await? {

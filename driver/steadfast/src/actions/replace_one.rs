@@ -1,4 +1,4 @@
-//! Replacing one document.
+//! Replacement of one document.
 
 use std::borrow::Borrow;
 
@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl<T: Serialize + Send + Sync> Collection<T> {
-    /// Puts `replacement` in the place of the first document that matches `query`; its `_id` stays.
+    /// Replaces the first document that matches `query`. The `_id` does not change. See the
+    /// [`update`](https://www.mongodb.com/docs/manual/reference/command/update/) command.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -25,6 +26,20 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     /// books.replace_one(doc! { "title": "1984" }, doc! { "title": "1984", "copies": 2 }).await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the server reports a write error,
+    ///   such as a duplicate key, or does not satisfy the write concern.
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the command as a whole fails.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn replace_one(&self, query: Document, replacement: impl Borrow<T>) -> ReplaceOne<'_> {
         let replacement =
             bson::serialize_to_raw_document_buf(replacement.borrow()).map_err(Into::into);
@@ -32,7 +47,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
     }
 }
 
-/// Replaces one document. See [`Collection::replace_one`].
+/// Action that replaces a document. See [`Collection::replace_one`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ReplaceOne<'a> {

@@ -1,8 +1,8 @@
-//! Running commands of the application's own.
+//! Arbitrary commands.
 
 use bson::{Document, RawDocumentBuf};
 
-use super::{ExplicitSession, ImplicitSession, session::Opens};
+use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     ClientSession, Cursor, Database, SessionCursor,
     command::Command,
@@ -12,10 +12,12 @@ use crate::{
 };
 
 impl Database {
-    /// Runs a command as it is and returns the whole reply.
+    /// Runs a command and returns the reply. See
+    /// [run command](https://github.com/mongodb/specifications/blob/master/source/run-command/run-command.md).
     ///
-    /// Nothing is added from the defaults of the database: neither concerns nor a read preference.
-    /// It goes to the primary unless `selection_criteria` is set.
+    /// The command is sent to the primary unless `selection_criteria` is set. Read concern, write
+    /// concern and read preference of the database are not added, and the command is not retried
+    /// after a network error. A [`timeout`](RunCommand::timeout) adds `maxTimeMS`.
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -25,19 +27,40 @@ impl Database {
     /// println!("version {:?}", reply.get_str("version"));
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn run_command(&self, command: Document) -> RunCommand<'_> {
         let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
         RunCommand { database: self, command, options: None, session: None }
     }
 
-    /// Like [`run_command`](Self::run_command), for a command that is in bytes already.
+    /// Runs a command given as raw BSON and returns the reply. See
+    /// [`run_command`](Self::run_command).
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::rawdoc;
+    ///
+    /// let reply = database.run_raw_command(rawdoc! { "ping": 1 }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn run_raw_command(&self, command: RawDocumentBuf) -> RunCommand<'_> {
         RunCommand { database: self, command: Ok(command), options: None, session: None }
     }
 
-    /// Runs a command that answers with a cursor.
+    /// Runs a command that returns a cursor. See
+    /// [run command](https://github.com/mongodb/specifications/blob/master/source/run-command/run-command.md).
     ///
-    /// The options say how the cursor asks for more; the command itself is sent as it is.
+    /// The command is sent as is, like that of [`run_command`](Self::run_command). The options
+    /// apply to each `getMore` of the cursor.
     ///
     /// ```no_run
     /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
@@ -50,13 +73,37 @@ impl Database {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::InvalidResponse`](crate::error::ErrorKind::InvalidResponse) if the reply
+    ///   contains no cursor.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn run_cursor_command(&self, command: Document) -> RunCursorCommand<'_> {
         let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
         RunCursorCommand { database: self, command, options: None, session: ImplicitSession }
     }
 
-    /// Like [`run_cursor_command`](Self::run_cursor_command), for a command that is in bytes
-    /// already.
+    /// Runs a command given as raw BSON that returns a cursor. See
+    /// [`run_cursor_command`](Self::run_cursor_command).
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::rawdoc;
+    ///
+    /// let cursor = database.run_raw_cursor_command(rawdoc! { "listIndexes": "books" }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::InvalidResponse`](crate::error::ErrorKind::InvalidResponse) if the reply
+    ///   contains no cursor.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn run_raw_cursor_command(&self, command: RawDocumentBuf) -> RunCursorCommand<'_> {
         RunCursorCommand {
             database: self,
@@ -67,7 +114,7 @@ impl Database {
     }
 }
 
-/// Runs a command. See [`Database::run_command`].
+/// Action that runs a command. See [`Database::run_command`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct RunCommand<'a> {
@@ -87,7 +134,7 @@ impl<'a> RunCommand<'a> {
         }
     }
 
-    /// Made before the future is, which is then as small as what it needs from there on.
+    /// Builds the command before the future, which is smaller without the options.
     fn into_command(self) -> Result<Box<Command>> {
         let command = run_command::run(self.database, self.command?, self.options)?;
         command.in_session(self.session, &self.database.client).map(Box::new)
@@ -98,7 +145,7 @@ awaitable!(['a] RunCommand<'a> => Document);
 takes_session!(['a] RunCommand<'a>);
 setters!(RunCommandOptions for ['a] RunCommand<'a>);
 
-/// Runs a command that answers with a cursor. See [`Database::run_cursor_command`].
+/// Action that runs a command that returns a cursor. See [`Database::run_cursor_command`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct RunCursorCommand<'a, S = ImplicitSession> {
@@ -111,7 +158,7 @@ pub struct RunCursorCommand<'a, S = ImplicitSession> {
 impl<S> RunCursorCommand<'_, S> {
     async fn execute(self) -> Result<S::Cursor<Document>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let (command, more) = run_command::run_cursor(self.database, self.command?, self.options)?;
         self.session.open(&self.database.client, command, more).await

@@ -1,10 +1,10 @@
-//! Making, changing, listing and dropping search indexes.
+//! Search indexes of MongoDB Atlas: creation, update, removal and lists.
 
 use std::marker::PhantomData;
 
 use bson::Document;
 
-use super::{ExplicitSession, ImplicitSession, Multiple, Single, session::Opens};
+use super::{ExplicitSession, ImplicitSession, Multiple, Single, session::OpenCursor};
 use crate::{
     ClientSession, Collection, Cursor, SearchIndexModel, SessionCursor,
     collection::Handle,
@@ -21,13 +21,52 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// Has a search index made. Returns its name at once; the server makes it in the background.
+    /// Requests the creation of a search index and returns its name. See the
+    /// [`createSearchIndexes`](https://www.mongodb.com/docs/manual/reference/command/createSearchIndexes/)
+    /// command.
+    ///
+    /// The server builds the index in the background.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{SearchIndexModel, bson::doc};
+    ///
+    /// let definition = doc! { "mappings": { "dynamic": true } };
+    /// let model = SearchIndexModel::builder().definition(definition).build();
+    /// let name = books.create_search_index(model).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
+    /// example if it has no search indexes. The command is not retried after a network error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn create_search_index(&self, model: SearchIndexModel) -> CreateSearchIndex<'_, Single> {
         CreateSearchIndex::new(&self.handle, vec![model])
     }
 
-    /// Has several search indexes made. Returns their names at once; the server makes them in the
-    /// background.
+    /// Requests the creation of several search indexes and returns their names. See the
+    /// [`createSearchIndexes`](https://www.mongodb.com/docs/manual/reference/command/createSearchIndexes/)
+    /// command.
+    ///
+    /// The server builds the indexes in the background.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{SearchIndexModel, bson::doc};
+    ///
+    /// let definition = doc! { "mappings": { "dynamic": true } };
+    /// let model = SearchIndexModel::builder().definition(definition).build();
+    /// let names = books.create_search_indexes([model]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
+    /// example if it has no search indexes. The command is not retried after a network error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn create_search_indexes(
         &self,
         models: impl IntoIterator<Item = SearchIndexModel>,
@@ -35,7 +74,23 @@ impl<T: Send + Sync> Collection<T> {
         CreateSearchIndex::new(&self.handle, models.into_iter().collect())
     }
 
-    /// Gives the search index `name` another definition.
+    /// Updates the definition of a search index. See the
+    /// [`updateSearchIndex`](https://www.mongodb.com/docs/manual/reference/command/updateSearchIndex/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// books.update_search_index("default", doc! { "mappings": { "dynamic": false } }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
+    /// example if it has no search indexes. The command is not retried after a network error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn update_search_index(
         &self,
         name: impl Into<String>,
@@ -51,7 +106,23 @@ impl<T: Send + Sync> Collection<T> {
         }
     }
 
-    /// Drops the search index `name`. It is no error if the collection is not there.
+    /// Drops a search index by name. See the
+    /// [`dropSearchIndex`](https://www.mongodb.com/docs/manual/reference/command/dropSearchIndex/)
+    /// command.
+    ///
+    /// Succeeds without effect if the collection does not exist.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// books.drop_search_index("default").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
+    /// example if it has no search indexes. The command is not retried after a network error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn drop_search_index(&self, name: impl Into<String>) -> DropSearchIndex<'_> {
         DropSearchIndex {
             collection: &self.handle,
@@ -61,7 +132,23 @@ impl<T: Send + Sync> Collection<T> {
         }
     }
 
-    /// What search indexes the collection has, and how far each has come.
+    /// Lists the search indexes of the collection with their status. See the
+    /// [`$listSearchIndexes`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/listSearchIndexes/)
+    /// stage.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// let mut indexes = books.list_search_indexes().name("default").await?;
+    /// while indexes.advance().await? {
+    ///     println!("{:?}", indexes.current().get_str("status"));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn list_search_indexes(&self) -> ListSearchIndexes<'_> {
         ListSearchIndexes {
             collection: &self.handle,
@@ -73,7 +160,8 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Makes search indexes. See [`Collection::create_search_index`].
+/// Action that creates search indexes. See [`Collection::create_search_index`] and
+/// [`Collection::create_search_indexes`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CreateSearchIndex<'a, M = Single> {
@@ -103,7 +191,10 @@ impl CreateSearchIndex<'_, Single> {
     async fn execute(self) -> Result<String> {
         let names = self.create().await?;
         <[String; 1]>::try_from(names).map(|[name]| name).map_err(|names| {
-            Error::invalid_response(format!("one search index was made, {} named", names.len()))
+            Error::invalid_response(format!(
+                "createSearchIndexes returned {} names for one index",
+                names.len()
+            ))
         })
     }
 }
@@ -119,7 +210,7 @@ awaitable!(['a] CreateSearchIndex<'a, Multiple> => Vec<String>);
 takes_session!(['a, M] CreateSearchIndex<'a, M>);
 setters!(CreateSearchIndexOptions for ['a, M] CreateSearchIndex<'a, M>);
 
-/// Changes a search index. See [`Collection::update_search_index`].
+/// Action that updates a search index. See [`Collection::update_search_index`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct UpdateSearchIndex<'a> {
@@ -145,7 +236,7 @@ awaitable!(['a] UpdateSearchIndex<'a> => ());
 takes_session!(['a] UpdateSearchIndex<'a>);
 setters!(UpdateSearchIndexOptions for ['a] UpdateSearchIndex<'a>);
 
-/// Drops a search index. See [`Collection::drop_search_index`].
+/// Action that drops a search index. See [`Collection::drop_search_index`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropSearchIndex<'a> {
@@ -172,7 +263,7 @@ awaitable!(['a] DropSearchIndex<'a> => ());
 takes_session!(['a] DropSearchIndex<'a>);
 setters!(DropSearchIndexOptions for ['a] DropSearchIndex<'a>);
 
-/// Lists search indexes. See [`Collection::list_search_indexes`].
+/// Action that lists search indexes. See [`Collection::list_search_indexes`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListSearchIndexes<'a, S = ImplicitSession> {
@@ -184,13 +275,13 @@ pub struct ListSearchIndexes<'a, S = ImplicitSession> {
 }
 
 impl<S> ListSearchIndexes<'_, S> {
-    /// Lists only the index of this name.
+    /// Lists only the search index with this name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How the pipeline that lists them is run.
+    /// Sets the options of the aggregation that lists the search indexes.
     pub fn aggregate_options(mut self, value: AggregateOptions) -> Self {
         self.aggregate_options = Some(value);
         self
@@ -200,7 +291,7 @@ impl<S> ListSearchIndexes<'_, S> {
 impl<S> ListSearchIndexes<'_, S> {
     async fn execute(self) -> Result<S::Cursor<Document>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let pipeline = search_indexes::listing(self.name.as_deref());
         let source = Source::Unconcerned(self.collection);

@@ -1,4 +1,4 @@
-//! In whose session an action runs that gives a cursor: its own, or the application's.
+//! Session of an action that returns a cursor: implicit, or an explicit one of the application.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use crate::{
     change_stream::{ChangeStream, session::SessionChangeStream},
     command::Command,
     error::Result,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     session::Session,
 };
 
-/// Marks an action that runs in a session of its own.
+/// Type parameter of actions in an implicit session.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ImplicitSession;
 
-/// Marks an action that runs in a session of the application's.
+/// Type parameter of actions in an explicit session.
 #[derive(Debug)]
 pub struct ExplicitSession<'a>(&'a mut ClientSession);
 
@@ -26,80 +26,81 @@ impl<'a> ExplicitSession<'a> {
     }
 }
 
-/// What opens cursors of its kind.
-pub(super) trait Opens: Sized {
-    /// The cursor that an application gets.
+/// Opens cursors of the kind that the session requires.
+pub(super) trait OpenCursor: Sized {
+    /// Cursor type returned to the application.
     type Cursor<T>;
-    /// The change stream that an application gets.
+    /// Change stream type returned to the application.
     type ChangeStream<T>;
 
-    /// The session for the command, if it is not to have its own.
-    fn share(&self, client: &Client) -> Result<Option<Arc<Session>>>;
+    /// Returns the explicit session for the command; `None` for an implicit session.
+    fn explicit(&self, client: &Client) -> Result<Option<Arc<Session>>>;
 
-    /// The cursor as the application gets it.
-    fn keep<T>(self, cursor: Cursor<T>) -> Self::Cursor<T>;
+    /// Converts a cursor into the type returned to the application.
+    fn wrap<T>(self, cursor: Cursor<T>) -> Self::Cursor<T>;
 
-    /// The change stream as the application gets it.
-    fn keep_stream<T>(self, stream: ChangeStream<T>) -> Self::ChangeStream<T>;
+    /// Converts a change stream into the type returned to the application.
+    fn wrap_stream<T>(self, stream: ChangeStream<T>) -> Self::ChangeStream<T>;
 
-    /// Runs the command that makes a cursor, for the application.
+    /// Runs the command and returns the cursor for the application.
     async fn open<T>(
         self,
         client: &Client,
         command: Command,
-        more: More,
+        more: GetMoreOptions,
     ) -> Result<Self::Cursor<T>> {
-        let cursor = self.open_within(client, command, more).await?;
-        Ok(self.keep(cursor))
+        let cursor = self.open_internal(client, command, more).await?;
+        Ok(self.wrap(cursor))
     }
 
-    /// Runs the command that makes a cursor, to be read by the action itself.
-    async fn open_within<T>(
+    /// Runs the command and returns a cursor for the action itself.
+    async fn open_internal<T>(
         &self,
         client: &Client,
         command: Command,
-        mut more: More,
+        mut more: GetMoreOptions,
     ) -> Result<Cursor<T>> {
-        let shared = self.share(client)?;
-        // A session of the application's is its own between two documents.
+        let shared = self.explicit(client)?;
+        // The application may use its session between two documents, so no batch is requested
+        // ahead.
         more.ahead &= shared.is_none();
         let command = command.in_shared(shared)?;
-        // The time limit of a transaction is one for all steps.
+        // The deadline of a transaction covers all iterations.
         more.renewed &= command.deadline.is_none();
         Cursor::open(client, command, more).await
     }
 }
 
-impl Opens for ImplicitSession {
+impl OpenCursor for ImplicitSession {
     type Cursor<T> = Cursor<T>;
     type ChangeStream<T> = ChangeStream<T>;
 
-    fn share(&self, _client: &Client) -> Result<Option<Arc<Session>>> {
+    fn explicit(&self, _client: &Client) -> Result<Option<Arc<Session>>> {
         Ok(None)
     }
 
-    fn keep<T>(self, cursor: Cursor<T>) -> Cursor<T> {
+    fn wrap<T>(self, cursor: Cursor<T>) -> Cursor<T> {
         cursor
     }
 
-    fn keep_stream<T>(self, stream: ChangeStream<T>) -> ChangeStream<T> {
+    fn wrap_stream<T>(self, stream: ChangeStream<T>) -> ChangeStream<T> {
         stream
     }
 }
 
-impl Opens for ExplicitSession<'_> {
+impl OpenCursor for ExplicitSession<'_> {
     type Cursor<T> = SessionCursor<T>;
     type ChangeStream<T> = SessionChangeStream<T>;
 
-    fn share(&self, client: &Client) -> Result<Option<Arc<Session>>> {
+    fn explicit(&self, client: &Client) -> Result<Option<Arc<Session>>> {
         self.0.share(client).map(Some)
     }
 
-    fn keep<T>(self, cursor: Cursor<T>) -> SessionCursor<T> {
+    fn wrap<T>(self, cursor: Cursor<T>) -> SessionCursor<T> {
         SessionCursor::new(cursor, self.0)
     }
 
-    fn keep_stream<T>(self, stream: ChangeStream<T>) -> SessionChangeStream<T> {
+    fn wrap_stream<T>(self, stream: ChangeStream<T>) -> SessionChangeStream<T> {
         SessionChangeStream::new(stream, self.0)
     }
 }

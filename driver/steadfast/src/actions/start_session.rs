@@ -1,4 +1,4 @@
-//! Starting a session.
+//! Start of a session.
 
 use std::sync::Arc;
 
@@ -14,15 +14,32 @@ use crate::{
 };
 
 impl Client {
-    /// Starts a session. See [`ClientSession`].
+    /// Starts an explicit session. See [`ClientSession`] and
+    /// [sessions](https://github.com/mongodb/specifications/blob/master/source/sessions/driver-sessions.md).
     ///
-    /// Nothing is sent: whether the deployment has sessions shows when the session is used.
+    /// Nothing is sent. A deployment without support for sessions is reported by the first
+    /// operation.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let book = books.find_one(doc! {}).session(&mut session).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if a snapshot
+    /// session is requested with causal consistency, or a snapshot time without a snapshot session.
     pub fn start_session(&self) -> StartSession<'_> {
         StartSession { client: self, options: None }
     }
 }
 
-/// Starts a session. See [`Client::start_session`].
+/// Action that starts a session. See [`Client::start_session`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct StartSession<'a> {
@@ -36,17 +53,19 @@ impl StartSession<'_> {
         let snapshot = options.snapshot == Some(true);
         if snapshot && options.causal_consistency == Some(true) {
             return Err(Error::invalid_argument(
-                "a session is either causally consistent or a snapshot, not both",
+                "snapshot and causal_consistency are mutually exclusive; set only one of them",
             ));
         }
         if !snapshot && options.snapshot_time.is_some() {
-            return Err(Error::invalid_argument("only a snapshot session has a snapshot time"));
+            return Err(Error::invalid_argument(
+                "snapshot_time requires snapshot; set snapshot to true",
+            ));
         }
         let kind = match snapshot {
             true => Kind::Snapshot,
             false => Kind::Explicit { causal: options.causal_consistency.unwrap_or(true) },
         };
-        // Whether there are sessions is known, and said, when a command has a connection.
+        // Support for sessions is checked later, with the connection of each command.
         let lifetime = self.client.executor().session_lifetime();
         let session = Arc::new(self.client.executor().sessions().begin(lifetime, kind, now()));
         if let Some(time) = options.snapshot_time {

@@ -1,4 +1,4 @@
-//! Transactions: starting, committing and aborting them, and running one until it is committed.
+//! Transactions: start, commit, abort.
 
 mod run;
 
@@ -17,14 +17,17 @@ use crate::{
 };
 
 impl ClientSession {
-    /// Starts a transaction: the operations that are given this session from now on take effect
-    /// together when it is [committed](Self::commit_transaction), or not at all.
+    /// Starts a transaction. See
+    /// [transactions](https://www.mongodb.com/docs/manual/core/transactions/).
     ///
-    /// Nothing is sent yet: the first operation starts it on the server. Operations in it may not say
-    /// what they read or how durable they are; the transaction does. They are not retried one by one.
-    /// If one fails, the transaction has most likely been aborted by the server; with the label
-    /// [`TRANSIENT_TRANSACTION_ERROR`](crate::error::TRANSIENT_TRANSACTION_ERROR) it is worth while to
-    /// abort it and run all of it again. [`and_run`](StartTransaction::and_run) does all that.
+    /// Operations that receive this session become part of the transaction until it is
+    /// [committed](Self::commit_transaction) or [aborted](Self::abort_transaction). Nothing is
+    /// sent: the first operation starts the transaction on the server.
+    ///
+    /// Read concern, write concern and read preference are set for the transaction, not for its
+    /// operations. Operations are not retried one by one. After an error with the label
+    /// [`TRANSIENT_TRANSACTION_ERROR`](crate::error::TRANSIENT_TRANSACTION_ERROR), abort the
+    /// transaction and run all of it again; [`and_run`](StartTransaction::and_run) does this.
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -41,31 +44,88 @@ impl ClientSession {
     /// # Ok(()) }
     /// ```
     ///
-    /// Leaving early, as the `?` above may, drops the session, which aborts the transaction.
+    /// An early return, as by `?` above, drops the session, which aborts the transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if a transaction is in
+    /// progress, if the session is a snapshot session, if the write concern is unacknowledged, or
+    /// if the deployment is standalone.
     pub fn start_transaction(&mut self) -> StartTransaction<&mut Self> {
         StartTransaction { session: self, options: None }
     }
 
-    /// Commits the transaction.
+    /// Commits the transaction. See the
+    /// [`commitTransaction`](https://www.mongodb.com/docs/manual/reference/command/commitTransaction/)
+    /// command.
     ///
-    /// It is tried again once if it fails for a passing reason. If it fails for good, the error's
-    /// [`outcome`](Error::outcome) tells of the transaction as a whole, and of all calls of commit so
-    /// far. With [`MaybeApplied`](crate::error::Outcome::MaybeApplied), or the label
+    /// ```no_run
+    /// # async fn run(mut session: steadfast::ClientSession) -> steadfast::error::Result<()> {
+    /// use steadfast::error::Outcome;
+    ///
+    /// while let Err(error) = session.commit_transaction().await {
+    ///     match error.outcome() {
+    ///         Outcome::MaybeApplied => println!("commit again: {error}"),
+    ///         _ => return Err(error),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if no transaction was
+    ///   started, or if it was aborted.
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error.
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the write concern is not
+    ///   satisfied.
+    ///
+    /// The commit is retried once after a retryable error. [`Error::outcome`] covers the whole
+    /// transaction and all calls so far. After
+    /// [`MaybeApplied`](crate::error::Outcome::MaybeApplied), or an error with the label
     /// [`UNKNOWN_TRANSACTION_COMMIT_RESULT`](crate::error::UNKNOWN_TRANSACTION_COMMIT_RESULT), call
-    /// it again: a transaction is never committed twice. Do the same after a future of it was dropped
-    /// before it was done.
+    /// `commit_transaction` again: a transaction is committed at most once. See also the
+    /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves the result open; the state of the transaction is committed. Call
+    /// `commit_transaction` again. If the commit was not sent, the next transaction or the end of the
+    /// session aborts the transaction in the background.
     pub fn commit_transaction(&mut self) -> CommitTransaction<'_> {
         CommitTransaction { session: self, timeout: None }
     }
 
-    /// Aborts the transaction. It fails only if there is none to abort: if the server cannot be told,
-    /// it gives up the transaction by itself.
+    /// Aborts the transaction. See the
+    /// [`abortTransaction`](https://www.mongodb.com/docs/manual/reference/command/abortTransaction/)
+    /// command.
+    ///
+    /// Server errors and network errors are ignored: the server aborts the transaction at the
+    /// latest after `transactionLifetimeLimitSeconds`.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let mut session = client.start_session().await?;
+    /// session.start_transaction().await?;
+    /// session.abort_transaction().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if no transaction is in
+    /// progress.
+    ///
+    /// # Cancellation
+    ///
+    /// The state of the transaction is aborted, also if the future is dropped. The command may not
+    /// be sent then; the next transaction or the end of the session sends it in the background.
     pub fn abort_transaction(&mut self) -> AbortTransaction<'_> {
         AbortTransaction { session: self, timeout: None }
     }
 }
 
-/// Starts a transaction. See [`ClientSession::start_transaction`].
+/// Action that starts a transaction. See [`ClientSession::start_transaction`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct StartTransaction<S> {
@@ -89,7 +149,7 @@ impl StartTransaction<&mut ClientSession> {
 awaitable!(['a] StartTransaction<&'a mut ClientSession> => ());
 setters!(TransactionOptions for ['a] StartTransaction<&'a mut ClientSession>);
 
-/// How long a transaction with these options may take, if they or the session's own say so.
+/// Returns the time-out of the whole transaction, from its options or the session's defaults.
 fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> Option<Duration> {
     let defaults = session.options().default_transaction_options.as_ref();
     let timeout = |options: Option<&TransactionOptions>| options?.timeout;
@@ -113,7 +173,7 @@ fn misuse(message: &str) -> Error {
     Error::new(ErrorKind::Transaction { message: message.to_owned() })
 }
 
-/// Commits a transaction. See [`ClientSession::commit_transaction`].
+/// Action that commits a transaction. See [`ClientSession::commit_transaction`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CommitTransaction<'a> {
@@ -122,9 +182,9 @@ pub struct CommitTransaction<'a> {
 }
 
 impl CommitTransaction<'_> {
-    /// How long it may take in all. By default what is left of the transaction's own time, if it has
-    /// any, else what the session says ([`default_timeout`](crate::options::SessionOptions::default_timeout)), else
-    /// what the client says.
+    /// Sets the time-out of the commit (`timeoutMS`). Defaults to the rest of the transaction's own
+    /// time-out, then to [`default_timeout`](crate::options::SessionOptions::default_timeout) of
+    /// the session, then to the time-out of the client.
     pub fn timeout(mut self, value: Duration) -> Self {
         self.timeout = Some(value);
         self
@@ -145,7 +205,7 @@ impl CommitTransaction<'_> {
                 let committed = client.executor().run(commit).await;
                 let committed =
                     committed.and_then(|reply| reading(&reply, operation::read_nothing));
-                // A commit that is tried again by the application has time of its own.
+                // A commit that the application repeats has its own deadline.
                 let deadline = session.transaction_deadline();
                 if committed.is_ok() || deadline.is_some_and(Deadline::has_passed) {
                     session.set_transaction_deadline(None);
@@ -158,7 +218,7 @@ impl CommitTransaction<'_> {
 
 awaitable!(['a] CommitTransaction<'a> => ());
 
-/// Aborts a transaction. See [`ClientSession::abort_transaction`].
+/// Action that aborts a transaction. See [`ClientSession::abort_transaction`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct AbortTransaction<'a> {
@@ -167,9 +227,9 @@ pub struct AbortTransaction<'a> {
 }
 
 impl AbortTransaction<'_> {
-    /// How long it may take in all. By default as long as the transaction had, if it had a time limit,
-    /// else what the session says ([`default_timeout`](crate::options::SessionOptions::default_timeout)), else what
-    /// the client says.
+    /// Sets the time-out of the abort (`timeoutMS`). Defaults to the transaction's own time-out,
+    /// then to [`default_timeout`](crate::options::SessionOptions::default_timeout) of the session,
+    /// then to the time-out of the client.
     pub fn timeout(mut self, value: Duration) -> Self {
         self.timeout = Some(value);
         self
@@ -180,9 +240,10 @@ impl AbortTransaction<'_> {
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.abort())? {
             End::Nothing => drop(session.unpin()),
-            // The specification: an application could do nothing about an error.
+            // The transactions specification: drivers ignore errors of `abortTransaction`.
             End::Send => {
-                // However late it is: the server is to be rid of it.
+                // The abort has its own deadline: it is sent even if that of the transaction has
+                // passed.
                 let of_transaction = session.transaction_deadline().map(Deadline::timeout);
                 session.set_transaction_deadline(None);
                 let inherited = of_transaction.or(self.session.default_timeout());

@@ -1,4 +1,4 @@
-//! Updating one document or many.
+//! Updates.
 
 use bson::Document;
 
@@ -14,9 +14,10 @@ use crate::{
 };
 
 impl<T: Send + Sync> Collection<T> {
-    /// Updates the first document that matches `query`.
+    /// Updates the first document that matches `query`. See the
+    /// [`update`](https://www.mongodb.com/docs/manual/reference/command/update/) command.
     ///
-    /// `update` is a document of operators or a pipeline, that is a `Vec` of its stages.
+    /// `update` is a document of update operators, or an aggregation pipeline as a `Vec` of stages.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -29,6 +30,20 @@ impl<T: Send + Sync> Collection<T> {
     /// println!("{} matched, upserted {:?}", result.matched_count, result.upserted_id);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the server reports a write error,
+    ///   such as a duplicate key, or does not satisfy the write concern.
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the command as a whole fails.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn update_one(
         &self,
         query: Document,
@@ -45,9 +60,35 @@ impl<T: Send + Sync> Collection<T> {
         }
     }
 
-    /// Updates every document that matches `query`.
+    /// Updates all documents that match `query`. See the
+    /// [`update`](https://www.mongodb.com/docs/manual/reference/command/update/) command.
     ///
-    /// `update` is a document of operators or a pipeline, that is a `Vec` of its stages.
+    /// `update` is a document of update operators, or an aggregation pipeline as a `Vec` of stages.
+    /// It is not retried after a network error.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let lent = doc! { "$set": { "lent": true } };
+    /// let result = books.update_many(doc! { "copies": 0 }, lent).await?;
+    /// println!("{} modified", result.modified_count);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Write`](crate::error::ErrorKind::Write) if the server reports a write error,
+    ///   such as a duplicate key, or does not satisfy the write concern.
+    /// - [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the command as a whole fails.
+    ///
+    /// [`Error::outcome`](crate::error::Error::outcome) states whether the write was applied. See
+    /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before the command is sent has no effect on the data. Afterwards the
+    /// write may still be applied; see [cancellation](crate::action#cancellation).
     pub fn update_many(
         &self,
         query: Document,
@@ -65,7 +106,7 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Updates documents. See [`Collection::update_one`] and [`Collection::update_many`].
+/// Action that updates documents. See [`Collection::update_one`] and [`Collection::update_many`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Update<'a> {
@@ -84,7 +125,7 @@ impl<'a> Update<'a> {
         async move { write::run(client, command?, update::read).await }
     }
 
-    /// Made before the future is, which is then as small as what it needs from there on.
+    /// Builds the command before the future, which is smaller without the options.
     fn into_command(self) -> Result<Box<Command>> {
         let change = (Change::Update, &self.update);
         let options = self.options.as_ref();

@@ -1,10 +1,10 @@
-//! Watching for changes.
+//! Change streams.
 
 use std::{marker::PhantomData, sync::Arc};
 
 use bson::Document;
 
-use super::{ExplicitSession, ImplicitSession, session::Opens};
+use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     Client, Collection, Database,
     change_stream::{
@@ -18,29 +18,58 @@ use crate::{
 };
 
 impl Client {
-    /// Watches for changes in all databases but `admin`, `config` and `local`. See
+    /// Opens a change stream on all databases except `admin`, `config` and `local`. See
     /// [`Collection::watch`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut changes = client.watch().await?;
+    /// while let Some(event) = changes.try_next().await? {
+    ///     println!("{:?} in {:?}", event.operation_type, event.ns);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::watch`].
     pub fn watch(&self) -> Watch<'_> {
         Watch::new(Scope::cluster(self))
     }
 }
 
 impl Database {
-    /// Watches for changes in all the database's collections but those of the system. See
+    /// Opens a change stream on all collections of the database except system collections. See
     /// [`Collection::watch`].
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut changes = database.watch().show_expanded_events(true).await?;
+    /// while let Some(event) = changes.try_next().await? {
+    ///     println!("{:?} in {:?}", event.operation_type, event.ns);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::watch`].
     pub fn watch(&self) -> Watch<'_> {
         Watch::new(Scope::Database(self.clone()))
     }
 }
 
 impl<T: Send + Sync> Collection<T> {
-    /// Watches for changes in the collection: documents inserted, updated, replaced and deleted,
-    /// the collection dropped and renamed.
+    /// Opens a change stream on the collection. See
+    /// [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
     ///
-    /// What comes of it is a [`ChangeStream`], which is taken up again by itself when a connection
-    /// breaks. Prefer it to an aggregation that begins with `$changeStream`, which is not. Servers
-    /// have change streams in replica sets and sharded clusters, and take no read concern for them
-    /// but majority.
+    /// The [`ChangeStream`] resumes automatically after a resumable error; an aggregation that
+    /// begins with `$changeStream` does not. Requires a replica set or a sharded cluster. Servers
+    /// support the read concern `majority` only.
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -57,12 +86,19 @@ impl<T: Send + Sync> Collection<T> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
+    /// example on a standalone server or if the oplog does not reach back to the resume token. See
+    /// also the [errors of every action](crate::action#errors).
     pub fn watch(&self) -> Watch<'_, T> {
         Watch::new(Scope::Collection(Arc::clone(&self.handle)))
     }
 }
 
-/// Watches for changes. See [`Collection::watch`], [`Database::watch`] and [`Client::watch`].
+/// Action that opens a change stream. See [`Collection::watch`], [`Database::watch`] and
+/// [`Client::watch`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Watch<'a, T = Document, S = ImplicitSession> {
@@ -71,7 +107,7 @@ pub struct Watch<'a, T = Document, S = ImplicitSession> {
     pub(crate) options: Option<ChangeStreamOptions>,
     session: S,
     documents: PhantomData<fn() -> T>,
-    /// It does not outlive what is watched, as no action does.
+    /// Binds the lifetime, like that of any action.
     watched: PhantomData<&'a ()>,
 }
 
@@ -89,21 +125,21 @@ impl<T> Watch<'_, T> {
 }
 
 impl<T, S> Watch<'_, T, S> {
-    /// What is done to the events before they are sent: `$match`, `$project` and the like.
+    /// Sets the aggregation pipeline applied to the events (`pipeline`), such as `$match` and
+    /// `$project`. Defaults to none.
     ///
-    /// It must leave the events their `_id`, which the stream is taken up again by. If it changes
-    /// what they look like otherwise, read them as what they then are:
-    /// [`ChangeStream::with_type`].
+    /// The pipeline must keep the `_id` of the events, their resume token. If it changes their form
+    /// otherwise, set the type with [`ChangeStream::with_type`].
     pub fn pipeline(mut self, value: impl IntoIterator<Item = Document>) -> Self {
         self.pipeline = value.into_iter().collect();
         self
     }
 
-    /// Begins with what happened after the event of this token; what
-    /// [`ChangeStream::resume_token`] returned can be given as it is.
+    /// Resume token of the event to start after (`resumeAfter`), as returned by
+    /// [`ChangeStream::resume_token`].
     ///
-    /// A stream that an [`Invalidate`](crate::change_stream::event::OperationType::Invalidate)
-    /// ended is taken up with [`start_after`](Self::start_after) instead.
+    /// After an [`Invalidate`](crate::change_stream::event::OperationType::Invalidate) event, use
+    /// [`start_after`](Self::start_after) instead.
     pub fn resume_after(mut self, value: impl Into<Option<ResumeToken>>) -> Self {
         self.options.get_or_insert_default().resume_after = value.into();
         self
@@ -111,12 +147,12 @@ impl<T, S> Watch<'_, T, S> {
 
     async fn execute(self) -> Result<S::ChangeStream<ChangeStreamEvent<T>>>
     where
-        S: Opens,
+        S: OpenCursor,
     {
         let Self { scope, pipeline, options, session, .. } = self;
-        let shared = session.share(scope.client())?;
+        let shared = session.explicit(scope.client())?;
         let plan = Plan { scope, pipeline, options: options.unwrap_or_default() };
-        Ok(session.keep_stream(ChangeStream::begin(plan, shared).await?))
+        Ok(session.wrap_stream(ChangeStream::begin(plan, shared).await?))
     }
 }
 
@@ -127,8 +163,8 @@ awaitable!(
 setters!(ChangeStreamOptions for ['a, T, S] Watch<'a, T, S>);
 
 impl<'a, T> Watch<'a, T, ImplicitSession> {
-    /// Runs in this session, which must be of the same client. What comes of it is a
-    /// [`SessionChangeStream`], to be read in the same session.
+    /// Runs the operation in this session. It must belong to the same client. The returned
+    /// [`SessionChangeStream`] is read with the same session.
     pub fn session(
         self,
         value: impl Into<&'a mut crate::ClientSession>,

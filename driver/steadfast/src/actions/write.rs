@@ -1,4 +1,4 @@
-//! What several actions that write have in common.
+//! Parts shared by the actions that write: batches, deadlines, checks of hints and sessions.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ use crate::{
     trace,
 };
 
-/// The first wire version (of servers 4.4) on which deletes and `findAndModify` take a hint.
+/// First wire version with `hint` for `delete` and `findAndModify`: that of MongoDB 4.4.
 const HINTS_EVERYWHERE: i32 = 9;
 
-/// Runs a command; of an unacknowledged one all that is known is what a `T` is by default.
+/// Runs a write command. The result of an unacknowledged one is the default of `T`.
 pub(super) async fn run<T: Default>(
     client: &Client,
     command: Box<Command>,
@@ -39,29 +39,29 @@ pub(super) async fn run<T: Default>(
     if acknowledged { reading(&reply, read) } else { Ok(T::default()) }
 }
 
-/// Refuses a hint that the server would ignore the write for, if it could not say so.
+/// Returns an error if the selected server does not support `hint` for this write.
 ///
-/// The CRUD specification: an older server reports the option as an error, which an unacknowledged
-/// write would never hear.
-pub(super) async fn check_unheard_hint(
+/// The CRUD specification: older servers report the option as an error, which an unacknowledged
+/// write (`w: 0`) does not receive.
+pub(super) async fn check_unacknowledged_hint(
     client: &Client,
     operation: trace::Operation<'_>,
     deadline: Option<Deadline>,
 ) -> Result<()> {
     let (selected, _) = select(client, operation, deadline).await?;
-    // Nothing is known of the servers behind a load balancer, but that they are of 5.0 or later.
+    // Servers behind a load balancer are of MongoDB 5.0 or later.
     let is_too_old = |server: &ServerDescription| {
         server.server_type != ServerType::LoadBalancer && server.max_wire_version < HINTS_EVERYWHERE
     };
     if selected.description().is_some_and(is_too_old) {
-        let message = "before 4.4, it takes no hint for this write, and with w: 0 could not say so";
+        let message = "hint in an unacknowledged write (w: 0) requires MongoDB 4.4 or later";
         let error = Error::new(ErrorKind::IncompatibleServer { message: message.to_owned() });
         return Err(error.with_server(&selected.server.address));
     }
     Ok(())
 }
 
-/// The session of the application for a collection's write of several batches.
+/// Returns the explicit session for a collection's write of several batches.
 pub(super) fn share(
     session: Option<&mut ClientSession>,
     collection: &Handle,
@@ -72,9 +72,9 @@ pub(super) fn share(
     })
 }
 
-/// The session of the application for a write of several batches. It is refused here and not with
-/// the batch that is unacknowledged, which may be the last of many. In a transaction the settings
-/// are without a write concern.
+/// Returns the explicit session for a write of several batches. An unacknowledged write concern is
+/// an error here, before the first batch, because only the last of many may be unacknowledged. In a
+/// transaction the settings have no write concern.
 pub(super) fn share_with(
     session: Option<&mut ClientSession>,
     client: &Client,
@@ -93,8 +93,8 @@ pub(super) fn share_with(
     Ok(Some(session))
 }
 
-/// Starts the clock of a write of several commands, if it has a time limit.
-pub(super) fn start_clock(
+/// Starts the deadline of a write of several commands, if it has a time-out.
+pub(super) fn start_deadline(
     own: Option<Duration>,
     session: Option<&ClientSession>,
     inherited: Option<Duration>,
@@ -107,7 +107,7 @@ pub(super) fn start_clock(
     Ok(TimeLimit::of(own, inherited).map(|limit| Deadline::begin(limit.timeout)))
 }
 
-/// A server that takes writes, and the time that it took to find it.
+/// Selects a server for writes and measures the time that it took.
 pub(super) async fn select(
     client: &Client,
     operation: trace::Operation<'_>,
@@ -130,16 +130,16 @@ pub(super) async fn select(
     }
 }
 
-/// What a batch with a deadline came to, which decides whether a server's limit was the call's.
-pub(super) fn judged<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Result<T> {
+/// Marks the error of a batch with a deadline: the server's time-out is then that of the call.
+pub(super) fn mark_limited<T>(concluded: Result<T>, deadline: Option<Deadline>) -> Result<T> {
     match deadline {
         Some(_) => concluded.map_err(Error::limited),
         None => concluded,
     }
 }
 
-/// Waits for `run`, and works meanwhile for as long as there is `work`, a little at a time.
-pub(super) async fn meanwhile<T>(
+/// Runs `work` in small steps while `run` is pending.
+pub(super) async fn run_with_idle_work<T>(
     run: impl Future<Output = T>,
     mut work: impl FnMut() -> bool,
 ) -> T {
@@ -156,23 +156,22 @@ pub(super) async fn meanwhile<T>(
     .await
 }
 
-/// How an operation of several batches ended: what was answered, and the error that kept the next
-/// batch from being.
-pub(super) type Ended = (Tally, Option<Error>);
+/// Results of the executed batches, and the error that prevented the next one.
+pub(super) type BatchesOutcome = (Tally, Option<Error>);
 
-/// Carries out writes batch by batch, all in one session: the application's if there is one, else
-/// the one that the first batch began.
+/// Executes the batches in one session: the explicit session, or the implicit session of the first
+/// batch.
 pub(super) async fn run_batches(
     collection: &Handle,
     statements: &Statements<'_>,
     settings: &Settings<'_>,
     mut session: Option<Arc<Session>>,
     deadline: Option<Deadline>,
-) -> Result<Ended> {
+) -> Result<BatchesOutcome> {
     let client = &collection.client;
     let operation_id = client.executor().begin_operation();
     let operation = trace::Operation { name: statements.first_command(), id: operation_id };
-    // The limits are those of the server that the first batch then goes to.
+    // The limits of a message are those of the server selected for the first batch.
     let selected = select(client, operation, deadline).await;
     let (selected, mut spent) =
         selected.map_err(|error| session::without_server(session.as_deref(), error))?;
@@ -212,13 +211,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn there_is_work_only_while_one_waits() {
+    async fn idle_work_runs_only_while_pending() {
         let mut done = 0;
         let mut work = || {
             done += 1;
             done < 3
         };
-        assert_eq!(meanwhile(async { 5 }, &mut work).await, 5);
+        assert_eq!(run_with_idle_work(async { 5 }, &mut work).await, 5);
         let (sender, answer) = tokio::sync::oneshot::channel();
         tokio::spawn(async move {
             for _ in 0..10 {
@@ -226,7 +225,7 @@ mod tests {
             }
             sender.send(7).unwrap();
         });
-        assert_eq!(meanwhile(answer, &mut work).await, Ok(7));
+        assert_eq!(run_with_idle_work(answer, &mut work).await, Ok(7));
         assert_eq!(done, 3);
     }
 }

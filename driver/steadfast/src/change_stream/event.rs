@@ -1,4 +1,4 @@
-//! The events of change streams.
+//! Events of change streams.
 
 use bson::{DateTime, Document, Timestamp, Uuid};
 use serde::{Deserialize, Serialize};
@@ -6,90 +6,91 @@ use serde::{Deserialize, Serialize};
 pub use crate::resume_token::ResumeToken;
 use crate::serde_helpers::words;
 
-/// A change, as a server tells it.
+/// Event of a change stream. See
+/// [change events](https://www.mongodb.com/docs/manual/reference/change-events/).
 ///
-/// `T` is what the documents of the collection are read as.
+/// `T` is the type of the documents of the collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ChangeStreamEvent<T> {
-    /// Its place in the stream.
+    /// Resume token of the event (`_id`).
     #[serde(rename = "_id")]
     pub id: ResumeToken,
-    /// What was done.
+    /// Type of the operation (`operationType`).
     pub operation_type: OperationType,
-    /// What it was done to.
+    /// Namespace (`ns`) of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ns: Option<ChangeNamespace>,
-    /// What kind of thing was created.
+    /// Type of the created namespace (`nsType`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ns_type: Option<ChangeNamespaceType>,
-    /// The new name of a collection that was renamed.
+    /// New namespace of a renamed collection (`to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<ChangeNamespace>,
-    /// What was done, in more detail. With
+    /// Details of the operation (`operationDescription`). With
     /// [`show_expanded_events`](crate::action::Watch::show_expanded_events) only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_description: Option<Document>,
-    /// The session of the transaction that the change was part of.
+    /// Session of the transaction (`lsid`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lsid: Option<Document>,
-    /// The number of the transaction that the change was part of, in its session.
+    /// Number of the transaction in its session (`txnNumber`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub txn_number: Option<i64>,
-    /// The `_id` of the document that changed; in a sharded collection, its shard key, too.
+    /// `_id` of the document, and its shard key in a sharded collection (`documentKey`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document_key: Option<Document>,
-    /// What an update changed.
+    /// Changes of an update (`updateDescription`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_description: Option<UpdateDescription>,
-    /// When it happened, in the time of the deployment.
+    /// Cluster time of the oplog entry (`clusterTime`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_time: Option<Timestamp>,
-    /// When it happened, by the clock of the server. From server 6.0 on.
+    /// Server date and time of the operation (`wallTime`). Requires MongoDB 6.0 or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<DateTime>,
-    /// The document after the change: always of inserts and replacements, of updates if
-    /// [`full_document`](crate::action::Watch::full_document) asks for it. None, too, if it was
-    /// asked for and is not to be had.
+    /// Post-image (`fullDocument`): always set for inserts and replacements, for updates with
+    /// [`full_document`](crate::action::Watch::full_document). `None` also if the document is no
+    /// longer available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_document: Option<T>,
-    /// The document before the change, if
-    /// [`full_document_before_change`](crate::action::Watch::full_document_before_change) asks for
-    /// it and the server has kept it.
+    /// Pre-image (`fullDocumentBeforeChange`), if
+    /// [`full_document_before_change`](crate::action::Watch::full_document_before_change) is set
+    /// and the server has stored it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_document_before_change: Option<T>,
-    /// The collection's own id, which it keeps when it is renamed. With
+    /// UUID of the collection (`collectionUUID`). With
     /// [`show_expanded_events`](crate::action::Watch::show_expanded_events) only.
     #[serde(rename = "collectionUUID", skip_serializing_if = "Option::is_none")]
     pub collection_uuid: Option<Uuid>,
-    /// Which part of an event it is that was too large to be sent in one. For pipelines that end
-    /// with `$changeStreamSplitLargeEvent`.
+    /// Fragment of a large event (`splitEvent`). For pipelines that end with
+    /// `$changeStreamSplitLargeEvent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split_event: Option<SplitEvent>,
 }
 
-/// What was done. Shown, sent and read as the server's word for it.
+/// Type of an operation (`operationType`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperationType {
-    /// A document was inserted.
+    /// A document was inserted (`insert`).
     Insert,
-    /// A document was updated.
+    /// A document was updated (`update`).
     Update,
-    /// A document was replaced.
+    /// A document was replaced (`replace`).
     Replace,
-    /// A document was deleted.
+    /// A document was deleted (`delete`).
     Delete,
-    /// A collection was dropped.
+    /// A collection was dropped (`drop`).
     Drop,
-    /// A collection was renamed.
+    /// A collection was renamed (`rename`).
     Rename,
-    /// A database was dropped.
+    /// A database was dropped (`dropDatabase`).
     DropDatabase,
-    /// What is watched is no longer there: the stream ends.
+    /// The watched collection or database was dropped or renamed (`invalidate`). The stream ends.
     Invalidate,
-    /// Anything else, by the server's word.
+    /// Type without a variant in this driver.
     Other(String),
 }
 
@@ -97,28 +98,28 @@ words!(OperationType {
     Insert = "insert", Update = "update", Replace = "replace", Delete = "delete", Drop = "drop", Rename = "rename", DropDatabase = "dropDatabase", Invalidate = "invalidate"
 });
 
-/// The name of what changed: of a collection, or of a database.
+/// Namespace of an event: a collection or a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChangeNamespace {
-    /// The database.
+    /// Name of the database (`db`).
     pub db: String,
-    /// The collection, unless it is the database that changed.
+    /// Name of the collection (`coll`). `None` for events of a database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coll: Option<String>,
 }
 
-/// What kind of thing was created. Sent and read as the server's word for it.
+/// Type of a created namespace (`nsType`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeNamespaceType {
-    /// A collection.
+    /// Collection (`collection`).
     Collection,
-    /// A collection of measurements over time.
+    /// Time series collection (`timeseries`).
     Timeseries,
-    /// A view.
+    /// View (`view`).
     View,
-    /// Anything else, by the server's word.
+    /// Type without a variant in this driver.
     Other(String),
 }
 
@@ -126,43 +127,43 @@ words!(ChangeNamespaceType {
     Collection = "collection", Timeseries = "timeseries", View = "view"
 });
 
-/// What an update changed.
+/// Changes of an update (`updateDescription`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateDescription {
-    /// The fields that have a new value, by their paths, and the value.
+    /// Paths and new values of changed fields (`updatedFields`).
     pub updated_fields: Document,
-    /// The paths of the fields that are gone.
+    /// Paths of removed fields (`removedFields`).
     pub removed_fields: Vec<String>,
-    /// The arrays that became shorter.
+    /// Truncated arrays (`truncatedArrays`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated_arrays: Option<Vec<TruncatedArray>>,
-    /// The paths whose words alone leave open what they mean, and their parts. With
-    /// [`show_expanded_events`](crate::action::Watch::show_expanded_events) only; from server 6.1
-    /// on.
+    /// Components of ambiguous paths (`disambiguatedPaths`). With
+    /// [`show_expanded_events`](crate::action::Watch::show_expanded_events) only. Requires MongoDB
+    /// 6.1 or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disambiguated_paths: Option<Document>,
 }
 
-/// An array that became shorter.
+/// Truncated array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TruncatedArray {
-    /// Its path.
+    /// Path of the array (`field`).
     pub field: String,
-    /// How many values are left in it.
+    /// Number of remaining elements (`newSize`).
     pub new_size: i32,
 }
 
-/// Which part of a large event an event is.
+/// Position of a fragment of a large event (`splitEvent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SplitEvent {
-    /// The how manieth, counted from 1.
+    /// Number of the fragment, from 1 (`fragment`).
     pub fragment: i32,
-    /// How many there are.
+    /// Number of fragments (`of`).
     pub of: i32,
 }
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_with_everything_in_it_is_read_and_written() {
+    fn full_event_round_trips() {
         let uuid = Uuid::from_bytes([7; 16]);
         let whole = doc! {
             "_id": { "_data": "82" },
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_with_nothing_but_the_least_is_read_and_written() {
+    fn minimal_event_round_trips() {
         let least = doc! { "_id": { "_data": "82" }, "operationType": "invalidate" };
         let event = read(&least);
         assert_eq!(event.operation_type, OperationType::Invalidate);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_server_may_say_is_no_error() {
+    fn unknown_event_values_are_not_an_error() {
         let event = read(&doc! {
             "_id": { "_data": "82" }, "operationType": "reshardCollection", "nsType": "dream",
             "ns": { "db": "library", "viewOn": "books" }, "fullDocument": Bson::Null, "new": 1,
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_what_it_is_read_as() {
+    fn operation_types_round_trip() {
         for word in [
             "insert",
             "update",

@@ -1,7 +1,7 @@
-//! How far a change stream has come, and where it would go on. Pure: nothing here talks to a server.
+//! Position of a change stream, without I/O.
 //!
-//! The rules are those of the specification: "Updating the Cached Resume Token", "Resume Process",
-//! "startAtOperationTime".
+//! It follows the change streams specification: "Updating the Cached Resume Token", "Resume
+//! Process" and "startAtOperationTime".
 
 use bson::{RawDocument, Timestamp};
 
@@ -9,31 +9,31 @@ use super::event::ResumeToken;
 use crate::operation::change_stream::Beginning;
 use crate::options::ChangeStreamOptions;
 
-/// How far a change stream has come.
+/// Position of a change stream.
 #[derive(Clone, Debug)]
 pub(super) struct Position {
-    /// What the stream would be taken up after.
+    /// Cached resume token.
     token: Option<ResumeToken>,
-    /// The time it began at, if that was asked for, or what else is known of its beginning.
+    /// `startAtOperationTime`: that of the options, else the `operationTime` of the first reply.
     time: Option<Timestamp>,
-    /// It was begun with `startAfter` and has given no event: it may be going on from the event
-    /// that ended another stream, after which no stream is resumed.
+    /// `true` if the stream was opened with `startAfter` and has not returned an event. Its token
+    /// may be that of an invalidate event, which `resumeAfter` does not accept.
     starts_after: bool,
-    /// Nobody said where to begin.
-    begins_now: bool,
+    /// `true` if the options contain no position.
+    starts_now: bool,
 }
 
-/// What came with a batch of events.
+/// State of a batch of events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch<'a> {
-    /// Whether it has no events, or none any more.
+    /// `true` if no event is left.
     pub(super) is_empty: bool,
     /// `postBatchResumeToken`.
     pub(super) token_after: Option<&'a RawDocument>,
 }
 
 impl Position {
-    /// The position of a stream with these options that has not been begun.
+    /// Returns the position of a stream that is not opened yet.
     pub(super) fn new(options: &ChangeStreamOptions) -> Self {
         let ChangeStreamOptions { start_after, resume_after, start_at_operation_time, .. } =
             options;
@@ -41,29 +41,29 @@ impl Position {
             token: start_after.as_ref().or(resume_after.as_ref()).cloned(),
             time: *start_at_operation_time,
             starts_after: start_after.is_some(),
-            begins_now: start_after.is_none()
+            starts_now: start_after.is_none()
                 && resume_after.is_none()
                 && start_at_operation_time.is_none(),
         }
     }
 
-    /// The reply to the first `aggregate` came.
-    pub(super) fn began(&mut self, batch: Batch<'_>, operation_time: Option<Timestamp>) {
-        if self.begins_now && batch.is_empty && batch.token_after.is_none() {
+    /// Processes the reply to the first `aggregate`.
+    pub(super) fn opened(&mut self, batch: Batch<'_>, operation_time: Option<Timestamp>) {
+        if self.starts_now && batch.is_empty && batch.token_after.is_none() {
             self.time = operation_time;
         }
-        self.batch_came(batch);
+        self.batch_received(batch);
     }
 
-    /// Any other reply came.
-    pub(super) fn batch_came(&mut self, batch: Batch<'_>) {
+    /// Processes any later reply.
+    pub(super) fn batch_received(&mut self, batch: Batch<'_>) {
         if let Batch { is_empty: true, token_after: Some(token) } = batch {
             self.token = Some(token.into());
         }
     }
 
-    /// An event is given out; `rest` is what is left of its batch.
-    pub(super) fn event_given(&mut self, id: ResumeToken, rest: Batch<'_>) {
+    /// Processes the return of an event; `rest` is the remainder of its batch.
+    pub(super) fn event_returned(&mut self, id: ResumeToken, rest: Batch<'_>) {
         self.starts_after = false;
         self.token = Some(match rest {
             Batch { is_empty: true, token_after: Some(token) } => token.into(),
@@ -71,12 +71,12 @@ impl Position {
         });
     }
 
-    /// What the stream would be taken up after.
+    /// Returns the cached resume token.
     pub(super) fn token(&self) -> Option<&ResumeToken> {
         self.token.as_ref()
     }
 
-    /// Where the stream is to be taken up again.
+    /// Returns the position at which the stream resumes.
     pub(super) fn resumption(&self) -> Beginning {
         match (&self.token, self.time) {
             (Some(token), _) if self.starts_after => Beginning::StartAfter(token.clone()),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_was_begun_after_is_its_first_token() {
+    fn start_position_is_the_first_token() {
         assert_eq!(plain().token(), None);
         let resumed = ChangeStreamOptions::builder().resume_after(token("r")).build();
         assert_eq!(Position::new(&resumed).token(), Some(&token("r")));
@@ -127,37 +127,37 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_batch_brings_the_token_of_how_far_the_server_read() {
+    fn empty_batch_updates_the_token() {
         let mut position = plain();
-        position.began(empty(Some(&raw("a"))), Some(TIME));
+        position.opened(empty(Some(&raw("a"))), Some(TIME));
         assert_eq!(position.token(), Some(&token("a")));
-        position.batch_came(empty(Some(&raw("b"))));
+        position.batch_received(empty(Some(&raw("b"))));
         assert_eq!(position.token(), Some(&token("b")));
-        position.batch_came(empty(None));
+        position.batch_received(empty(None));
         assert_eq!(position.token(), Some(&token("b")));
         assert_eq!(position.resumption(), Beginning::ResumeAfter(token("b")));
     }
 
     #[test]
-    fn a_batch_with_events_moves_on_only_as_they_are_given_out() {
+    fn token_advances_with_returned_events() {
         let mut position = plain();
         let after = raw("after");
-        position.began(full(Some(&after)), Some(TIME));
+        position.opened(full(Some(&after)), Some(TIME));
         assert_eq!(position.token(), None);
-        position.event_given(token("1"), full(Some(&after)));
+        position.event_returned(token("1"), full(Some(&after)));
         assert_eq!(position.token(), Some(&token("1")));
-        // The last one of the batch stands for all that the server has read.
-        position.event_given(token("2"), empty(Some(&after)));
+        // The last event of a batch: the token of the batch applies.
+        position.event_returned(token("2"), empty(Some(&after)));
         assert_eq!(position.token(), Some(&token("after")));
-        position.event_given(token("3"), empty(None));
+        position.event_returned(token("3"), empty(None));
         assert_eq!(position.token(), Some(&token("3")));
     }
 
     #[test]
-    fn the_time_of_the_beginning_counts_only_where_nothing_else_is_known() {
+    fn operation_time_applies_without_a_token() {
         let resumed_after = |batch: Batch<'_>| {
             let mut position = plain();
-            position.began(batch, Some(TIME));
+            position.opened(batch, Some(TIME));
             position.resumption()
         };
         assert_eq!(resumed_after(empty(None)), Beginning::AtOperationTime(TIME));
@@ -166,48 +166,48 @@ mod tests {
         assert_eq!(resumed_after(full(Some(&raw("a")))), Beginning::AsAsked);
 
         let mut timeless = plain();
-        timeless.began(empty(None), None);
+        timeless.opened(empty(None), None);
         assert_eq!(timeless.resumption(), Beginning::AsAsked);
     }
 
     #[test]
-    fn a_time_that_was_asked_for_stays_until_there_is_a_token() {
+    fn start_at_operation_time_lasts_until_a_token() {
         let options = ChangeStreamOptions::builder().start_at_operation_time(TIME).build();
         let mut position = Position::new(&options);
-        position.began(empty(None), Some(LATER));
+        position.opened(empty(None), Some(LATER));
         assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
-        // Resumed, and again nothing came.
-        position.batch_came(empty(None));
+        // Resumed, without an event.
+        position.batch_received(empty(None));
         assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
-        position.event_given(token("1"), full(None));
+        position.event_returned(token("1"), full(None));
         assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
     }
 
     #[test]
-    fn a_token_that_was_asked_for_is_not_replaced_by_a_time() {
+    fn token_takes_precedence_over_operation_time() {
         for options in [
             ChangeStreamOptions::builder().resume_after(token("r")).build(),
             ChangeStreamOptions::builder().start_after(token("r")).build(),
         ] {
             let mut position = Position::new(&options);
-            position.began(empty(None), Some(TIME));
+            position.opened(empty(None), Some(TIME));
             assert_eq!(position.token(), Some(&token("r")));
             assert!(!matches!(position.resumption(), Beginning::AtOperationTime(_)));
         }
     }
 
     #[test]
-    fn what_began_with_start_after_goes_on_so_until_it_has_given_an_event() {
+    fn start_after_is_used_until_the_first_event() {
         let options = ChangeStreamOptions::builder().start_after(token("s")).build();
         let mut position = Position::new(&options);
-        position.began(empty(None), Some(TIME));
+        position.opened(empty(None), Some(TIME));
         assert_eq!(position.resumption(), Beginning::StartAfter(token("s")));
-        // A newer token without an event changes nothing in that.
-        position.batch_came(empty(Some(&raw("t"))));
+        // A newer token without an event does not change that.
+        position.batch_received(empty(Some(&raw("t"))));
         assert_eq!(position.resumption(), Beginning::StartAfter(token("t")));
-        position.event_given(token("1"), full(None));
+        position.event_returned(token("1"), full(None));
         assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
-        position.batch_came(empty(Some(&raw("u"))));
+        position.batch_received(empty(Some(&raw("u"))));
         assert_eq!(position.resumption(), Beginning::ResumeAfter(token("u")));
     }
 }

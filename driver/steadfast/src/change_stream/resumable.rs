@@ -1,42 +1,41 @@
-//! After which errors of `getMore` a change stream is resumed. Pure.
+//! Resumable errors of a `getMore`.
 
 use crate::error::{Error, ErrorKind, RESUMABLE_CHANGE_STREAM_ERROR};
 
-/// The first wire version (of servers 4.4) whose servers say themselves what is resumable.
+/// First wire version whose servers label resumable errors: that of MongoDB 4.4.
 const LABELS: i32 = 9;
 
-/// CursorNotFound. The server that sends it does not know that the cursor was a change stream's, and
-/// so never labels it.
+/// `CursorNotFound`. It has no label, because the server cannot tell that the cursor was that of a
+/// change stream.
 const CURSOR_NOT_FOUND: i32 = 43;
 
-/// What is resumable where the server does not say so: HostUnreachable, HostNotFound,
-/// StaleShardVersion, NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, StaleEpoch,
+/// Resumable codes of servers without labels: HostUnreachable, HostNotFound, StaleShardVersion,
+/// NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, StaleEpoch,
 /// PrimarySteppedDown, RetryChangeStream, ExceededTimeLimit, SocketException, NotWritablePrimary,
 /// InterruptedAtShutdown, InterruptedDueToReplStateChange, StaleConfig, NotPrimaryNoSecondaryOk,
 /// NotPrimaryOrSecondary.
 const BEFORE_LABELS: [i32; 17] =
     [6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
 
-/// Whether a stream whose `getMore` failed so is to be resumed: "Resumable Error" in the
-/// specification.
+/// Returns `true` if the error of a `getMore` is resumable: "Resumable Error" in the specification.
 pub(super) fn is_resumable(error: &Error) -> bool {
     match &*error.kind {
-        ErrorKind::Command(refusal) => {
-            refusal.code == CURSOR_NOT_FOUND
+        ErrorKind::Command(error_reply) => {
+            error_reply.code == CURSOR_NOT_FOUND
                 || match error.wire_version() {
                     Some(LABELS..) => error.contains_label(RESUMABLE_CHANGE_STREAM_ERROR),
-                    // What was refused without one is a handshake.
-                    Some(_) | None => BEFORE_LABELS.contains(&refusal.code),
+                    // Without a wire version, the error is that of a handshake.
+                    Some(_) | None => BEFORE_LABELS.contains(&error_reply.code),
                 }
         }
-        // No server raised these, and another, or the same a little later, may answer.
+        // Not server errors: another server, or a later attempt, may succeed.
         ErrorKind::Io(_)
         | ErrorKind::ConnectionPoolCleared { .. }
         | ErrorKind::DnsResolve { .. }
         | ErrorKind::ServerSelection { .. }
         | ErrorKind::InvalidResponse { .. }
         | ErrorKind::IncompatibleServer { .. } => true,
-        // A server's no, or one that would be the same again.
+        // Server errors, and errors that would repeat.
         ErrorKind::Authentication { .. }
         | ErrorKind::InvalidArgument { .. }
         | ErrorKind::Bson(_)
@@ -49,7 +48,7 @@ pub(super) fn is_resumable(error: &Error) -> bool {
         | ErrorKind::SessionsNotSupported
         | ErrorKind::InvalidTlsConfig { .. }
         | ErrorKind::Transaction { .. }
-        // The time of one step is over; the next takes the stream up again.
+        // The time-out of one iteration: the next one resumes the stream.
         | ErrorKind::Timeout(_)
         | ErrorKind::Shutdown
         | ErrorKind::Custom(_) => false,
@@ -61,45 +60,47 @@ mod tests {
     use bson::{Document, doc};
 
     use super::*;
-    use crate::{error::command_error::refusal, operation::fixture::raw};
+    use crate::{error::CommandError, operation::fixture::raw};
 
-    fn refused(code: i32, labels: &[&str], wire_version: i32) -> Error {
+    fn command_error(code: i32, labels: &[&str], wire_version: i32) -> Error {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();
         let reply: Document = doc! { "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels };
-        refusal(&raw(reply)).expect("a refusal").with_wire_version(wire_version)
+        CommandError::from_reply(&raw(reply))
+            .expect("an error reply")
+            .with_wire_version(wire_version)
     }
 
     #[test]
-    fn newer_servers_say_themselves_what_is_resumable() {
+    fn labels_decide_since_wire_version_9() {
         for version in [9, 17, 29] {
-            assert!(is_resumable(&refused(1, &[RESUMABLE_CHANGE_STREAM_ERROR], version)));
+            assert!(is_resumable(&command_error(1, &[RESUMABLE_CHANGE_STREAM_ERROR], version)));
             for code in BEFORE_LABELS {
-                assert!(!is_resumable(&refused(code, &[], version)), "{code}");
+                assert!(!is_resumable(&command_error(code, &[], version)), "{code}");
             }
         }
     }
 
     #[test]
-    fn older_servers_are_judged_by_their_codes() {
+    fn codes_decide_before_wire_version_9() {
         for code in BEFORE_LABELS {
-            assert!(is_resumable(&refused(code, &[], 8)), "{code}");
+            assert!(is_resumable(&command_error(code, &[], 8)), "{code}");
         }
-        assert!(!is_resumable(&refused(1, &[RESUMABLE_CHANGE_STREAM_ERROR], 8)));
+        assert!(!is_resumable(&command_error(1, &[RESUMABLE_CHANGE_STREAM_ERROR], 8)));
         // CappedPositionLost, CursorKilled, Interrupted.
         for code in [136, 237, 11601] {
-            assert!(!is_resumable(&refused(code, &[], 8)), "{code}");
+            assert!(!is_resumable(&command_error(code, &[], 8)), "{code}");
         }
     }
 
     #[test]
-    fn a_cursor_that_the_server_has_not_got_is_always_replaced() {
+    fn cursor_not_found_is_always_resumable() {
         for version in [8, 9, 17] {
-            assert!(is_resumable(&refused(43, &[], version)));
+            assert!(is_resumable(&command_error(43, &[], version)));
         }
     }
 
     #[test]
-    fn what_no_server_raised_is_resumable_unless_it_would_be_the_same_again() {
+    fn network_errors_are_resumable() {
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         assert!(is_resumable(&Error::from(broken)));
         assert!(is_resumable(&Error::timed_out("a reply")));

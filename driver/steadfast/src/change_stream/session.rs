@@ -1,4 +1,4 @@
-//! A change stream in a session of the application's, which it lends for every step.
+//! Change streams in an explicit session, which is passed to each step.
 
 use std::{fmt, sync::Weak};
 
@@ -11,11 +11,10 @@ use crate::{
     session::Session,
 };
 
-/// The changes that are made to what is watched, read in a session of the application's.
+/// Change stream in an explicit session.
 ///
-/// It is a [`ChangeStream`] but for the session that its methods take, so that the session can be
-/// used for something else between two events. They fail, and the stream stays where it is, if it
-/// is another session than the one that [`watch`](crate::Collection::watch) was given.
+/// Like a [`ChangeStream`], but its methods take the session, so that the application can use it
+/// between two events.
 ///
 /// ```no_run
 /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -32,55 +31,98 @@ use crate::{
 /// ```
 pub struct SessionChangeStream<T> {
     stream: ChangeStream<T>,
-    /// Known to be the same, but not kept in use longer than the stream lives.
+    /// Identifies the session without keeping the server session in use.
     session: Weak<Session>,
 }
 
 impl<T> SessionChangeStream<T> {
-    /// The stream of a command that ran in this session.
+    /// Creates the stream of a command in this session.
     pub(crate) fn new(stream: ChangeStream<T>, session: &ClientSession) -> Self {
         Self { stream, session: session.downgrade() }
     }
 
-    /// The token of the place that the stream has come to. See [`ChangeStream::resume_token`].
+    /// Returns the resume token. See [`ChangeStream::resume_token`].
     pub fn resume_token(&self) -> Option<ResumeToken> {
         self.stream.resume_token()
     }
 
-    /// The same stream, its events read as `D`.
+    /// Returns the same stream with another event type.
     pub fn with_type<D: DeserializeOwned>(self) -> SessionChangeStream<D> {
         SessionChangeStream { stream: self.stream.with_type(), session: self.session }
     }
 
-    /// Whether there may be another event.
+    /// Returns `true` if another event may follow.
     pub fn is_alive(&self) -> bool {
         self.stream.is_alive()
     }
 
-    /// The next event, however long it takes; none if the stream has ended. After an error there
-    /// are no more events, and the error is repeated.
+    /// Returns the next event. Waits for one; `None` if the stream has ended.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::Document;
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let mut changes = books.watch().session(&mut session).await?;
+    /// if let Some(event) = changes.next(&mut session).await? {
+    ///     println!("{:?}", event.operation_type);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) with another
+    /// session than that of the stream; the stream does not move. Otherwise as
+    /// [`ChangeStream::next_if_any`]. Later calls repeat the error.
+    ///
+    /// # Cancellation
+    ///
+    /// As [`ChangeStream::next_if_any`].
     pub async fn next(&mut self, session: &mut ClientSession) -> Result<Option<T>>
     where
         T: DeserializeOwned,
     {
-        self.lend(session)?.next_event().await
+        self.in_session(session)?.next_event().await
     }
 
-    /// The next event, if there is one now. See [`ChangeStream::next_if_any`].
+    /// Returns the next event, if there is one now. See [`ChangeStream::next_if_any`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::Document;
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let mut changes = books.watch().session(&mut session).await?;
+    /// if let Some(event) = changes.next_if_any(&mut session).await? {
+    ///     println!("{:?}", event.operation_type);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    ///
+    /// # Cancellation
+    ///
+    /// As [`ChangeStream::next_if_any`].
     pub async fn next_if_any(&mut self, session: &mut ClientSession) -> Result<Option<T>>
     where
         T: DeserializeOwned,
     {
-        self.lend(session)?.next_if_any().await
+        self.in_session(session)?.next_if_any().await
     }
 
-    /// The stream to read, if the session is the one that it belongs to.
-    fn lend(&mut self, session: &ClientSession) -> Result<&mut ChangeStream<T>> {
+    /// Returns the stream if the session is its own.
+    fn in_session(&mut self, session: &ClientSession) -> Result<&mut ChangeStream<T>> {
         if self.session.ptr_eq(&session.downgrade()) {
             Ok(&mut self.stream)
         } else {
             Err(Error::invalid_argument(
-                "a change stream is to be read in the session that it was made in, not in another",
+                "the change stream was opened in another session; pass the session given to watch",
             ))
         }
     }

@@ -1,7 +1,7 @@
-//! A change stream without the type of its events: a cursor that is replaced when it is lost.
+//! Change streams without an event type: a cursor that is replaced after resumable errors.
 //!
-//! The `aggregate` that replaces a cursor runs in a task of its own, as each `getMore` does: so the
-//! future of `next` can be dropped at any time without an event being lost.
+//! The `aggregate` that replaces a cursor runs in its own task, like each `getMore`. So the future
+//! of `next` can be dropped without losing an event.
 
 use std::{
     sync::Arc,
@@ -18,48 +18,48 @@ use super::{
 use crate::{
     Client,
     command::{Command, Reply},
-    cursor::{Advance, Answer, RawCursor, ask, poll_answer},
+    cursor::{Advance, PendingReply, RawCursor, poll_pending, spawn_command},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     operation::change_stream::Beginning,
-    operation::{change_stream::Plan, get_more::More},
+    operation::{change_stream::Plan, get_more::GetMoreOptions},
     session::Session,
 };
 
-/// A change stream whose events are bytes.
+/// Change stream over raw events.
 #[derive(Debug)]
 pub(super) struct Watching {
     client: Client,
     plan: Plan,
     position: Position,
-    /// The session that all its commands run in; an implicit one goes back as soon as the stream
-    /// has ended (pitfall 20).
+    /// Session of all commands. An implicit one returns to the pool once the stream has ended
+    /// (pitfall 20).
     session: Option<Arc<Session>>,
     cursor: RawCursor,
-    /// The `aggregate` that is under way to replace the cursor.
+    /// The `aggregate` in progress that replaces the cursor.
     resuming: Option<Resuming>,
-    /// How long each step may take.
+    /// Time-out of each iteration.
     time: Option<Deadline>,
-    /// By when the step under way must be done.
+    /// Deadline of the current iteration.
     step: Option<Deadline>,
-    /// The time of the latest step was over before it was done: the next takes the stream up again.
+    /// `true` if the last iteration timed out: the next one resumes the stream.
     interrupted: bool,
-    /// Why there will be no more events though there may be some.
+    /// Error that ended the stream.
     failure: Option<Error>,
 }
 
-/// A stream that is being taken up again.
+/// Resumption in progress.
 #[derive(Debug)]
 struct Resuming {
-    answer: Answer,
-    /// How the cursor is to go on.
-    more: More,
-    /// Whether the step under way has asked for more already, which was refused.
+    answer: PendingReply,
+    /// Options of the new cursor's `getMore`.
+    more: GetMoreOptions,
+    /// `true` if the current iteration has already sent a `getMore`, which failed.
     has_asked: bool,
 }
 
 impl Watching {
-    /// Runs the command that makes the stream.
+    /// Runs the command that opens the stream.
     pub(super) async fn begin(plan: Plan, session: Option<Arc<Session>>) -> Result<Self> {
         let client = plan.scope.client().clone();
         let (command, more) = plan.begin(&Beginning::AsAsked)?;
@@ -69,7 +69,7 @@ impl Watching {
         let session = reply.session.clone();
         let limit = reply.clock.map(|clock| clock.deadline);
         let cursor = open(&client, reply, more)?;
-        position.began(rest_of(&cursor), time);
+        position.opened(rest_of(&cursor), time);
         let mut watching = Self {
             client,
             plan,
@@ -86,28 +86,28 @@ impl Watching {
         Ok(watching)
     }
 
-    /// The event that the stream is at.
+    /// Returns the current event.
     pub(super) fn current(&self) -> Option<&RawDocument> {
         self.cursor.current()
     }
 
-    /// What the stream would be taken up after.
+    /// Returns the cached resume token.
     pub(super) fn resume_token(&self) -> Option<&ResumeToken> {
         self.position.token()
     }
 
-    /// Whether there may be another event.
+    /// Returns `true` if another event may follow.
     pub(super) fn is_alive(&self) -> bool {
         let is_lost = self.resuming.is_some() || self.interrupted;
         self.failure.is_none() && (is_lost || self.cursor.has_next())
     }
 
-    /// Whether it failed, and said so.
+    /// Returns `true` if the stream ended with an error.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Moves on to the next event, asking the server for more as often as it takes.
+    /// Polls for the next event, with as many `getMore` commands as necessary.
     pub(super) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
         loop {
             match ready!(self.poll_try_advance(cx))? {
@@ -118,8 +118,7 @@ impl Watching {
         }
     }
 
-    /// Moves on to the next event, asking the server for more at most once. A stream that was lost,
-    /// before or by that, is taken up again.
+    /// Polls for the next event, with at most one `getMore`. A lost cursor is replaced first.
     pub(super) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
@@ -129,13 +128,14 @@ impl Watching {
             self.cursor.begin_step(self.step);
         }
         let outcome = ready!(self.poll_step(cx));
-        // Several steps to one event share the time of one.
+        // Several `getMore` commands for one event share one deadline.
         if !matches!(outcome, Ok(Advance::NoneYet)) {
             self.step = None;
         }
         match &outcome {
             Ok(_) => {}
-            // The specification on time limits: it stays as it is, and the next step resumes it.
+            // Client-side operations timeout: the stream remains usable, and the next iteration
+            // resumes it.
             Err(error) if error.is_timeout() => {
                 self.cursor.close();
                 self.interrupted = true;
@@ -146,7 +146,7 @@ impl Watching {
         Poll::Ready(outcome)
     }
 
-    /// The next event will have its own time again.
+    /// Ends the iteration: the next one has the full time-out.
     pub(super) fn end_step(&mut self) {
         self.step = None;
     }
@@ -163,8 +163,8 @@ impl Watching {
                 return Poll::Ready(Ok(Advance::NoneYet));
             }
             match ready!(self.cursor.poll_try_advance(cx)) {
-                Ok(advance) => return Poll::Ready(self.moved(advance)),
-                Err(error) if self.cursor.was_refused_more() && is_resumable(&error) => {
+                Ok(advance) => return Poll::Ready(self.record_advance(advance)),
+                Err(error) if self.cursor.has_get_more_failed() && is_resumable(&error) => {
                     self.resuming = Some(self.resume(true)?);
                 }
                 Err(error) => return Poll::Ready(Err(error)),
@@ -172,40 +172,40 @@ impl Watching {
         }
     }
 
-    /// Takes note of where the cursor has come to.
-    fn moved(&mut self, advance: Advance) -> Result<Advance> {
+    /// Updates the position after an advance.
+    fn record_advance(&mut self, advance: Advance) -> Result<Advance> {
         match advance {
             Advance::Document => {
                 let id = self.cursor.current().and_then(|event| event.get("_id").ok()?);
                 let id = id.ok_or_else(|| Error::new(ErrorKind::MissingResumeToken))?.into();
-                self.position.event_given(id, rest_of(&self.cursor));
+                self.position.event_returned(id, rest_of(&self.cursor));
             }
-            Advance::NoneYet => self.position.batch_came(rest_of(&self.cursor)),
+            Advance::NoneYet => self.position.batch_received(rest_of(&self.cursor)),
             Advance::End => {}
         }
         Ok(advance)
     }
 
-    /// Asks for a cursor in place of the one that was lost, wherever the original criteria allow.
+    /// Sends the `aggregate` that replaces the cursor, with the read preference of the stream.
     fn resume(&self, has_asked: bool) -> Result<Resuming> {
         let (command, more) = self.plan.begin(&self.position.resumption())?;
-        // The specification: in the same session as before.
+        // The specification: the stream resumes in the same session.
         let command = Command { session: self.session.clone(), deadline: self.step, ..command };
-        Ok(Resuming { answer: ask(&self.client, command), more, has_asked })
+        Ok(Resuming { answer: spawn_command(&self.client, command), more, has_asked })
     }
 
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let Some(resuming) = &mut self.resuming else { return Poll::Ready(Ok(())) };
-        let answered = ready!(poll_answer(&mut resuming.answer, cx));
+        let answered = ready!(poll_pending(&mut resuming.answer, cx));
         let more = std::mem::take(&mut resuming.more);
         self.resuming = None;
         self.cursor = open(&self.client, answered?, more)?;
         self.cursor.begin_step(self.step);
-        self.position.batch_came(rest_of(&self.cursor));
+        self.position.batch_received(rest_of(&self.cursor));
         Poll::Ready(Ok(()))
     }
 
-    /// Remembers why it cannot go on, so that nobody takes this for the end.
+    /// Stores the error, so that it is not mistaken for the end.
     fn fail(&mut self, error: Error) {
         self.cursor.close();
         self.failure = Some(error);
@@ -218,8 +218,7 @@ impl Watching {
     }
 }
 
-/// A cursor that comes of resuming when nobody is there any more is one that the server is to
-/// forget.
+/// Kills the cursor of a resumption in progress.
 impl Drop for Watching {
     fn drop(&mut self) {
         let Some(Resuming { answer, more, .. }) = self.resuming.take() else { return };
@@ -232,11 +231,11 @@ impl Drop for Watching {
     }
 }
 
-fn open(client: &Client, reply: Reply, more: More) -> Result<RawCursor> {
+fn open(client: &Client, reply: Reply, more: GetMoreOptions) -> Result<RawCursor> {
     Ok(RawCursor::new(client, reply, more)?.replaceable())
 }
 
-/// What is left of the cursor's batch.
+/// Returns the state of the cursor's batch.
 fn rest_of(cursor: &RawCursor) -> Batch<'_> {
     Batch { is_empty: !cursor.has_documents(), token_after: cursor.token_after() }
 }

@@ -1,13 +1,13 @@
-//! What libraries on top of the driver add to the client's account of itself.
+//! Metadata that libraries add to the handshake of a client.
 
 use crate::{Client, error::Result, options::DriverInfo};
 
 impl Client {
-    /// Adds the name of a library that wraps this client to what servers are told of it, for their
-    /// logs. Connections made from now on tell it; those that exist are left alone.
+    /// Appends the name of a wrapping library to the metadata of the
+    /// [handshake](https://github.com/mongodb/specifications/blob/master/source/mongodb-handshake/handshake.md),
+    /// which servers log.
     ///
-    /// The same information is added only once. It is an error if a text contains `|`, by which the
-    /// server's logs tell the names apart, or if there is no room left for it.
+    /// Only connections established later send it. Identical metadata is appended once.
     ///
     /// ```no_run
     /// # async fn run() -> steadfast::error::Result<()> {
@@ -19,6 +19,11 @@ impl Client {
     /// client.append_metadata(library)?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if a value contains
+    /// the delimiter `|`, or if the metadata would exceed 512 bytes.
     pub fn append_metadata(&self, driver_info: DriverInfo) -> Result<()> {
         self.executor().topology().establisher().metadata.append(&driver_info)
     }

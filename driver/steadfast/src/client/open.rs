@@ -1,4 +1,4 @@
-//! From options to a deployment that is being looked for.
+//! Validation of client options and start of the topology.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,16 +27,16 @@ use crate::{
     trace,
 };
 
-/// How long opening a connection may take, unless the application says otherwise.
+/// Default of `connectTimeoutMS`.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to look for a server, unless the application says otherwise.
+/// Default of `serverSelectionTimeoutMS`.
 const DEFAULT_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Opens the deployment that the options name.
+/// Starts the topology described by the options.
 pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
     validate(options)?;
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
-        Error::invalid_argument("a client is made within a tokio runtime: there is none here")
+        Error::invalid_argument("no tokio runtime; create the client inside of one")
     })?;
     let heartbeat_frequency = options.heartbeat_freq.unwrap_or(DEFAULT_HEARTBEAT_FREQUENCY);
     let connect_timeout = options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
@@ -79,7 +79,8 @@ pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
     Ok(topology)
 }
 
-/// Refuses what contradicts itself; a connection string was checked already, but a struct was not.
+/// Returns an error for contradicting options. Those of a connection string were validated by the
+/// parser; those set on the struct were not.
 fn validate(options: &ClientOptions) -> Result<()> {
     let mut uri = connection_string::ConnectionString::default();
     if !options.hosts.is_empty() {
@@ -114,7 +115,7 @@ fn settings(options: &ClientOptions, id: ObjectId) -> TopologySettings {
         .srv_max_hosts(options.srv_max_hosts.and_then(|most| usize::try_from(most).ok()))
 }
 
-/// The name that the hosts were found by.
+/// Returns the DNS name of the SRV records, for SRV polling.
 #[cfg(feature = "dns")]
 fn srv_name(options: &ClientOptions) -> Result<Option<steadfast_core::srv::SrvName>> {
     let Some(host) = &options.srv_host else { return Ok(None) };
@@ -158,7 +159,7 @@ fn tls(options: &ClientOptions) -> Result<Option<TlsConnector>> {
         Some(Tls::Enabled(options)) => Some(options),
         Some(Tls::Disabled) | None => None,
         Some(other) => {
-            return Err(Error::invalid_argument(format!("unknown TLS options {other:?}")));
+            return Err(Error::invalid_argument(format!("unsupported TLS options {other:?}")));
         }
     };
     #[cfg(feature = "tls")]
@@ -167,13 +168,13 @@ fn tls(options: &ClientOptions) -> Result<Option<TlsConnector>> {
     match enabled {
         None => Ok(None),
         Some(_) => Err(Error::invalid_argument(
-            "TLS is asked for: enable the cargo feature `tls` of steadfast",
+            "tls: TLS is not built in; enable the cargo feature `tls` of steadfast",
         )),
     }
 }
 
-/// The compressors in the words of the wire. One that is not built in is left out with a warning,
-/// so that a connection string made for another driver still works.
+/// Converts the compressors. One that is not built in is ignored with a warning, so that connection
+/// strings written for other drivers work.
 fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
     let level = match options.zlib_compression_level {
         None => ZlibLevel::DEFAULT,
@@ -186,7 +187,11 @@ fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
             connection_string::Compressor::Snappy => Compressor::Snappy,
             connection_string::Compressor::Zlib => Compressor::Zlib(level),
             connection_string::Compressor::Zstd => Compressor::Zstd,
-            other => return Err(Error::invalid_argument(format!("compressor {other:?}"))),
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "compressors: {other:?} is not supported"
+                )));
+            }
         };
         if compressor.is_built_in() {
             compressors.push(compressor);
@@ -194,7 +199,7 @@ fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
             let name = compressor.name();
             tracing::warn!(
                 target: "steadfast::client",
-                "compressor {name} is not used: enable the cargo feature `{name}` of steadfast",
+                "compressor {name} is ignored; enable the cargo feature `{name}` of steadfast",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Ending a client in good order.
+//! Orderly shutdown of a client.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -8,14 +8,16 @@ use steadfast_core::read_preference::ReadPreference;
 use super::Client;
 use crate::command::{Command, Kind, Target};
 
-/// How long the servers may take to hear that sessions are not needed any more.
+/// Time-out of `endSessions`.
 const END_SESSIONS_LIMIT: Duration = Duration::from_secs(1);
-/// How many sessions one command may end.
+/// Maximum number of sessions in one `endSessions` command.
 const SESSIONS_IN_A_COMMAND: usize = 10_000;
 
 impl Client {
-    /// Ends the client: lets no new operation begin, waits for those under way, then closes all
-    /// connections. Operations of clones and of cursors that are begun afterwards fail with
+    /// Shuts down the client: rejects new operations, waits for those in progress, ends the server
+    /// sessions and closes all connections.
+    ///
+    /// Later operations of clones and cursors fail with
     /// [`ErrorKind::Shutdown`](crate::error::ErrorKind::Shutdown).
     ///
     /// ```no_run
@@ -23,12 +25,17 @@ impl Client {
     /// client.shutdown().await;
     /// # }
     /// ```
+    ///
+    /// # Cancellation
+    ///
+    /// New operations are rejected from the first poll on. If the future is dropped later,
+    /// connections stay open until the last clone of the client is dropped.
     pub fn shutdown(self) -> Shutdown {
         Shutdown { client: self, immediate: false }
     }
 }
 
-/// Ends a client. See [`Client::shutdown`].
+/// Action that shuts down a client. See [`Client::shutdown`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Shutdown {
@@ -37,7 +44,8 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Whether not to wait for the operations under way.
+    /// Closes connections without waiting for operations in progress if `true`. Defaults to
+    /// `false`.
     pub fn immediate(mut self, value: bool) -> Self {
         self.immediate = value;
         self
@@ -48,14 +56,15 @@ impl Shutdown {
         executor.activity().close();
         if !self.immediate {
             executor.activity().idle().await;
-            // Those who cannot be told forget their sessions by themselves.
+            // Servers expire the sessions themselves if the command does not arrive.
             drop(tokio::time::timeout(END_SESSIONS_LIMIT, end_sessions(&self.client)).await);
         }
         executor.topology().close();
     }
 }
 
-/// Tells the servers that the sessions at rest will not be used again. Errors are of no interest.
+/// Sends `endSessions` for the pooled server sessions. The sessions specification: errors are
+/// ignored.
 async fn end_sessions(client: &Client) {
     let ids = client.executor().sessions().drain();
     for ids in ids.chunks(SESSIONS_IN_A_COMMAND) {

@@ -1,4 +1,4 @@
-//! Filling the pools before they are needed.
+//! Warm-up of the connection pools.
 
 use std::pin::Pin;
 
@@ -11,18 +11,27 @@ use super::Client;
 use crate::trace;
 
 impl Client {
-    /// Waits until every server that is known has as many connections as
-    /// [`min_pool_size`](crate::options::ClientOptions::min_pool_size) asks for, so that the first
-    /// operations need not wait for them. Returns at once if none are asked for.
+    /// Waits until the pool of each known server has
+    /// [`min_pool_size`](crate::options::ClientOptions::min_pool_size) connections. Returns at once
+    /// if that is 0.
     ///
-    /// Servers are looked for first, for as long as any operation would look. One that cannot be
-    /// reached is not waited for.
+    /// Server selection comes first, with its usual time-out. Servers that cannot be reached are
+    /// skipped.
+    ///
+    /// ```no_run
+    /// # async fn run() -> steadfast::error::Result<()> {
+    /// use steadfast::Client;
+    ///
+    /// let client = Client::with_uri_str("mongodb://localhost:27017/?minPoolSize=5").await?;
+    /// client.warm_connection_pool().await;
+    /// # Ok(()) }
+    /// ```
     pub fn warm_connection_pool(&self) -> WarmConnectionPool<'_> {
         WarmConnectionPool { client: self }
     }
 }
 
-/// Fills the pools. See [`Client::warm_connection_pool`].
+/// Action that fills the connection pools. See [`Client::warm_connection_pool`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct WarmConnectionPool<'a> {
@@ -38,7 +47,8 @@ impl WarmConnectionPool<'_> {
         let topology = self.client.executor().topology();
         let any = SelectionCriteria::ReadPreference(ReadPreference::Nearest { options: None });
         let operation = trace::Operation { name: "warmConnectionPool", id: 0 };
-        // Without a server there is nothing to fill, and the first operation will say so.
+        // An error is ignored: without a server there is no pool, and the first operation reports
+        // the error.
         if topology.select(Target::Read(&any), &[], operation, None).await.is_ok() {
             for server in topology.servers() {
                 server.pool.filled(wanted).await;

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     auth::{AuthError, Authenticator, Exchange},
     error::{
-        Error, ErrorKind, NetworkFailure, RETRYABLE_ERROR, Result, SYSTEM_OVERLOADED_ERROR,
-        command_error::refusal,
+        CommandError, Error, ErrorKind, NetworkFailure, RETRYABLE_ERROR, Result,
+        SYSTEM_OVERLOADED_ERROR,
     },
     tls::TlsConnector,
 };
@@ -239,10 +239,10 @@ impl Connection {
     }
 }
 
-/// Reads a reply to hello; a refusal is an error.
+/// Reads a reply to `hello`. An error reply is an error.
 pub(crate) fn read_hello(reply: &Bytes) -> Result<HelloReply> {
     let reply = bson::RawDocument::from_bytes(reply)?;
-    if let Some(error) = refusal(reply) {
+    if let Some(error) = CommandError::from_reply(reply) {
         return Err(error);
     }
     HelloReply::parse(reply).map_err(|error| Error::invalid_response(error.to_string()))
@@ -265,7 +265,7 @@ impl Exchange for Login<'_> {
         let request_id = self.connection.prepare(&outgoing)?;
         let reply = self.connection.exchange(request_id, true, None).await?;
         let reply = bson::RawDocument::from_bytes(&reply)?;
-        match refusal(reply) {
+        match CommandError::from_reply(reply) {
             None => Ok(reply.to_owned()),
             Some(error) => {
                 let why = error.to_string();

@@ -1,4 +1,4 @@
-//! A batch of documents as it came: one piece of memory, read as it is asked for.
+//! Batches of documents, read from the bytes of the reply.
 
 use std::ops::Range;
 
@@ -11,41 +11,41 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The type of an element that is a document.
+/// BSON element type of a document.
 const DOCUMENT: u8 = 0x03;
-/// The type of an element that is an array.
+/// BSON element type of an array.
 const ARRAY: u8 = 0x04;
 
-/// The documents of a batch: the one that it is at, and those that have not been asked for yet.
+/// Documents of a batch: the current one and those that follow.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// The array's elements, without the byte that ends it.
+    /// Elements of the BSON array, without its terminating byte.
     elements: Bytes,
-    /// Where the document is that it is at; empty if it is at none.
+    /// Range of the current document. Empty if there is none.
     current: Range<usize>,
-    /// Where the next element begins.
+    /// Offset of the next element.
     next: usize,
 }
 
-/// What a reply says of a cursor.
+/// Field `cursor` of a reply.
 #[derive(Debug)]
 pub(super) struct CursorReply {
-    /// Zero if the server has nothing more.
+    /// Cursor id. Zero if the server has closed the cursor.
     pub(super) id: i64,
     pub(super) namespace: Namespace,
     pub(super) batch: Batch,
-    /// Of a change stream: the token of the place that the server has read on to.
+    /// `postBatchResumeToken` of a change stream.
     pub(super) token_after: Option<Bytes>,
 }
 
 impl CursorReply {
-    /// Reads the reply of a command that makes a cursor, or of `getMore`, without copying it.
+    /// Reads the reply of a command that returns a cursor, or of a `getMore`, without copying it.
     pub(super) fn read(reply: &Bytes) -> Result<Self> {
         let body = RawDocument::from_bytes(reply).map_err(malformed)?;
         let cursor = match body.get("cursor").map_err(malformed)? {
             Some(RawBsonRef::Document(cursor)) => cursor,
-            Some(_) => return Err(unexpected("its cursor is not a document")),
-            None => return Err(unexpected("it has no cursor")),
+            Some(_) => return Err(unexpected("cursor is not a document")),
+            None => return Err(unexpected("cursor is missing")),
         };
         let (mut id, mut namespace, mut batch, mut token_after) = (None, None, None, None);
         for element in cursor.iter_elements() {
@@ -63,37 +63,37 @@ impl CursorReply {
         let id = match id {
             Some(RawBsonRef::Int64(id)) => id,
             Some(RawBsonRef::Int32(id)) => i64::from(id),
-            _ => return Err(unexpected("its cursor has no id")),
+            _ => return Err(unexpected("cursor has no id")),
         };
         let namespace = match namespace {
             Some(RawBsonRef::String(text)) => Namespace::parse(text),
             _ => None,
         };
         let Some(RawBsonRef::Array(batch)) = batch else {
-            return Err(unexpected("its cursor has no batch"));
+            return Err(unexpected("cursor has no batch"));
         };
         let token_after = match token_after {
             Some(RawBsonRef::Document(token)) => Some(reply.slice_ref(token.as_bytes())),
-            Some(_) => return Err(unexpected("its resume token is not a document")),
+            Some(_) => return Err(unexpected("postBatchResumeToken is not a document")),
             None => None,
         };
         Ok(Self {
             id,
-            namespace: namespace.ok_or_else(|| unexpected("its cursor has no namespace"))?,
+            namespace: namespace.ok_or_else(|| unexpected("cursor has no ns"))?,
             batch: Batch::new(reply.slice_ref(batch.as_bytes())),
             token_after,
         })
     }
 }
 
-/// Whether the server has nothing more of the cursor that this is a reply of.
+/// Returns `true` if the server has closed the cursor with this reply.
 pub(super) fn is_last(reply: &Bytes) -> bool {
     CursorReply::read(reply).is_ok_and(|reply| reply.id == 0)
 }
 
 impl Batch {
-    /// The documents of a reply whose cursor ends with it. None if the server keeps the cursor, or if
-    /// the reply is not as expected: [`CursorReply::read`] then says what is wrong with it.
+    /// Returns the documents of a reply with which the cursor ends. `None` if the cursor stays
+    /// open, or if the reply is malformed; [`CursorReply::read`] returns that error.
     pub(super) fn complete(reply: &Bytes) -> Option<Self> {
         let cursor = field(RawDocument::from_bytes(reply).ok()?, "cursor")?.as_document()?;
         let (mut id, mut batch) = (None, None);
@@ -108,71 +108,71 @@ impl Batch {
         Some(Self::new(reply.slice_ref(batch)))
     }
 
-    /// `array` is all of a BSON array: its length, its elements, and the byte that ends it.
+    /// Creates a batch from a BSON array: length, elements and terminating byte.
     fn new(array: Bytes) -> Self {
         let end = array.len().saturating_sub(1);
         let begin = end.min(4);
         Self { elements: array.slice(begin..end), ..Self::default() }
     }
 
-    /// Whether no document is left to be asked for.
+    /// Returns `true` if no document follows.
     pub(super) fn is_empty(&self) -> bool {
         self.next == self.elements.len()
     }
 
-    /// How many bytes the documents take.
+    /// Returns the size of the documents in bytes.
     pub(super) fn size(&self) -> usize {
         self.elements.len()
     }
 
-    /// How many of them have been given out.
+    /// Returns the number of bytes read.
     pub(super) fn bytes_read(&self) -> usize {
         self.next
     }
 
-    /// Goes on to the next document, and says whether there is one.
+    /// Advances to the next document. Returns `false` at the end of the batch.
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.current = 0..0;
         let Some((kind, rest)) = self.elements[self.next..].split_first() else { return Ok(false) };
         if *kind != DOCUMENT {
-            return Err(unexpected("its batch has something in it that is not a document"));
+            return Err(unexpected("batch contains a value that is not a document"));
         }
         let key = rest.iter().position(|byte| *byte == 0);
-        let key = key.ok_or_else(|| unexpected("its batch ends within a key"))?;
+        let key = key.ok_or_else(|| unexpected("batch ends within a key"))?;
         let begin = self.next + 1 + key + 1;
         let length = rest.get(key + 1..).and_then(|document| document.first_chunk());
         let end = length
             .and_then(|length| usize::try_from(i32::from_le_bytes(*length)).ok())
             .and_then(|length| begin.checked_add(length))
             .filter(|end| *end <= self.elements.len())
-            .ok_or_else(|| unexpected("its batch ends within a document"))?;
+            .ok_or_else(|| unexpected("batch ends within a document"))?;
         RawDocument::from_bytes(&self.elements[begin..end]).map_err(malformed)?;
         (self.current, self.next) = (begin..end, end);
         Ok(true)
     }
 
-    /// The document that it is at.
+    /// Returns the current document.
     pub(super) fn current(&self) -> Option<&RawDocument> {
         RawDocument::from_bytes(&self.elements[self.current.clone()]).ok()
     }
 
-    /// The same, as a part of the memory that the whole batch is in.
+    /// Returns the current document as a slice of the reply.
     pub(super) fn into_current(self) -> Option<Bytes> {
         (!self.current.is_empty()).then(|| self.elements.slice(self.current))
     }
 
-    /// Is at no document any more.
+    /// Clears the current document.
     pub(super) fn leave_current(&mut self) {
         self.current = 0..0;
     }
 }
 
 fn unexpected(what: &str) -> Error {
-    Error::invalid_response(format!("a reply that should have a cursor: {what}"))
+    Error::invalid_response(format!("reply with a cursor expected: {what}"))
 }
 
 fn malformed(error: impl std::fmt::Display) -> Error {
-    Error::invalid_response(format!("a malformed reply: {error}"))
+    Error::invalid_response(format!("malformed reply: {error}"))
 }
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_reply_whose_cursor_is_exhausted_is_complete() {
+    fn only_replies_of_exhausted_cursors_are_complete() {
         let of = |id: i64| {
             let cursor = doc! { "firstBatch": [{ "x": 1 }], "id": id, "ns": "db.a" };
             Batch::complete(&bytes(&doc! { "cursor": cursor, "ok": 1 }))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_read_without_copying() {
+    fn replies_are_read_without_copying() {
         let all = reply(vec![doc! { "x": 1 }, doc! {}, doc! { "x": [1, 2, { "y": "z" }] }]);
         let CursorReply { id, namespace, mut batch, token_after } =
             CursorReply::read(&all).unwrap();

@@ -1,4 +1,4 @@
-//! How far a cursor has come. Pure: nothing here talks to a server.
+//! State of a cursor, without I/O.
 
 use bson::RawDocument;
 use bytes::Bytes;
@@ -9,31 +9,31 @@ use crate::{
     command::{Command, Target},
     error::Result,
     operation::get_more,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
 };
 
-/// How large a batch must be, in bytes, for the next to be asked for before it is read to its end.
-const WORTH_READING_AHEAD: usize = 1024 * 1024;
+/// Minimum size in bytes of a batch during which the next one is requested.
+const READ_AHEAD_MIN_BYTES: usize = 1024 * 1024;
 
-/// What has come, what may still come, and how to ask for it.
+/// Received documents, expected ones, and the options of the next `getMore`.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Zero once the server has nothing more.
+    /// Cursor id. Zero once the server has closed the cursor.
     id: i64,
     namespace: Namespace,
     batch: Batch,
-    /// Of a change stream: the token of the place that the server has read on to.
+    /// `postBatchResumeToken` of a change stream.
     token_after: Option<Bytes>,
-    /// How many documents may still be given out.
+    /// Number of documents left within the limit.
     remaining: Option<u64>,
-    /// After how many bytes of the batch the next is asked for ahead of time, if at all.
+    /// Offset in the batch after which the next one is requested, if at all.
     ahead_after: Option<usize>,
-    more: More,
+    more: GetMoreOptions,
 }
 
 impl Progress {
-    /// Begins with the reply of the command that made the cursor.
-    pub(super) fn new(reply: &Bytes, more: More) -> Result<Self> {
+    /// Creates the state from the reply of the command.
+    pub(super) fn new(reply: &Bytes, more: GetMoreOptions) -> Result<Self> {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
         Ok(Self {
             id,
@@ -46,7 +46,7 @@ impl Progress {
         })
     }
 
-    /// Goes on to the next document of those that have come, and says whether there is one.
+    /// Advances to the next received document. Returns `false` if there is none.
     pub(super) fn advance(&mut self) -> Result<bool> {
         let found = self.batch.advance()?;
         if found {
@@ -55,67 +55,67 @@ impl Progress {
         Ok(found)
     }
 
-    /// Whether the next batch should be asked for now, though there are documents left; true once for
-    /// a batch.
+    /// Returns `true`, once for each batch, if the next batch should be requested before the end of
+    /// this one.
     ///
-    /// So it is when a sixteenth of a large batch has been read, which is not the first one: then the
-    /// application reads all there is, and the server can work meanwhile.
+    /// That is after a sixteenth of a large batch other than the first: the application is likely
+    /// to read all documents, and the server can work at the same time.
     pub(super) fn should_read_ahead(&mut self) -> bool {
         self.ahead_after.take_if(|after| self.batch.bytes_read() >= *after).is_some()
     }
 
-    /// The document that it is at.
+    /// Returns the current document.
     pub(super) fn current(&self) -> Option<&RawDocument> {
         self.batch.current()
     }
 
-    /// Is at no document any more.
+    /// Clears the current document.
     pub(super) fn leave_current(&mut self) {
         self.batch.leave_current();
     }
 
-    /// Whether each step has as much time as the call that made the cursor.
+    /// Returns `true` if each iteration has the full time-out (`timeoutMode: "iteration"`).
     pub(super) fn has_time_for_each_step(&self) -> bool {
         self.more.renewed
     }
 
-    /// Whether documents have come that were not given out.
+    /// Returns `true` if received documents are left.
     pub(super) fn has_documents(&self) -> bool {
         !self.batch.is_empty()
     }
 
-    /// The resume token that came with the batch.
+    /// Returns the `postBatchResumeToken` of the batch.
     pub(super) fn token_after(&self) -> Option<&Bytes> {
         self.token_after.as_ref()
     }
 
-    /// Whether the server may have more, and the limit allows for it.
+    /// Returns `true` if the cursor is open and its limit is not reached.
     pub(super) fn wants_more(&self) -> bool {
         self.is_open() && self.remaining != Some(0)
     }
 
-    /// Whether the server keeps the cursor.
+    /// Returns `true` if the cursor is open on the server.
     pub(super) fn is_open(&self) -> bool {
         self.id != 0
     }
 
-    /// Asks for the next batch.
+    /// Builds a `getMore` for the next batch.
     pub(super) fn get_more(&self, target: Target) -> Result<Command> {
         get_more::get_more(target, &self.namespace, self.id, &self.more, self.remaining)
     }
 
-    /// Takes in the reply to [`get_more`](Self::get_more).
+    /// Processes the reply to [`get_more`](Self::get_more).
     pub(super) fn accept(&mut self, reply: &Bytes) -> Result<()> {
         let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
         self.token_after = token_after;
         let size = self.batch.size();
-        let worth_it = self.more.ahead && self.wants_more() && size >= WORTH_READING_AHEAD;
+        let worth_it = self.more.ahead && self.wants_more() && size >= READ_AHEAD_MIN_BYTES;
         self.ahead_after = worth_it.then_some(size / 16);
         Ok(())
     }
 
-    /// Forgets the cursor on the server: what makes the server forget it, too, if it has it.
+    /// Marks the cursor as closed. Returns the `killCursors` command if it is open on the server.
     pub(super) fn close(&mut self) -> Option<impl FnOnce(Target) -> Command + use<>> {
         let id = std::mem::take(&mut self.id);
         let namespace = self.namespace.clone();
@@ -145,20 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_exhausted_by_its_first_batch_asks_for_nothing() {
+    fn exhausted_cursor_sends_no_get_more() {
         // pitfall 20
-        let mut progress = Progress::new(&reply("firstBatch", 0, 3), More::default()).unwrap();
+        let mut progress =
+            Progress::new(&reply("firstBatch", 0, 3), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 3);
         assert!(!progress.wants_more() && progress.close().is_none());
     }
 
     #[test]
     fn batches_follow_until_the_id_is_zero() {
-        let mut progress = Progress::new(&reply("firstBatch", 9, 2), More::default()).unwrap();
+        let mut progress =
+            Progress::new(&reply("firstBatch", 9, 2), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 2);
         assert!(progress.wants_more());
         assert_eq!(asked(&progress), doc! { "getMore": 9_i64, "collection": "coll" });
-        // An empty batch is not the end.
+        // An empty batch does not end the cursor.
         progress.accept(&reply("nextBatch", 9, 0)).unwrap();
         assert!(progress.wants_more() && !progress.has_documents());
         progress.accept(&reply("nextBatch", 0, 1)).unwrap();
@@ -167,13 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_never_goes_past_the_limit_and_the_cursor_is_killed_there() {
-        let more = More { batch_size: Some(3), limit: Some(4), ..More::default() };
+    fn batches_respect_the_limit_and_the_cursor_is_killed() {
+        let more =
+            GetMoreOptions { batch_size: Some(3), limit: Some(4), ..GetMoreOptions::default() };
         let mut progress = Progress::new(&reply("firstBatch", 9, 3), more).unwrap();
         assert_eq!(drain(&mut progress), 3);
         let expected = doc! { "getMore": 9_i64, "collection": "coll", "batchSize": 1 };
         assert_eq!(asked(&progress), expected);
-        // Servers from 5.0 on leave the cursor open here.
+        // Servers of MongoDB 5.0 or later leave the cursor open here.
         progress.accept(&reply("nextBatch", 9, 1)).unwrap();
         assert_eq!(drain(&mut progress), 1);
         assert!(!progress.wants_more());

@@ -1,9 +1,9 @@
-//! A cursor without the type of its documents: the talk with the server.
+//! Cursors without a document type: `getMore`, read-ahead and `killCursors`.
 //!
-//! Each `getMore` runs in a task of its own, which ends whether or not anybody waits: so the future
-//! of `advance` can be dropped at any time without a batch being lost, and a cursor that is not
-//! polled keeps neither a connection nor a shutdown waiting. While large batches are read one after
-//! another, the next is asked for ahead of time ([`Progress::should_read_ahead`]): one, not more.
+//! Each `getMore` runs in its own task, whether or not its reply is awaited. So the future of
+//! `advance` can be dropped without losing a batch, and a cursor that is not polled blocks neither
+//! a connection nor a shutdown. While large batches are read one after another, at most one batch
+//! is requested ahead ([`Progress::should_read_ahead`]).
 
 use std::{
     pin::pin,
@@ -22,61 +22,61 @@ use crate::{
     command::{Command, Reply, Target},
     deadline::Deadline,
     error::{Error, ErrorKind, NetworkFailure, Result},
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     pin::{Home, Pinned},
     session::Session,
 };
 
-/// How long a `killCursors` may take, and so how long at most a shutdown waits for one.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// Time-out of `killCursors`, and so the longest that a shutdown waits for one.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a batch that was asked for ahead of time, and is not wanted any more, may take to come
-/// before it is given up: little of [`KILL_LIMIT`], in case the kill needs its connection.
-const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+/// Time-out of the reply to a read-ahead `getMore` that is no longer needed. Shorter than
+/// [`KILL_TIMEOUT`], because the kill may need its connection.
+const READ_AHEAD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The answer to a command that is under way in a task of its own.
-pub(crate) type Answer = oneshot::Receiver<Result<Reply>>;
+/// Reply to a command that runs in its own task.
+pub(crate) type PendingReply = oneshot::Receiver<Result<Reply>>;
 
-/// A cursor whose documents are bytes.
+/// Cursor over raw documents.
 #[derive(Debug)]
 pub(crate) struct RawCursor {
     client: Client,
     home: Home,
-    /// The session it was made in; an implicit one goes back as soon as the cursor is exhausted
+    /// Session of the cursor. An implicit one returns to the pool once the cursor is exhausted
     /// (pitfall 20).
     session: Option<Arc<Session>>,
-    /// The transaction it was made in.
+    /// Transaction of the cursor.
     transaction: Option<i64>,
     progress: Progress,
-    answer: Option<Answer>,
-    /// Whether that was asked for ahead of time, and nobody has waited for it yet.
+    answer: Option<PendingReply>,
+    /// `true` if `answer` was requested ahead and is not awaited yet.
     is_ahead: bool,
-    /// By when all must be done; or, if the time is that of each step, how long a step has.
+    /// Deadline of the cursor. If each iteration has the full time-out, that time-out.
     deadline: Option<Deadline>,
-    /// By when the step under way must be done, if each has its own time.
+    /// Deadline of the current iteration, if each has the full time-out.
     step: Option<Deadline>,
-    /// Why there will be no more documents though there may be some.
+    /// Error that ended the cursor.
     failure: Option<Error>,
-    /// Whether the failure is that of a `getMore`, and not of what it brought.
-    refused_more: bool,
-    /// Whether another takes its place when it is lost.
+    /// `true` if the error is that of a `getMore`, not of a malformed batch.
+    get_more_failed: bool,
+    /// `true` if a change stream replaces the cursor after an error.
     replaceable: bool,
 }
 
-/// What came of moving on.
+/// Result of an advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advance {
-    /// To a document.
+    /// The cursor is at a document.
     Document,
-    /// To none; the server was asked and had none for now.
+    /// The server had no document for now.
     NoneYet,
-    /// To the end.
+    /// The cursor is exhausted.
     End,
 }
 
 impl RawCursor {
-    /// A cursor that begins with the reply of the command that made it.
-    pub(crate) fn new(client: &Client, reply: Reply, mut more: More) -> Result<Self> {
+    /// Creates a cursor from the reply of its command.
+    pub(crate) fn new(client: &Client, reply: Reply, mut more: GetMoreOptions) -> Result<Self> {
         if more.comment.is_some() && !takes_comments(client, &reply) {
             more.comment = None;
         }
@@ -93,57 +93,57 @@ impl RawCursor {
             deadline: reply.clock.map(|clock| clock.deadline),
             step: None,
             failure: None,
-            refused_more: false,
+            get_more_failed: false,
             replaceable: false,
         };
         cursor.release_if_exhausted();
         Ok(cursor)
     }
 
-    /// The same cursor, if another takes its place when it is lost: then its server is not waited
-    /// for while it cannot be reached, and is told to forget it also after the connection broke.
+    /// Marks the cursor as that of a change stream: an unavailable server is not waited for, and
+    /// the cursor is killed also after a network error.
     pub(crate) fn replaceable(mut self) -> Self {
         self.replaceable = true;
         self
     }
 
-    /// The document that the cursor is at.
+    /// Returns the current document.
     pub(crate) fn current(&self) -> Option<&RawDocument> {
         self.progress.current()
     }
 
-    /// Whether there may be another document.
+    /// Returns `true` if another document may follow.
     pub(crate) fn has_next(&self) -> bool {
         self.failure.is_none() && (self.progress.has_documents() || self.progress.wants_more())
     }
 
-    /// Whether it failed, and said so.
+    /// Returns `true` if the cursor ended with an error.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Whether it failed because the server was asked for more and did not give it.
-    pub(crate) fn was_refused_more(&self) -> bool {
-        self.refused_more
+    /// Returns `true` if the cursor ended with an error of a `getMore`.
+    pub(crate) fn has_get_more_failed(&self) -> bool {
+        self.get_more_failed
     }
 
-    /// Whether the server keeps the cursor.
+    /// Returns `true` if the cursor is open on the server.
     pub(crate) fn is_open(&self) -> bool {
         self.progress.is_open()
     }
 
-    /// Whether documents have come that were not given out.
+    /// Returns `true` if received documents are left.
     pub(crate) fn has_documents(&self) -> bool {
         self.progress.has_documents()
     }
 
-    /// The resume token that came with the batch.
+    /// Returns the `postBatchResumeToken` of the batch.
     pub(crate) fn token_after(&self) -> Option<&RawDocument> {
         let token = self.progress.token_after();
         token.map(|token| RawDocument::from_bytes(token).expect("checked when it was read"))
     }
 
-    /// Moves on to the next document, asking the server for more as often as it takes.
+    /// Polls for the next document, with as many `getMore` commands as necessary.
     pub(crate) fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool>> {
         loop {
             match ready!(self.poll_try_advance(cx))? {
@@ -154,13 +154,14 @@ impl RawCursor {
         }
     }
 
-    /// Moves on to the next document, asking the server for more at most once.
+    /// Polls for the next document, with at most one `getMore`.
     pub(crate) fn poll_try_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
         let outcome = ready!(self.poll_step(cx));
-        // Several steps to one document, as of a tailable cursor, share the time of one.
+        // A tailable cursor may need several `getMore` commands for one document; they share one
+        // deadline.
         if !matches!(outcome, Ok(Advance::NoneYet)) {
             self.step = None;
         }
@@ -170,19 +171,19 @@ impl RawCursor {
         Poll::Ready(outcome)
     }
 
-    /// Says how long the step to the next document has.
+    /// Sets the deadline of the next iteration.
     pub(crate) fn begin_step(&mut self, deadline: Option<Deadline>) {
         self.step = deadline;
     }
 
-    /// The next document will have its own time again.
+    /// Ends the iteration: the next one has the full time-out.
     pub(super) fn end_step(&mut self) {
         self.step = None;
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if self.progress.should_read_ahead() && self.read_ahead() {
-            // The task that asks begins when this one lets it: nothing else here would for a while.
+            // Yields, so that the task of the `getMore` starts before this one continues.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -193,7 +194,7 @@ impl RawCursor {
             self.close();
             return Poll::Ready(Ok(Advance::End));
         }
-        let reply = ready!(self.poll_reply(cx)).inspect_err(|_| self.refused_more = true)?;
+        let reply = ready!(self.poll_reply(cx)).inspect_err(|_| self.get_more_failed = true)?;
         self.accept(reply)?;
         let found = self.take_next()?;
         Poll::Ready(Ok(if found { Advance::Document } else { Advance::NoneYet }))
@@ -203,22 +204,22 @@ impl RawCursor {
         self.progress.advance().map_err(|error| error.with_server(&self.home.server.address))
     }
 
-    /// Waits for the next batch, having asked for it if nobody did.
+    /// Polls for the reply of a `getMore`, which is sent if none is in progress.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
         self.is_ahead = false;
         let mut answer = match self.answer.take() {
             Some(answer) => answer,
             None => self.ask_for_more()?,
         };
-        let answered = poll_answer(&mut answer, cx);
+        let answered = poll_pending(&mut answer, cx);
         if answered.is_pending() {
             self.answer = Some(answer);
         }
         answered
     }
 
-    /// Asks for the batch after the one that is being read. What comes of it, be it an error, is found
-    /// where that one ends. False if it is not asked for.
+    /// Requests the next batch ahead. Its result, or its error, is used at the end of the current
+    /// batch. Returns `false` if nothing was requested.
     fn read_ahead(&mut self) -> bool {
         let is_free = self.deadline.is_none() && !self.home.connection.is_pinned();
         if is_free && self.answer.is_none() {
@@ -228,7 +229,7 @@ impl RawCursor {
         self.answer.is_some()
     }
 
-    fn ask_for_more(&mut self) -> Result<Answer> {
+    fn ask_for_more(&mut self) -> Result<PendingReply> {
         if self.home.connection.is_broken() {
             return Err(lost_connection());
         }
@@ -245,7 +246,7 @@ impl RawCursor {
             }
         };
         command.scope = self.transaction.into();
-        Ok(ask(&self.client, command))
+        Ok(spawn_command(&self.client, command))
     }
 
     fn accept(&mut self, reply: Reply) -> Result<()> {
@@ -258,7 +259,7 @@ impl RawCursor {
         Ok(())
     }
 
-    /// Connection and session are not kept longer than the server keeps the cursor.
+    /// Releases the pinned connection and the session once the cursor is exhausted.
     fn release_if_exhausted(&mut self) {
         if !self.progress.is_open() {
             self.home.connection = Pinned::default();
@@ -266,9 +267,9 @@ impl RawCursor {
         }
     }
 
-    /// Remembers why it cannot go on, so that nobody takes this for the end.
+    /// Stores the error, so that it is not mistaken for the end.
     fn fail(&mut self, error: Error) {
-        /// The codes of a server that has not got the cursor: CursorNotFound, CursorKilled.
+        /// Codes of a server without the cursor: `CursorNotFound`, `CursorKilled`.
         const GONE: [i32; 2] = [43, 237];
         let unreachable = error.is_network_error() && !self.replaceable
             || error.is_server_selection_error()
@@ -284,7 +285,7 @@ impl RawCursor {
         self.failure = Some(error);
     }
 
-    /// Has the server forget the cursor, in the background, if it still has it.
+    /// Kills the cursor in the background if it is open on the server.
     pub(crate) fn close(&mut self) {
         let connection = std::mem::take(&mut self.home.connection);
         let mut answer = self.answer.take();
@@ -292,26 +293,26 @@ impl RawCursor {
         let Some(kill) = self.progress.close() else { return };
         if let Some(mut ahead) = answer.take_if(|_| self.is_ahead) {
             match ahead.try_recv() {
-                // With it, the server has forgotten the cursor.
+                // The server has closed the cursor with this reply.
                 Ok(Ok(reply)) if is_last(reply.bytes()) => return,
                 Ok(_) => {}
-                // Killed, the cursor answers at once. Unheard, that would cost the session.
+                // A killed cursor replies at once. Without its reply the session would be dirty.
                 Err(_) => self.client.executor().spawn(async move {
-                    drop(tokio::time::timeout(ANSWER_LIMIT, ahead).await);
+                    drop(tokio::time::timeout(READ_AHEAD_TIMEOUT, ahead).await);
                 }),
             }
         }
-        // It ends with its transaction, whose next command must find the connection in its place.
+        // The cursor ends with its transaction, which needs the pinned connection.
         if connection.is_of_transaction() {
             return;
         }
-        // However late it is: the server is to be rid of it.
+        // The kill has its own deadline.
         let deadline = self.deadline.map(Deadline::renewed);
         let kill = move |target| Command { session, deadline, ..kill(target) };
         let home = Home { server: self.home.server.clone(), connection };
         let client = self.client.clone();
         match answer {
-            // The connection is in use: what it is used for has to end first.
+            // The pinned connection is in use by the `getMore` in progress.
             Some(answer) if home.connection.is_pinned() => {
                 self.client.executor().spawn(async move {
                     let Ok(Ok(reply)) = answer.await else { return };
@@ -335,14 +336,14 @@ impl Drop for RawCursor {
     }
 }
 
-/// Sends a `killCursors`. If it fails nobody is there to be told, and the server forgets an idle
-/// cursor by itself. After a shutdown nothing is sent (pitfall 37).
+/// Sends `killCursors`. Errors are ignored: the server closes idle cursors itself. After a shutdown
+/// nothing is sent (pitfall 37).
 async fn send_kill(client: &Client, command: Command) {
-    let _ = tokio::time::timeout(KILL_LIMIT, client.executor().run(command)).await;
+    let _ = tokio::time::timeout(KILL_TIMEOUT, client.executor().run(command)).await;
 }
 
-/// Runs a command in a task that ends early if nobody waits for the answer any more.
-pub(crate) fn ask(client: &Client, command: Command) -> Answer {
+/// Runs a command in a task that ends early if its reply is no longer awaited.
+pub(crate) fn spawn_command(client: &Client, command: Command) -> PendingReply {
     let (mut sender, answer) = oneshot::channel();
     let client_of_task = client.clone();
     client.executor().spawn(async move {
@@ -358,19 +359,19 @@ pub(crate) fn ask(client: &Client, command: Command) -> Answer {
     answer
 }
 
-/// Waits for the answer of such a task.
-pub(crate) fn poll_answer(answer: &mut Answer, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
+/// Polls for the reply of such a task.
+pub(crate) fn poll_pending(answer: &mut PendingReply, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
     pin!(answer).poll(cx).map(|answered| {
         answered.unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Internal {
-                message: "the runtime of the client ended before the cursor".to_owned(),
+                message: "the tokio runtime of the client ended before the cursor".to_owned(),
             }))
         })
     })
 }
 
-/// Whether the server takes a comment with `getMore`: from 4.4 on. What is behind a load balancer
-/// always does; and a server of which nothing is known just now most likely does, too.
+/// Returns `true` if the server supports `comment` in `getMore`: MongoDB 4.4 or later. Servers
+/// behind a load balancer do, and servers in unknown state most likely do.
 fn takes_comments(client: &Client, reply: &Reply) -> bool {
     const WIRE_VERSION_4_4: i32 = 9;
     let view = client.executor().topology().view();
@@ -381,7 +382,7 @@ fn takes_comments(client: &Client, reply: &Reply) -> bool {
     })
 }
 
-/// Whether the server that has the cursor answered when it was last looked for.
+/// Returns `true` if the last check of the cursor's server succeeded.
 fn is_reachable(client: &Client, home: &Home) -> bool {
     let view = client.executor().topology().view();
     view.description.servers.get(&home.server.address).is_some_and(ServerDescription::is_available)
@@ -389,11 +390,11 @@ fn is_reachable(client: &Client, home: &Home) -> bool {
 
 fn unreachable(home: &Home) -> Error {
     let address = &home.server.address;
-    let message = format!("the server {address}, which has the cursor, cannot be reached");
+    let message = format!("the server {address} of the cursor is unavailable");
     Error::new(ErrorKind::ConnectionPoolCleared { message }).with_server(address)
 }
 
 fn lost_connection() -> Error {
-    let text = "the connection that the cursor was bound to is gone";
+    let text = "the pinned connection of the cursor is closed";
     Error::network(NetworkFailure::ClosedByUs, text)
 }

@@ -1,4 +1,4 @@
-//! A cursor in a session of the application's, which it lends for every step.
+//! Cursors in an explicit session, which is passed to each step.
 
 use std::{
     fmt,
@@ -19,11 +19,10 @@ use crate::{
     session::Session,
 };
 
-/// The documents that a query found, read in the session that it ran in.
+/// Cursor over the documents of a query in an explicit session.
 ///
-/// It is a [`Cursor`] but for the session that its methods take, so that the session can be used
-/// for something else between two documents. They fail, and the cursor stays where it is, if it is
-/// another session than the one the query ran in.
+/// Like a [`Cursor`], but its methods take the session, so that the application can use it between
+/// two documents.
 ///
 /// ```no_run
 /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -40,28 +39,90 @@ use crate::{
 /// ```
 pub struct SessionCursor<T> {
     cursor: Cursor<T>,
-    /// Known to be the same, but not kept in use longer than the server keeps the cursor.
+    /// Identifies the session without keeping the server session in use.
     session: Weak<Session>,
 }
 
 impl<T> SessionCursor<T> {
-    /// The cursor of a command that ran in this session.
+    /// Creates the cursor of a command in this session.
     pub(crate) fn new(cursor: Cursor<T>, session: &ClientSession) -> Self {
         Self { cursor, session: session.downgrade() }
     }
 
-    /// Moves on to the next document and says whether there is one. See [`Cursor::advance`].
+    /// Advances to the next document. Returns `false` at the end. See [`Cursor::advance`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let mut cursor = books.find(doc! {}).session(&mut session).await?;
+    /// while cursor.advance(&mut session).await? {
+    ///     println!("{:?}", cursor.current());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) with another
+    /// session than that of the query; the cursor does not move. Otherwise as [`Cursor::advance`].
+    ///
+    /// # Cancellation
+    ///
+    /// As [`Cursor::advance`].
     pub async fn advance(&mut self, session: &mut ClientSession) -> Result<bool> {
-        self.lend(session)?.advance().await
+        self.in_session(session)?.advance().await
     }
 
-    /// Like [`advance`](Self::advance), but asks the server at most once. See
-    /// [`Cursor::try_advance`].
+    /// Advances to the next document, with at most one `getMore`. See [`Cursor::try_advance`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::{Document, doc}, options::CursorType};
+    ///
+    /// let log = client.database("library").collection::<Document>("log");
+    /// let mut session = client.start_session().await?;
+    /// let mut cursor = log.find(doc! {}).cursor_type(CursorType::Tailable).session(&mut session).await?;
+    /// while cursor.has_next() {
+    ///     if cursor.try_advance(&mut session).await? {
+    ///         println!("{:?}", cursor.current());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance).
+    ///
+    /// # Cancellation
+    ///
+    /// As [`Cursor::advance`].
     pub async fn try_advance(&mut self, session: &mut ClientSession) -> Result<bool> {
-        self.lend(session)?.try_advance().await
+        self.in_session(session)?.try_advance().await
     }
 
-    /// The next document, if there is one.
+    /// Returns the next document, or `None` at the end.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let mut cursor = books.find(doc! {}).session(&mut session).await?;
+    /// while let Some(book) = cursor.next(&mut session).await {
+    ///     println!("{}", book?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance), or [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the
+    /// document does not deserialize as `T`.
     pub async fn next(&mut self, session: &mut ClientSession) -> Option<Result<T>>
     where
         T: DeserializeOwned,
@@ -70,7 +131,7 @@ impl<T> SessionCursor<T> {
         std::future::poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await
     }
 
-    /// The documents as a [`Stream`], for which the session is lent as long as the stream lives.
+    /// Returns the documents as a [`Stream`], which borrows the session.
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -87,27 +148,45 @@ impl<T> SessionCursor<T> {
         &mut self,
         session: &'session mut ClientSession,
     ) -> SessionCursorStream<'_, 'session, T> {
-        SessionCursorStream { cursor: self.lend(session).map_err(Some), session: PhantomData }
+        SessionCursorStream { cursor: self.in_session(session).map_err(Some), session: PhantomData }
     }
 
-    /// The document that the cursor is at.
+    /// Returns the current document.
     ///
     /// # Panics
     ///
-    /// If the last call of [`advance`](Self::advance) did not return `Ok(true)`.
+    /// Panics unless the last call of [`advance`](Self::advance) returned `Ok(true)`.
     pub fn current(&self) -> &RawDocument {
         self.cursor.current()
     }
 
-    /// Whether there may be another document: some have come already, or the server may have more.
+    /// Returns `true` if another document may follow: from the current batch or from the server.
     pub fn has_next(&self) -> bool {
         self.cursor.has_next()
     }
 
-    /// The document that the cursor is at, as a `T` that may borrow from it.
+    /// Deserializes the current document as `T`, which may borrow from it. See
+    /// [`Cursor::deserialize_current`].
     ///
-    /// Fails if the last call of [`advance`](Self::advance) did not return `Ok(true)`, or if the
-    /// document is not a `T`.
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().await?;
+    /// let mut cursor = books.find(doc! {}).session(&mut session).await?;
+    /// if cursor.advance(&mut session).await? {
+    ///     println!("{}", cursor.deserialize_current()?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) unless the last
+    ///   call of [`advance`](Self::advance) returned `Ok(true)`.
+    /// - [`ErrorKind::Bson`](crate::error::ErrorKind::Bson) if the document does not deserialize as
+    ///   `T`.
     pub fn deserialize_current<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
@@ -115,7 +194,7 @@ impl<T> SessionCursor<T> {
         self.cursor.deserialize_current()
     }
 
-    /// The same cursor, its documents read as `D`.
+    /// Returns the same cursor with another document type.
     pub fn with_type<'a, D>(self) -> SessionCursor<D>
     where
         D: Deserialize<'a>,
@@ -123,13 +202,13 @@ impl<T> SessionCursor<T> {
         SessionCursor { cursor: self.cursor.with_type(), session: self.session }
     }
 
-    /// The cursor to read, if the session is the one that it belongs to.
-    fn lend(&mut self, session: &ClientSession) -> Result<&mut Cursor<T>> {
+    /// Returns the cursor if the session is its own.
+    fn in_session(&mut self, session: &ClientSession) -> Result<&mut Cursor<T>> {
         if self.session.ptr_eq(&session.downgrade()) {
             Ok(&mut self.cursor)
         } else {
             Err(Error::invalid_argument(
-                "a cursor is to be read in the session that it was made in, not in another",
+                "the cursor was created in another session; pass the session of the query",
             ))
         }
     }
@@ -141,9 +220,9 @@ impl<T> fmt::Debug for SessionCursor<T> {
     }
 }
 
-/// The documents of a [`SessionCursor`] as a [`Stream`]. See [`SessionCursor::stream`].
+/// Documents of a [`SessionCursor`] as a [`Stream`]. See [`SessionCursor::stream`].
 pub struct SessionCursorStream<'cursor, 'session, T = bson::Document> {
-    /// Or why there are no documents, until that was told.
+    /// Cursor, or the error for a wrong session until the stream has returned it.
     cursor: std::result::Result<&'cursor mut Cursor<T>, Option<Error>>,
     session: PhantomData<&'session mut ClientSession>,
 }
@@ -154,7 +233,7 @@ impl<T: DeserializeOwned> Stream for SessionCursorStream<'_, '_, T> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match &mut self.cursor {
             Ok(cursor) => Pin::new(&mut **cursor).poll_next(cx),
-            Err(refusal) => Poll::Ready(refusal.take().map(Err)),
+            Err(error) => Poll::Ready(error.take().map(Err)),
         }
     }
 }

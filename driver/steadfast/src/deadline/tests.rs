@@ -66,8 +66,7 @@ fn a_timeout_says_where_the_time_went() {
     let timeout = Timeout { timeout: 250 * MS, spent };
     assert_eq!(
         timeout.to_string(),
-        "timed out after 250ms (timeoutMS), of which 2.0 ms looking for a server, 240.0 ms waiting \
-         for the server"
+        "timed out after 250ms (timeoutMS): 2.0 ms server selection, 240.0 ms awaiting the reply"
     );
 }
 

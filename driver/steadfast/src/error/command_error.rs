@@ -1,4 +1,4 @@
-//! Reading in a reply whether the server refused the command.
+//! Command errors: error replies of servers.
 
 use bson::{RawDocument, raw::RawBsonRef};
 use serde::Deserialize;
@@ -8,37 +8,39 @@ use steadfast_wire::{Field, field};
 use super::{CommandError, Error, ErrorKind, Result, WriteConcernError};
 use crate::decode;
 
-/// The error that a reply stands for, if the command as a whole failed.
-pub(crate) fn refusal(reply: &RawDocument) -> Option<Error> {
-    if field(reply, "ok").is_some_and(|ok| is_ok(&ok)) {
-        return None;
-    }
-    let mut error = CommandError {
-        code: 0,
-        code_name: String::new(),
-        message: String::new(),
-        topology_version: None,
-    };
-    let mut labels = Vec::new();
-    for (key, value) in reply.iter().flatten() {
-        match key.as_str() {
-            "code" => error.code = integer(value).unwrap_or_default(),
-            "codeName" => error.code_name = text(value),
-            "errmsg" | "$err" => error.message = text(value),
-            "topologyVersion" => error.topology_version = TopologyVersion::read(value),
-            "errorLabels" => labels = texts(value),
-            _ => {}
+impl CommandError {
+    /// Returns the error of a reply, if the command as a whole failed.
+    pub(crate) fn from_reply(reply: &RawDocument) -> Option<Error> {
+        if field(reply, "ok").is_some_and(|ok| is_ok(&ok)) {
+            return None;
         }
+        let mut error = Self {
+            code: 0,
+            code_name: String::new(),
+            message: String::new(),
+            topology_version: None,
+        };
+        let mut labels = Vec::new();
+        for (key, value) in reply.iter().flatten() {
+            match key.as_str() {
+                "code" => error.code = integer(value).unwrap_or_default(),
+                "codeName" => error.code_name = text(value),
+                "errmsg" | "$err" => error.message = text(value),
+                "topologyVersion" => error.topology_version = TopologyVersion::read(value),
+                "errorLabels" => labels = texts(value),
+                _ => {}
+            }
+        }
+        let mut error = Error::new(ErrorKind::Command(error)).with_response(reply.to_owned());
+        for label in labels {
+            error.add_label(label);
+        }
+        Some(error)
     }
-    let mut error = Error::new(ErrorKind::Command(error)).with_response(reply.to_owned());
-    for label in labels {
-        error.add_label(label);
-    }
-    Some(error)
 }
 
-/// What the topology must hear of a reply that succeeded as a whole: a write concern error may tell
-/// that the server is no longer what it was.
+/// Returns the write concern error of a successful reply, for the topology: it may report a state
+/// change of the server.
 pub(crate) fn write_concern_failure(reply: &RawDocument) -> Option<CommandFailure> {
     let failure = field(reply, "writeConcernError")?.as_document()?;
     let topology_version = reply.get("topologyVersion").ok().flatten();
@@ -49,34 +51,34 @@ pub(crate) fn write_concern_failure(reply: &RawDocument) -> Option<CommandFailur
     })
 }
 
-/// The labels that stand at the top of a reply.
+/// Returns the error labels at the top level of a reply.
 pub(crate) fn labels(reply: &RawDocument) -> Vec<String> {
     reply.get("errorLabels").ok().flatten().map(texts).unwrap_or_default()
 }
 
-/// The write concern error in a reply whose command otherwise succeeded.
+/// Returns the write concern error of an otherwise successful reply.
 pub(crate) fn write_concern_error(body: &RawDocument) -> Result<Option<WriteConcernError>> {
     let error = match body.get("writeConcernError") {
         Ok(Some(RawBsonRef::Document(error))) => error,
         Ok(Some(other)) => {
             return Err(Error::invalid_response(format!(
-                "a reply's writeConcernError is a {:?}, not a document",
+                "writeConcernError of the reply is a {:?}, not a document",
                 other.element_type()
             )));
         }
         Ok(None) => return Ok(None),
-        Err(error) => return Err(Error::invalid_response(format!("a malformed reply: {error}"))),
+        Err(error) => return Err(Error::invalid_response(format!("malformed reply: {error}"))),
     };
     parse(error).map(Some)
 }
 
-/// A reply's body as a value.
+/// Deserializes the body of a reply.
 pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de RawDocument) -> Result<T> {
     decode::document(body.as_bytes())
-        .map_err(|error| Error::invalid_response(format!("a reply of an unexpected form: {error}")))
+        .map_err(|error| Error::invalid_response(format!("unexpected reply: {error}")))
 }
 
-/// Whether the field `ok` of a reply says that the command succeeded.
+/// Returns `true` if the field `ok` of a reply reports success.
 pub(crate) fn is_ok(ok: &Field<'_>) -> bool {
     ok.as_f64() == Some(1.0)
         || ok.as_i32() == Some(1)
@@ -110,22 +112,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_say_ok_is_understood() {
+    fn every_numeric_type_of_ok_is_accepted() {
         for reply in [rawdoc! { "ok": 1 }, rawdoc! { "ok": 1.0 }, rawdoc! { "ok": 1_i64 }] {
-            assert!(refusal(&reply).is_none());
+            assert!(CommandError::from_reply(&reply).is_none());
         }
         for reply in [rawdoc! { "ok": 0 }, rawdoc! {}, rawdoc! { "ok": "1" }] {
-            assert!(refusal(&reply).is_some());
+            assert!(CommandError::from_reply(&reply).is_some());
         }
     }
 
     #[test]
-    fn a_refusal_keeps_code_labels_and_reply() {
+    fn command_error_keeps_code_labels_and_reply() {
         let reply = rawdoc! {
             "ok": 0.0, "errmsg": "no", "code": 462, "codeName": "Overloaded",
             "errorLabels": ["SystemOverloadedError", "RetryableError"],
         };
-        let error = refusal(&reply).unwrap();
+        let error = CommandError::from_reply(&reply).unwrap();
         assert_eq!(error.code(), Some(462));
         assert!(error.contains_label("RetryableError"));
         assert!(error.contains_label("SystemOverloadedError"));

@@ -1,4 +1,4 @@
-//! What can go wrong with files.
+//! GridFS errors.
 
 use std::{fmt, io, sync::Arc};
 
@@ -7,97 +7,93 @@ use steadfast_core::retry::Outcome;
 
 use super::{Error, ErrorKind};
 
-/// A failure of GridFS that no server reported.
+/// Kind of a GridFS error that is not a server error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GridFsErrorKind {
-    /// There is no such file.
-    #[error("there is no file with the {identifier}")]
+    /// The file does not exist.
+    #[error("file not found: {identifier}")]
     #[non_exhaustive]
     FileNotFound {
-        /// What was looked for.
+        /// Name or id of the file.
         identifier: GridFsFileIdentifier,
     },
-    /// There are files of this name, but not that many.
-    #[error("there is no revision {revision} of the file")]
+    /// The file exists, but not in this revision.
+    #[error("revision {revision} of the file not found")]
     #[non_exhaustive]
     RevisionNotFound {
-        /// The revision that was looked for.
+        /// Requested revision.
         revision: i32,
     },
-    /// What the bucket says of a file cannot be.
+    /// The document in the files collection is invalid.
     #[error("the file is corrupt: {message}")]
     #[non_exhaustive]
     InvalidFile {
-        /// What is wrong with it.
+        /// Reason.
         message: String,
     },
-    /// A chunk of the file is not there.
+    /// A chunk is missing.
     #[error("the file is corrupt: chunk {n} is missing")]
     #[non_exhaustive]
     MissingChunk {
-        /// Which, counted from 0.
+        /// Number of the chunk, from 0.
         n: u32,
     },
-    /// A chunk came twice, or is not what a chunk must be.
-    #[error("the file is corrupt: where chunk {n} was expected there is {found}")]
+    /// A chunk is a duplicate or malformed.
+    #[error("the file is corrupt: expected chunk {n}, found {found}")]
     #[non_exhaustive]
     InvalidChunk {
-        /// Which chunk was expected, counted from 0.
+        /// Number of the expected chunk, from 0.
         n: u32,
-        /// What was found instead.
+        /// Description of the found chunk.
         found: String,
     },
-    /// A chunk has more bytes than it must have, or fewer.
-    #[error(
-        "the file is corrupt: chunk {n} has {actual_size} bytes, but must have {expected_size}"
-    )]
+    /// A chunk has the wrong size.
+    #[error("the file is corrupt: chunk {n} has {actual_size} bytes, expected {expected_size}")]
     #[non_exhaustive]
     WrongSizeChunk {
-        /// How many bytes it has.
+        /// Size in bytes.
         actual_size: usize,
-        /// How many it must have.
+        /// Expected size in bytes.
         expected_size: u32,
-        /// Which chunk, counted from 0.
+        /// Number of the chunk, from 0.
         n: u32,
     },
-    /// There are chunks behind the one that must be the last.
+    /// The file has too many chunks.
     #[error(
-        "the file is corrupt: it has at least {actual_number} chunks, but must have \
-         {expected_number}"
+        "the file is corrupt: it has at least {actual_number} chunks, expected {expected_number}"
     )]
     #[non_exhaustive]
     WrongNumberOfChunks {
-        /// How many there are at least.
+        /// Minimum number of chunks found.
         actual_number: u32,
-        /// How many there must be.
+        /// Expected number of chunks.
         expected_number: u32,
     },
-    /// The upload was closed or aborted before.
-    #[error("the upload has been closed or aborted")]
+    /// The upload stream is closed or aborted.
+    #[error("the upload stream is closed or aborted; open a new one")]
     UploadStreamClosed,
-    /// An upload could not be aborted: chunks of it may be left.
-    #[error("the upload could not be aborted: {delete_error}")]
+    /// The upload could not be aborted. Chunks may be left behind.
+    #[error("cannot abort the upload: {delete_error}; its chunks may be left behind")]
     #[non_exhaustive]
     AbortError {
-        /// The error that the upload had failed with before, if it had.
+        /// Error of the upload before the abort, if any.
         original_error: Option<Error>,
-        /// Why its chunks could not be deleted.
+        /// Error of the removal of the chunks.
         delete_error: Error,
     },
-    /// The application's own stream, from which a file is uploaded or to which it is downloaded,
-    /// failed.
-    #[error("the application's stream failed: {0}")]
+    /// The application's source or destination stream failed.
+    #[error("source or destination stream failed: {0}")]
     Stream(Arc<io::Error>),
 }
 
-/// What a file was looked for by.
+/// Identifier of a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GridFsFileIdentifier {
-    /// Its name, which other files may have, too.
+    /// Name (`filename`), which need not be unique.
     Filename(String),
-    /// Its `_id`.
+    /// Id (`_id`).
     Id(Bson),
 }
 
@@ -111,7 +107,7 @@ impl fmt::Display for GridFsFileIdentifier {
 }
 
 impl GridFsErrorKind {
-    /// What became of the write.
+    /// Returns the outcome of the call.
     pub(super) fn outcome(&self) -> Outcome {
         match self {
             Self::AbortError { delete_error, .. } => delete_error.outcome(),
@@ -134,8 +130,8 @@ impl From<GridFsErrorKind> for ErrorKind {
     }
 }
 
-/// For streams: the error is found again in what [`get_ref`](io::Error::get_ref) gives, and `?`
-/// turns it back into what it was where an [`Error`] is expected.
+/// Wraps the error, for streams. [`get_ref`](io::Error::get_ref) returns it, and `?` in a function
+/// that returns [`Error`] unwraps it.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &*error.kind {
@@ -157,7 +153,7 @@ impl From<Error> for io::Error {
 }
 
 impl Error {
-    /// An error of the driver that came through a stream as an [`io::Error`], as it was before.
+    /// Returns the driver's error inside an [`io::Error`] that passed through a stream.
     pub(super) fn unwrapped(self) -> Self {
         let inner = match &*self.kind {
             ErrorKind::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()),
@@ -172,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_comes_back_whole_from_a_stream() {
+    fn errors_survive_conversion_to_io_errors() {
         let mut error = Error::from(GridFsErrorKind::MissingChunk { n: 3 });
         error.add_label("Special");
         let through = io::Error::from(error);
@@ -187,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_stream_of_another_kind_stays_what_it_is() {
+    fn foreign_io_errors_stay_io_errors() {
         let error = Error::from(io::Error::other("the disk is full"));
         assert!(matches!(&*error.kind, ErrorKind::Io(_)));
     }

@@ -1,4 +1,4 @@
-//! What went before an error: the attempts that were made, and what became of the write.
+//! History of an error: failed attempts and the outcome of a write.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use steadfast_core::{address::ServerAddress, retry::Outcome};
 
 use super::{Error, ErrorKind, WriteFailure};
 
-/// One attempt at a command that failed.
+/// Failed attempt of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// The server it went to.
+    /// Address of the server.
     pub server: ServerAddress,
-    /// The driver's number for the connection; none if there was none.
+    /// Connection id assigned by the driver. `None` if no connection was checked out.
     pub connection: Option<u32>,
-    /// The number of the request; none if nothing was sent.
+    /// Request id of the message. `None` if nothing was sent.
     pub request_id: Option<i32>,
-    /// The labels of its error.
+    /// Error labels of the attempt.
     pub labels: Vec<String>,
-    /// How long was waited before it.
+    /// Backoff before the attempt.
     pub backoff: Duration,
-    /// How long it took, the selection of the server included.
+    /// Duration of the attempt, including server selection.
     pub duration: Duration,
 }
 
-/// Failed attempts in order. Of many, only the first and the last are kept.
+/// Failed attempts in order. Only the first ten and the last ten are kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AttemptLog {
     kept: Vec<Attempt>,
@@ -32,7 +32,7 @@ pub(crate) struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// Number of attempts that are kept of the beginning, and as many of the end.
+    /// Number of attempts kept of the beginning, and of the end.
     const HALF: usize = 10;
 
     pub(crate) fn push(&mut self, attempt: Attempt) {
@@ -43,7 +43,7 @@ impl AttemptLog {
         self.kept.push(attempt);
     }
 
-    /// Adds the attempts of a later command.
+    /// Appends the attempts of a later command.
     pub(crate) fn append(&mut self, later: &Self) {
         for (index, attempt) in later.kept.iter().enumerate() {
             if index == Self::HALF {
@@ -57,7 +57,7 @@ impl AttemptLog {
         &self.kept
     }
 
-    /// Number of all attempts.
+    /// Returns the number of all attempts.
     pub(crate) fn count(&self) -> usize {
         self.kept.len() + self.left_out
     }
@@ -71,7 +71,7 @@ impl FromIterator<Attempt> for AttemptLog {
     }
 }
 
-/// The attempts of a command, and what they came to.
+/// Attempts of a command and their outcome.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) outcome: Outcome,
@@ -79,13 +79,13 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The history of another error, for one that takes its place.
+    /// Returns the history of an error that another replaces.
     pub(crate) fn of(error: &Error) -> Self {
         let attempts = error.attempt_log().cloned().unwrap_or_default();
         Self { outcome: error.outcome(), attempts }
     }
 
-    /// Adds the attempts of a later command of the same operation.
+    /// Appends the attempts of a later command of the same operation.
     pub(crate) fn append(&mut self, later: &Self) {
         self.outcome = self.outcome.max(later.outcome);
         self.attempts.append(&later.attempts);
@@ -93,7 +93,12 @@ impl History {
 }
 
 impl Error {
-    /// What became of the write: whether it was sent, and whether it was applied.
+    /// Returns the outcome of the write: whether it was sent, and whether it was applied.
+    ///
+    /// The rules are documented at [`Outcome`]. For calls of several commands (`insert_many`,
+    /// `bulk_write`, GridFS) the outcome covers the whole call:
+    /// [`MaybeApplied`](Outcome::MaybeApplied) if a part was or may have been applied. The kind of
+    /// the error contains the results of the parts.
     ///
     /// ```
     /// use steadfast::error::{Error, Outcome};
@@ -104,18 +109,13 @@ impl Error {
     ///
     /// fn explain(error: &Error) -> &'static str {
     ///     match error.outcome() {
-    ///         Outcome::NotSent => "no server has seen it",
-    ///         Outcome::NotApplied => "it was refused, and nothing was written",
-    ///         Outcome::MaybeApplied => "it was applied, or part of it, or not at all",
-    ///         Outcome::AppliedNotDurable => "it was applied, but may yet be undone by a failover",
+    ///         Outcome::NotSent => "not sent to any server",
+    ///         Outcome::NotApplied => "sent, but nothing was written",
+    ///         Outcome::MaybeApplied => "applied, applied in part, or not applied",
+    ///         Outcome::AppliedNotDurable => "applied, but a failover may roll it back",
     ///     }
     /// }
     /// ```
-    ///
-    /// The rules are written on [`Outcome`]. Of a batch (`insert_many`, `bulk_write`) it tells of
-    /// the whole: [`MaybeApplied`](Outcome::MaybeApplied) if a part was applied, or may have been;
-    /// the error's kind then holds what is known of each part. The same holds for every call that sends
-    /// several commands, as those of GridFS do.
     pub fn outcome(&self) -> Outcome {
         let of_call = self.details.as_ref().and_then(|details| details.outcome_of_call);
         of_call.unwrap_or_else(|| self.outcome_of_command())
@@ -141,19 +141,20 @@ impl Error {
         }
     }
 
-    /// Failed attempts at the command, or of a batch at its commands, in order. Empty if there was
-    /// none. Of more than twenty, the first ten and the last ten are kept;
+    /// Returns the failed attempts of the command, or of all commands of a bulk write, in order.
+    ///
+    /// Of more than twenty, the first ten and the last ten are kept;
     /// [`attempt_count`](Self::attempt_count) counts all.
     pub fn attempts(&self) -> &[Attempt] {
         self.attempt_log().map_or(&[], AttemptLog::kept)
     }
 
-    /// Number of failed attempts at the command, or of a batch at its commands.
+    /// Returns the number of failed attempts of the command, or of all commands of a bulk write.
     pub fn attempt_count(&self) -> usize {
         self.attempt_log().map_or(0, AttemptLog::count)
     }
 
-    /// The record of the attempts.
+    /// Returns the failed attempts.
     pub(crate) fn attempt_log(&self) -> Option<&AttemptLog> {
         match self.history() {
             Some(history) => Some(&history.attempts),
@@ -163,7 +164,7 @@ impl Error {
 
     fn of_batch(&self, any_applied: bool, any_refused: bool, not_durable: bool) -> Outcome {
         let end = self.end_of_batch().map(Error::outcome);
-        // Of the batches that were answered with errors.
+        // Outcome of the batches with error replies.
         let answered = self.history().map(|history| history.outcome);
         match (end, any_applied) {
             (Some(Outcome::MaybeApplied | Outcome::AppliedNotDurable), _) | (Some(_), true) => {
@@ -176,12 +177,13 @@ impl Error {
         }
     }
 
-    /// Of an error that no command led to, or that was read from a reply at the first attempt.
+    /// Returns the outcome of an error without a command, or of an error in the reply of the first
+    /// attempt.
     fn without_history(&self) -> Outcome {
         match &*self.kind {
             ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::AppliedNotDurable,
             ErrorKind::Write(WriteFailure::WriteError(_)) => Outcome::NotApplied,
-            // The reply of a command that succeeded could not be read.
+            // The command succeeded, but its reply is malformed.
             ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_)
                 if self.server_address().is_some() =>
             {
@@ -195,7 +197,7 @@ impl Error {
         self.details.as_ref()?.history.as_ref()
     }
 
-    /// This error because of another: its labels, its attempts and its outcome are that one's.
+    /// Sets the source of this error, whose labels, attempts and outcome it takes.
     pub(crate) fn because_of(mut self, source: Error) -> Self {
         let details = self.details_mut();
         details.labels.extend(source.labels().iter().cloned());
@@ -203,8 +205,8 @@ impl Error {
         self.with_source(source)
     }
 
-    /// Returns the error of a call of several commands, of which one failed with this error. `earlier` is
-    /// the outcome of the commands before it. Unless it is the last command, the call is not applied as
+    /// Converts the error of one command into that of a call of several commands. `earlier` is the
+    /// outcome of the commands before it. Unless it is the last command, the call is not applied as
     /// a whole.
     pub(crate) fn within_call(mut self, earlier: Outcome, is_last: bool) -> Self {
         let at_most = if is_last { Outcome::AppliedNotDurable } else { Outcome::MaybeApplied };
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_attempts_the_first_and_the_last_are_kept_and_all_are_counted() {
+    fn first_and_last_attempts_are_kept_and_all_are_counted() {
         let few = attempts(0..20);
         assert_eq!((kept(&few), few.count()), ((0..20).collect(), 20));
         let many = attempts(0..6597);

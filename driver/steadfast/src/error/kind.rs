@@ -1,4 +1,4 @@
-//! The kinds of failure, and what other libraries' errors become of them.
+//! Kinds of errors.
 
 use std::{fmt, io, sync::Arc};
 
@@ -7,115 +7,116 @@ use steadfast_wire::WireError;
 
 use super::{BulkWriteError, GridFsErrorKind, InsertManyError, Timeout, WriteFailure};
 
-/// The kinds of failure.
+/// Kind of an error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call itself was at fault; nothing was sent.
+    /// An argument or option is invalid. Nothing was sent.
     #[error("invalid argument: {message}")]
     #[non_exhaustive]
     InvalidArgument {
-        /// What is wrong with it.
+        /// Option or argument, and the reason.
         message: String,
     },
-    /// Logging in failed.
+    /// Authentication failed.
     #[error("authentication failed: {message}")]
     #[non_exhaustive]
     Authentication {
-        /// Which mechanism, and why.
+        /// Mechanism and reason.
         message: String,
     },
-    /// A value could not be turned into BSON, or BSON into a value.
-    #[error("BSON: {0}")]
+    /// A value could not be converted to or from BSON.
+    #[error("BSON conversion failed: {0}")]
     Bson(bson::error::Error),
     /// Some documents of an `insert_many` were not inserted.
     #[error("insert_many failed: {0}")]
     InsertMany(InsertManyError),
-    /// Some models of a `bulk_write` were not carried out.
+    /// Some models of a `bulk_write` were not executed.
     #[error("bulk_write failed: {0}")]
     BulkWrite(BulkWriteError),
-    /// The server refused the command.
+    /// The server returned an error for the command.
     #[error("command failed: {0}")]
     Command(CommandError),
-    /// A name could not be resolved.
-    #[error("DNS: {message}")]
+    /// A DNS name could not be resolved.
+    #[error("DNS resolution failed: {message}")]
     #[non_exhaustive]
     DnsResolve {
-        /// Which name, and why.
+        /// Name and reason.
         message: String,
     },
-    /// A file of a GridFS bucket is not there, or is not what it must be.
+    /// A GridFS operation failed without a server error.
     #[error("GridFS: {0}")]
     GridFs(GridFsErrorKind),
-    /// A bug in this crate.
-    #[error("internal error (please report it): {message}")]
+    /// An invariant of the driver was violated: a bug.
+    #[error("internal error: {message}; please report this bug")]
     #[non_exhaustive]
     Internal {
-        /// What should not have been.
+        /// Description of the bug.
         message: String,
     },
-    /// The connection failed.
-    #[error("I/O: {0}")]
+    /// The network, or another I/O operation, failed.
+    #[error("I/O error: {0}")]
     Io(Arc<io::Error>),
-    /// The connections to a server were given up because another operation found it failing.
+    /// The connection pool was cleared, because another operation or a monitor found the server
+    /// unavailable.
     #[error("{message}")]
     #[non_exhaustive]
     ConnectionPoolCleared {
-        /// Which server, and why.
+        /// Server and reason.
         message: String,
     },
-    /// A server sent what no server may send.
+    /// The server sent an invalid reply.
     #[error("invalid reply: {message}")]
     #[non_exhaustive]
     InvalidResponse {
-        /// What was wrong with it.
+        /// Description of the reply.
         message: String,
     },
-    /// An event of a change stream came without the token that the stream could be resumed after.
+    /// A change stream event has no resume token: the pipeline removed its `_id`.
     #[error("cannot provide resume functionality when the resume token is missing")]
     MissingResumeToken,
-    /// No suitable server was found in time.
+    /// No suitable server was available within `serverSelectionTimeoutMS`.
     #[error("no suitable server: {message}")]
     #[non_exhaustive]
     ServerSelection {
-        /// What was wanted, and what each server is.
+        /// Requested kind of server, and the known servers with their states.
         message: String,
     },
-    /// The deployment has no sessions.
+    /// The deployment does not support sessions.
     #[error("this deployment does not support sessions")]
     SessionsNotSupported,
-    /// The TLS options cannot be used.
+    /// The TLS options are invalid.
     #[error("invalid TLS configuration: {message}")]
     #[non_exhaustive]
     InvalidTlsConfig {
-        /// Which file or option, and why.
+        /// File or option, and the reason.
         message: String,
     },
-    /// The call was not done when its time was over. What it was at is the error's source.
+    /// The deadline of the call (`timeoutMS`) passed. The source is the last error.
     #[error("{0}")]
     Timeout(Timeout),
-    /// A write was refused, or is not as durable as asked.
+    /// The server reported a write error or a write concern error.
     #[error("write failed: {0}")]
     Write(WriteFailure),
-    /// A transaction was used wrongly.
+    /// The operation is not allowed in the state of the transaction.
     #[error("transaction: {message}")]
     #[non_exhaustive]
     Transaction {
-        /// What was wrong.
+        /// Reason.
         message: String,
     },
-    /// The server is too old, or too new, for this.
+    /// The server version does not support the operation.
     #[error("incompatible server: {message}")]
     #[non_exhaustive]
     IncompatibleServer {
-        /// What it lacks.
+        /// Required version.
         message: String,
     },
     /// The client was shut down.
-    #[error("the client has been shut down")]
+    #[error("the client was shut down; create a new one")]
     Shutdown,
-    /// A value of the application's own.
-    #[error("an error of the application")]
+    /// An error of the application. See [`Error::custom`](super::Error::custom).
+    #[error("application error")]
     Custom(Arc<dyn std::any::Any + Send + Sync>),
 }
 
@@ -143,17 +144,17 @@ impl From<steadfast_core::address::InvalidAddress> for ErrorKind {
     }
 }
 
-/// A server's refusal of a whole command.
+/// Command error: error reply of a server to a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CommandError {
-    /// The number of the error.
+    /// Error code (`code`).
     pub code: i32,
-    /// Its name.
+    /// Name of the error code (`codeName`).
     pub code_name: String,
-    /// What the server says of it.
+    /// Error message (`errmsg`).
     pub message: String,
-    /// The server's state when it said so, by which newer knowledge is told from older.
+    /// `topologyVersion` of the reply, which orders state changes of the server.
     pub(crate) topology_version: Option<TopologyVersion>,
 }
 
@@ -164,7 +165,7 @@ impl fmt::Display for CommandError {
             write!(f, " ({})", self.code_name)?;
         }
         match self.message.as_str() {
-            "" => f.write_str(": the server gave no reason"),
+            "" => f.write_str(": the reply contains no message"),
             message => write!(f, ": {message}"),
         }
     }

@@ -1,24 +1,24 @@
-//! What a bulk write did that failed in part.
+//! Partial results of bulk writes that failed.
 
 use serde::Serialize;
 
 use crate::write_results::{BulkWriteResult, SummaryBulkWriteResult, VerboseBulkWriteResult};
 
-/// What a bulk write did that failed in part.
+/// Partial result of a bulk write that failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PartialBulkWriteResult {
-    /// Of a [client](crate::Client::bulk_write).
+    /// Result of a [client's bulk write](crate::Client::bulk_write).
     Summary(SummaryBulkWriteResult),
-    /// Of a client, if it was asked for
+    /// Result of a client's bulk write with
     /// [`verbose_results`](crate::action::BulkWrite::verbose_results).
     Verbose(VerboseBulkWriteResult),
-    /// Of a [collection](crate::Collection::bulk_write).
+    /// Result of a [collection's bulk write](crate::Collection::bulk_write).
     Collection(BulkWriteResult),
 }
 
 impl PartialBulkWriteResult {
-    /// How many documents were written, whichever it is.
+    /// Returns the numbers of documents written, for any variant.
     pub fn summary(&self) -> SummaryBulkWriteResult {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         match self {
@@ -35,7 +35,7 @@ impl PartialBulkWriteResult {
         }
     }
 
-    /// What the bulk write of a collection did; none if it is a client's.
+    /// Returns the result of a collection's bulk write; `None` for that of a client.
     pub fn of_collection(&self) -> Option<&BulkWriteResult> {
         match self {
             Self::Collection(result) => Some(result),

@@ -1,17 +1,17 @@
-//! Time limits that ran out: of a call, of a connection's reply, of the wait for a connection.
+//! Time-outs: the error of a passed deadline.
 
 use std::{fmt, time::Duration};
 
-/// The server's code for having run out of the time that it was given.
+/// Server error code `MaxTimeMSExpired`.
 pub(crate) const MAX_TIME_EXPIRED: i32 = 50;
 
-/// A call was not done when its time was over.
+/// Passed deadline of a call (`timeoutMS`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeout {
-    /// How long the call had.
+    /// Time-out of the call.
     pub timeout: Duration,
-    /// Where the time went.
+    /// Time spent in each phase.
     pub spent: TimeSpent,
 }
 
@@ -20,37 +20,37 @@ impl fmt::Display for Timeout {
         write!(f, "timed out after {:?} (timeoutMS)", self.timeout)?;
         match self.spent.to_string().as_str() {
             "" => Ok(()),
-            spent => write!(f, ", of which {spent}"),
+            spent => write!(f, ": {spent}"),
         }
     }
 }
 
-/// Where the time of a call went, over all its attempts.
+/// Time that a call spent in each phase, over all its attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeSpent {
-    /// Looking for a suitable server.
+    /// Server selection.
     pub selecting: Duration,
-    /// Waiting for one of the connections to come free.
+    /// Connection checkout, while all connections of the pool were in use.
     pub checking_out: Duration,
-    /// Waiting for a connection to be opened.
+    /// Establishment of a connection.
     pub connecting: Duration,
-    /// Sending, and waiting for the server's reply.
+    /// Sending the command and awaiting the reply.
     pub waiting: Duration,
-    /// Giving an overloaded server time.
+    /// Backoff before retries.
     pub backing_off: Duration,
 }
 
 impl fmt::Display for TimeSpent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// What would show as 0.0 ms says nothing.
+        /// Shortest duration that is not printed as 0.0 ms.
         const LEAST: Duration = Duration::from_micros(50);
         let parts = [
-            (self.selecting, "looking for a server"),
-            (self.checking_out, "waiting for a free connection"),
-            (self.connecting, "opening a connection"),
-            (self.waiting, "waiting for the server"),
-            (self.backing_off, "backing off"),
+            (self.selecting, "server selection"),
+            (self.checking_out, "connection checkout"),
+            (self.connecting, "connection establishment"),
+            (self.waiting, "awaiting the reply"),
+            (self.backing_off, "backoff"),
         ];
         let mut first = true;
         for (time, what) in parts.into_iter().filter(|(time, _)| *time >= LEAST) {

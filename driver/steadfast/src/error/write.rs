@@ -1,4 +1,4 @@
-//! What a server reports of writes that failed, one by one or as a batch.
+//! Write errors and write concern errors, single or of a bulk write.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,73 +10,69 @@ use serde::{Deserialize, Serialize};
 
 use super::PartialBulkWriteResult;
 
-/// A write that was applied, but is not yet as durable as its write concern asked.
+/// Write concern error: the write was applied, but its write concern is not satisfied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteConcernError {
-    /// The number of the error.
+    /// Error code (`code`).
     #[serde(default)]
     pub code: i32,
-    /// Its name.
+    /// Name of the error code (`codeName`).
     #[serde(rename = "codeName", default)]
     pub code_name: String,
-    /// What the server says of it.
+    /// Error message (`errmsg`).
     #[serde(rename = "errmsg", default)]
     pub message: String,
-    /// More about it, such as the write concern that was not met.
+    /// Details (`errInfo`), such as the write concern.
     #[serde(rename = "errInfo", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Document>,
 }
 
-/// A single write that the server refused.
+/// Write error: the server did not apply the write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteError {
-    /// The number of the error.
+    /// Error code (`code`).
     pub code: i32,
-    /// Its name; servers leave it out at times.
+    /// Name of the error code (`codeName`), if sent.
     #[serde(rename = "codeName", default)]
     pub code_name: Option<String>,
-    /// What the server says of it.
+    /// Error message (`errmsg`).
     #[serde(rename = "errmsg", default)]
     pub message: String,
-    /// More about it, such as which rule of a validator failed.
+    /// Details (`errInfo`), such as the violated rule of a schema validation.
     #[serde(rename = "errInfo", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Document>,
-    /// Of a duplicate key, the index that has it: its fields, each with its direction. Servers before
-    /// 4.2 tell it in the message only.
+    /// Key pattern of the violated unique index (`keyPattern`). Sent by MongoDB 4.2 or later.
     #[serde(rename = "keyPattern", default, skip_serializing_if = "Option::is_none")]
     pub key_pattern: Option<Document>,
-    /// Of a duplicate key, the key that was to be added. Strings in it are no longer themselves if the
-    /// index has a collation.
+    /// Duplicate key (`keyValue`). Strings are collation keys if the index has a collation.
     #[serde(rename = "keyValue", default, skip_serializing_if = "Option::is_none")]
     pub key_value: Option<Document>,
 }
 
-/// A write of a batch that the server refused.
+/// Write error in a bulk write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct IndexedWriteError {
-    /// Which write of the batch, as the caller counts them.
+    /// Index of the document or model in the call (`index`).
     #[serde(default)]
     pub index: usize,
-    /// The number of the error.
+    /// Error code (`code`).
     pub code: i32,
-    /// Its name; servers leave it out at times.
+    /// Name of the error code (`codeName`), if sent.
     #[serde(rename = "codeName", default)]
     pub code_name: Option<String>,
-    /// What the server says of it.
+    /// Error message (`errmsg`).
     #[serde(rename = "errmsg", default)]
     pub message: String,
-    /// More about it, such as which rule of a validator failed.
+    /// Details (`errInfo`), such as the violated rule of a schema validation.
     #[serde(rename = "errInfo", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Document>,
-    /// Of a duplicate key, the index that has it: its fields, each with its direction. Servers before
-    /// 4.2 tell it in the message only.
+    /// Key pattern of the violated unique index (`keyPattern`). Sent by MongoDB 4.2 or later.
     #[serde(rename = "keyPattern", default, skip_serializing_if = "Option::is_none")]
     pub key_pattern: Option<Document>,
-    /// Of a duplicate key, the key that was to be added. Strings in it are no longer themselves if the
-    /// index has a collation.
+    /// Duplicate key (`keyValue`). Strings are collation keys if the index has a collation.
     #[serde(rename = "keyValue", default, skip_serializing_if = "Option::is_none")]
     pub key_value: Option<Document>,
 }
@@ -97,25 +93,25 @@ impl From<IndexedWriteError> for WriteError {
 }
 
 impl WriteError {
-    /// The same as one of a batch.
+    /// Converts into a write error of a bulk write.
     pub(crate) fn at(self, index: usize) -> IndexedWriteError {
         let Self { code, code_name, message, details, key_pattern, key_value } = self;
         IndexedWriteError { index, code, code_name, message, details, key_pattern, key_value }
     }
 }
 
-/// Why a single write failed.
+/// Failure of a single write.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WriteFailure {
-    /// It was applied, but is not yet as durable as asked.
+    /// The write was applied, but its write concern is not satisfied.
     WriteConcernError(WriteConcernError),
-    /// It was refused.
+    /// The write was not applied.
     WriteError(WriteError),
 }
 
 impl WriteFailure {
-    /// The number of the error.
+    /// Returns the error code (`code`).
     pub fn code(&self) -> i32 {
         match self {
             Self::WriteConcernError(error) => error.code,
@@ -124,15 +120,15 @@ impl WriteFailure {
     }
 }
 
-/// What became of an `insert_many` that failed in part.
+/// Partial failure of [`insert_many`](crate::Collection::insert_many).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct InsertManyError {
-    /// The inserts that were refused.
+    /// Write errors, with the indexes of their documents.
     pub write_errors: Option<Vec<IndexedWriteError>>,
-    /// The inserts were applied, but are not yet as durable as asked.
+    /// Write concern error: the inserts were applied, but their write concern is not satisfied.
     pub write_concern_error: Option<WriteConcernError>,
-    /// The ids of the documents that were inserted, by their index.
+    /// `_id`s of the inserted documents, by their index in the call.
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
@@ -145,18 +141,18 @@ impl InsertManyError {
     }
 }
 
-/// What became of a `bulk_write` that failed in part.
+/// Partial failure of a [`bulk_write`](crate::Collection::bulk_write).
 ///
-/// If the whole command failed (the network broke, say), that error is the
-/// [`source`](std::error::Error::source) of the error that holds this.
+/// If a whole command failed, for example with a network error, that error is the
+/// [`source`](std::error::Error::source) of the [`Error`](super::Error) that contains this.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BulkWriteError {
-    /// Every batch's write concern error, in order; none hides another.
+    /// Write concern errors of all commands, in order.
     pub write_concern_errors: Vec<WriteConcernError>,
-    /// The models that were refused, by their index.
+    /// Write errors, by the index of the model.
     pub write_errors: BTreeMap<usize, WriteError>,
-    /// What was done; there only if something was.
+    /// Result of the executed models. `None` if there are none.
     pub partial_result: Option<PartialBulkWriteResult>,
 }
 
@@ -175,7 +171,7 @@ impl fmt::Display for WriteConcernError {
         let Self { code, code_name, message, .. } = self;
         write!(
             f,
-            "applied, but the write concern was not met: error {code} ({code_name}): {message}"
+            "applied, but the write concern is not satisfied: error {code} ({code_name}): {message}"
         )
     }
 }
@@ -204,9 +200,9 @@ impl fmt::Display for WriteFailure {
 impl fmt::Display for InsertManyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let errors = self.write_errors.as_deref().unwrap_or_default();
-        write!(f, "{} inserted, {} refused", self.inserted_ids.len(), errors.len())?;
+        write!(f, "{} inserted, {} write errors", self.inserted_ids.len(), errors.len())?;
         if let Some(first) = errors.first() {
-            write!(f, "; the first: {first}")?;
+            write!(f, "; first: {first}")?;
         }
         if let Some(error) = &self.write_concern_error {
             write!(f, "; {error}")?;
@@ -217,12 +213,16 @@ impl fmt::Display for InsertManyError {
 
 impl fmt::Display for BulkWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} refused", self.write_errors.len())?;
+        write!(f, "{} write errors", self.write_errors.len())?;
         if let Some((index, first)) = self.write_errors.first_key_value() {
-            write!(f, "; the first: write {index}: {first}")?;
+            write!(f, "; first: write {index}: {first}")?;
         }
         if let Some(first) = self.write_concern_errors.first() {
-            write!(f, "; {} write concern error(s): {first}", self.write_concern_errors.len())?;
+            write!(
+                f,
+                "; {} write concern errors, first: {first}",
+                self.write_concern_errors.len()
+            )?;
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! Of commands: started, succeeded, failed.
+//! Command events: started, succeeded and failed. See
+//! [command monitoring](https://github.com/mongodb/specifications/blob/master/source/command-logging-and-monitoring/command-logging-and-monitoring.md).
 //!
 //! Each [`CommandStartedEvent`] is followed by exactly one [`CommandSucceededEvent`] or
-//! [`CommandFailedEvent`] of the same `request_id`, also when the future of the call was dropped.
-//! Commands that carry secrets are shown without their content.
+//! [`CommandFailedEvent`] with the same `request_id`, also if the future of the operation is
+//! dropped. Events of sensitive commands, such as those of authentication, have empty documents.
 
 use std::time::Duration;
 
@@ -11,15 +12,15 @@ use steadfast_core::address::ServerAddress;
 
 use crate::error::Error;
 
-/// Which connection a command went through.
+/// Connection of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
-    /// The driver's number for the connection, counted for each server from 1.
+    /// Connection id assigned by the driver, counted from 1 for each server.
     pub id: u32,
-    /// The server's number for it.
+    /// Connection id assigned by the server (`connectionId`).
     pub server_id: Option<i64>,
-    /// The server.
+    /// Address of the server.
     pub address: ServerAddress,
 }
 
@@ -27,81 +28,81 @@ pub struct ConnectionInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandStartedEvent {
-    /// The command, as it goes out; empty if it must not be shown.
+    /// Command as sent. Empty for sensitive commands.
     pub command: Document,
-    /// The database it runs on.
+    /// Name of the database.
     pub db: String,
-    /// Its name.
+    /// Name of the command.
     pub command_name: String,
-    /// The number of this message; a second attempt has another.
+    /// Request id of the message. Each attempt has another.
     pub request_id: i32,
-    /// The number of the operation; the same for all its attempts and batches.
+    /// Operation id, shared by all attempts and batches of an operation.
     pub operation_id: i64,
-    /// The connection it goes through.
+    /// Connection of the command.
     pub connection: ConnectionInfo,
-    /// Behind a load balancer, the service.
+    /// Service id behind a load balancer.
     pub service_id: Option<ObjectId>,
 }
 
-/// A command was answered with success.
+/// A command succeeded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandSucceededEvent {
-    /// How long it took.
+    /// Duration of the command.
     pub duration: Duration,
-    /// The reply; empty if it must not be shown.
+    /// Reply of the server. Empty for sensitive commands.
     pub reply: Document,
-    /// The command's name.
+    /// Name of the command.
     pub command_name: String,
-    /// The database it ran on.
+    /// Name of the database.
     pub db: String,
-    /// As in the event of its start.
+    /// Request id, as in the started event.
     pub request_id: i32,
-    /// As in the event of its start.
+    /// Operation id, as in the started event.
     pub operation_id: i64,
-    /// As in the event of its start.
+    /// Connection, as in the started event.
     pub connection: ConnectionInfo,
-    /// As in the event of its start.
+    /// Service id behind a load balancer.
     pub service_id: Option<ObjectId>,
 }
 
-/// A command was refused, or no answer came.
+/// A command failed: with an error reply or without a reply.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandFailedEvent {
-    /// How long it took.
+    /// Duration of the command.
     pub duration: Duration,
-    /// Why; without the server's message if that must not be shown.
+    /// Error. The server's message is redacted for sensitive commands.
     pub failure: Error,
-    /// The command's name.
+    /// Name of the command.
     pub command_name: String,
-    /// The database it ran on.
+    /// Name of the database.
     pub db: String,
-    /// As in the event of its start.
+    /// Request id, as in the started event.
     pub request_id: i32,
-    /// As in the event of its start.
+    /// Operation id, as in the started event.
     pub operation_id: i64,
-    /// As in the event of its start.
+    /// Connection, as in the started event.
     pub connection: ConnectionInfo,
-    /// As in the event of its start.
+    /// Service id behind a load balancer.
     pub service_id: Option<ObjectId>,
 }
 
-/// An event of a command.
+/// Event of a command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum CommandEvent {
-    /// It is about to be sent.
+    /// A command is about to be sent.
     Started(CommandStartedEvent),
-    /// It was answered with success.
+    /// A command succeeded.
     Succeeded(CommandSucceededEvent),
-    /// It was refused, or no answer came.
+    /// A command failed.
     Failed(CommandFailedEvent),
 }
 
-/// Whether the content of a command and of its reply must not be shown (pitfall 40).
+/// Returns `true` for sensitive commands, whose contents must not appear in events (pitfall 40).
 ///
-/// A `hello` is sensitive when it carries the first step of logging in.
+/// A `hello` is sensitive if it contains `speculativeAuthenticate`.
 pub(crate) fn is_sensitive(name: &str, command: &bson::RawDocument) -> bool {
     const SECRET: [&str; 10] = [
         "authenticate",
@@ -127,7 +128,7 @@ mod tests {
     use super::is_sensitive;
 
     #[test]
-    fn commands_with_secrets_are_known() {
+    fn sensitive_commands_are_detected() {
         for name in ["saslStart", "SASLSTART", "saslContinue", "authenticate", "getnonce"] {
             assert!(is_sensitive(name, &rawdoc! {}), "{name}");
         }

@@ -1,58 +1,59 @@
-//! Of commands that failed: tried again, or not for the sake of an overloaded server.
+//! Retry events: scheduled retries, and retries that client backpressure prevented. See
+//! [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
 
 use std::time::Duration;
 
 use steadfast_core::address::ServerAddress;
 
-/// A command failed and will be tried again.
+/// A command failed and will be retried.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetryScheduledEvent {
-    /// The command's name.
+    /// Name of the command.
     pub command_name: String,
-    /// The number of the operation; the same as in the events of its commands.
+    /// Operation id, as in the command events.
     pub operation_id: i64,
-    /// The server of the attempt that failed, if it came to one.
+    /// Server of the failed attempt. `None` if none was selected.
     pub server: Option<ServerAddress>,
-    /// How many attempts have failed so far.
+    /// Number of failed attempts so far.
     pub failed_attempts: usize,
-    /// Why the latest of them did.
+    /// Error of the last attempt.
     pub reason: String,
-    /// Whether that was because the server, or the way to it, is overloaded.
+    /// `true` if the attempt failed because the server, or the network to it, is overloaded.
     pub overloaded: bool,
-    /// How long is waited before the next; zero unless a server sheds load.
+    /// Backoff before the next attempt. Zero unless the server is overloaded.
     pub backoff: Duration,
-    /// What is left of the client's allowance for retries while servers are overloaded.
+    /// Tokens left in the retry budget of the client.
     pub tokens_left: f64,
 }
 
-/// A command failed because a server is overloaded, and is not tried again.
+/// A command failed on an overloaded server and will not be retried.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OverloadGivenUpEvent {
-    /// The command's name.
+    /// Name of the command.
     pub command_name: String,
-    /// The number of the operation; the same as in the events of its commands.
+    /// Operation id, as in the command events.
     pub operation_id: i64,
-    /// The server of the attempt that failed, if it came to one.
+    /// Server of the failed attempt. `None` if none was selected.
     pub server: Option<ServerAddress>,
-    /// How many attempts have failed in all.
+    /// Number of failed attempts.
     pub failed_attempts: usize,
-    /// Why the latest of them did.
+    /// Error of the last attempt.
     pub reason: String,
-    /// Whether the client's allowance for retries is used up. If not, it is the number of attempts,
-    /// the deadline or the client's options that allow for no more.
+    /// `true` if the retry budget of the client is exhausted. Otherwise the number of attempts, the
+    /// deadline or the options of the client prevented the retry.
     pub refused_by_budget: bool,
-    /// What is left of that allowance.
+    /// Tokens left in the retry budget of the client.
     pub tokens_left: f64,
 }
 
-/// What becomes of commands that failed.
+/// Retry event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RetryEvent {
-    /// It will be tried again.
+    /// A command will be retried.
     Scheduled(RetryScheduledEvent),
-    /// It is not tried again although a server is only overloaded.
+    /// A command failed on an overloaded server and will not be retried.
     GivenUp(OverloadGivenUpEvent),
 }

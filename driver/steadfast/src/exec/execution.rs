@@ -29,8 +29,8 @@ use crate::{
     connection::{Connection, Outgoing},
     deadline::{Clock, Deadline, now},
     error::{
-        Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result, TimeSpent,
-        command_error::{refusal, write_concern_failure},
+        CommandError, Error, ErrorKind, RETRYABLE_WRITE_ERROR, Result, TimeSpent,
+        command_error::write_concern_failure,
     },
     event::retry::{OverloadGivenUpEvent, RetryEvent, RetryScheduledEvent},
     exec::Executor,
@@ -550,7 +550,7 @@ fn accept(body: Bytes, acknowledged: bool, heard: Heard) -> Result<Bytes> {
     if heard.succeeded {
         return Ok(body);
     }
-    match refusal(raw(&body)) {
+    match CommandError::from_reply(raw(&body)) {
         None => Ok(body),
         Some(error) => Err(error),
     }

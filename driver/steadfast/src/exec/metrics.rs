@@ -1,4 +1,4 @@
-//! Numbers of a client: what failed, what was tried again, how long was waited.
+//! Numbers of a client: retries, overload errors, backoff and time-outs.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -7,7 +7,8 @@ use std::{
 
 use super::Executor;
 
-/// Numbers of a client since it was made. Nothing is counted for what succeeds at once.
+/// Numbers of retries, overload errors and time-outs of a client since it was created. Operations
+/// that succeed at the first attempt are not counted.
 ///
 /// ```no_run
 /// # async fn run(client: steadfast::Client) {
@@ -21,21 +22,21 @@ use super::Executor;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ClientMetrics {
-    /// How many attempts were made again, for whatever reason.
+    /// Number of retries.
     pub retries: u64,
-    /// How many attempts failed because a server, or the way to it, was overloaded.
+    /// Number of attempts that failed because the server, or the network to it, was overloaded.
     pub overload_errors: u64,
-    /// How many of the retries were after such errors.
+    /// Number of retries after such errors.
     pub overload_retries: u64,
-    /// How many retries were not made because the allowance was used up.
+    /// Number of retries that an exhausted retry budget prevented.
     pub retries_refused: u64,
-    /// How long was waited in all, to give overloaded servers time.
+    /// Sum of the backoff before retries.
     pub backoff: Duration,
-    /// How many calls were not done when their time was over.
+    /// Number of calls whose deadline (`timeoutMS`) passed.
     pub timeouts: u64,
-    /// What is left of the allowance for retries while servers are overloaded.
+    /// Tokens left in the retry budget.
     pub retry_tokens: f64,
-    /// How large that allowance is when it is whole.
+    /// Capacity of the retry budget in tokens.
     pub retry_token_capacity: u32,
 }
 

@@ -1,11 +1,11 @@
-//! What a user asks of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
+//! Actions of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
 
-/// The setter of an action's time limit, where that is its only option.
+/// Implements the setter `timeout` for actions without other options.
 macro_rules! timeout {
     ([$($generics:tt)*] $action:ty) => {
         impl<$($generics)*> $action {
-            /// How long the call may take in all, whatever commands it takes; of a stream, all that
-            /// is done with it. Zero is without end. By default what the bucket's database says.
+            /// Time-out of the whole call (`timeoutMS`), including all its commands; for a stream, of all
+            /// operations on it. Zero means no limit. Defaults to the time-out of the bucket's database.
             pub fn timeout(mut self, value: Duration) -> Self {
                 self.timeout = Some(value);
                 self

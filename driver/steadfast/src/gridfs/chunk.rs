@@ -1,4 +1,4 @@
-//! A chunk of a file as a document: written, and read with suspicion.
+//! Chunks of a file: serialization and checks.
 
 use bson::{Bson, RawDocument, oid::ObjectId, raw::RawBinaryRef};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{
     serde_helpers::number,
 };
 
-/// A chunk to be stored.
+/// Chunk to store.
 #[derive(Debug, Serialize)]
 pub(super) struct Chunk<'a> {
     #[serde(rename = "_id")]
@@ -19,19 +19,19 @@ pub(super) struct Chunk<'a> {
     pub(super) data: RawBinaryRef<'a>,
 }
 
-/// What a chunk found at the end of a file is.
+/// Kind of a chunk that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The one that was expected.
+    /// The expected chunk.
     Expected,
-    /// One behind the last with nothing in it. Some drivers used to write such, and the
-    /// specification allows to pass over it.
+    /// An empty chunk after the last. Some drivers wrote it, and the specification allows to ignore
+    /// it.
     Surplus,
 }
 
-/// Checks that a chunk is the one that was expected, and that it is as long as it must be.
+/// Checks the number and the size of a chunk.
 pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Result<Found> {
-    let found = number_of(chunk).ok_or_else(|| invalid(expected, "a chunk without a number"))?;
+    let found = number_of(chunk).ok_or_else(|| invalid(expected, "a chunk without n"))?;
     let length = data(chunk).ok_or_else(|| invalid(expected, "a chunk without data"))?.len();
     if expected >= layout.count && length == 0 {
         return Ok(Found::Surplus);
@@ -44,7 +44,7 @@ pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Resu
         return Err(GridFsErrorKind::MissingChunk { n: expected }.into());
     }
     if found < u64::from(expected) {
-        return Err(invalid(expected, &format!("chunk {found} again")));
+        return Err(invalid(expected, &format!("chunk {found}")));
     }
     let expected_size = layout.length_of(expected);
     if u32::try_from(length) != Ok(expected_size) {
@@ -55,7 +55,7 @@ pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Resu
     Ok(Found::Expected)
 }
 
-/// The bytes of the file that a chunk holds.
+/// Returns the contents of a chunk.
 pub(super) fn data(chunk: &RawDocument) -> Option<&[u8]> {
     chunk.get_binary("data").ok().map(|binary| binary.bytes)
 }
@@ -94,7 +94,7 @@ mod tests {
             .unwrap()
     }
 
-    fn refused(chunk: &RawDocument, expected: u32, length: u64) -> GridFsErrorKind {
+    fn check_error(chunk: &RawDocument, expected: u32, length: u64) -> GridFsErrorKind {
         match *check(chunk, expected, &layout(length)).unwrap_err().kind {
             ErrorKind::GridFs(kind) => kind,
             other => panic!("{other:?}"),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_expected_chunk_passes_whatever_the_type_of_its_number() {
+    fn expected_chunk_passes_with_any_numeric_type() {
         for n in [Bson::Int32(1), Bson::Int64(1), Bson::Double(1.0)] {
             assert_eq!(check(&chunk(n, 4), 1, &layout(10)).unwrap(), Found::Expected);
         }
@@ -111,27 +111,27 @@ mod tests {
     }
 
     #[test]
-    fn every_other_chunk_is_told_from_it() {
+    fn unexpected_chunks_are_errors() {
         use GridFsErrorKind as Kind;
-        assert!(matches!(refused(&chunk(2, 2), 1, 10), Kind::MissingChunk { n: 1 }));
-        assert!(matches!(refused(&chunk(0, 4), 1, 10), Kind::InvalidChunk { n: 1, .. }));
-        assert!(matches!(refused(&chunk(-1, 4), 0, 10), Kind::InvalidChunk { n: 0, .. }));
-        assert!(matches!(refused(&chunk("0", 4), 0, 10), Kind::InvalidChunk { n: 0, .. }));
+        assert!(matches!(check_error(&chunk(2, 2), 1, 10), Kind::MissingChunk { n: 1 }));
+        assert!(matches!(check_error(&chunk(0, 4), 1, 10), Kind::InvalidChunk { n: 1, .. }));
+        assert!(matches!(check_error(&chunk(-1, 4), 0, 10), Kind::InvalidChunk { n: 0, .. }));
+        assert!(matches!(check_error(&chunk("0", 4), 0, 10), Kind::InvalidChunk { n: 0, .. }));
         for wrong in [0, 3, 5] {
-            let kind = refused(&chunk(1, wrong), 1, 10);
+            let kind = check_error(&chunk(1, wrong), 1, 10);
             assert!(matches!(kind, Kind::WrongSizeChunk { expected_size: 4, actual_size, n: 1 }
                     if actual_size == wrong));
         }
         assert!(matches!(
-            refused(&chunk(3, 1), 3, 10),
+            check_error(&chunk(3, 1), 3, 10),
             Kind::WrongNumberOfChunks { actual_number: 4, expected_number: 3 }
         ));
         let empty = RawDocumentBuf::try_from(&doc! { "n": 0, "data": "text" }).unwrap();
-        assert!(matches!(refused(&empty, 0, 10), Kind::InvalidChunk { n: 0, .. }));
+        assert!(matches!(check_error(&empty, 0, 10), Kind::InvalidChunk { n: 0, .. }));
     }
 
     #[test]
-    fn an_empty_chunk_behind_the_last_is_passed_over() {
+    fn empty_chunk_after_the_last_is_ignored() {
         assert_eq!(check(&chunk(3, 0), 3, &layout(10)).unwrap(), Found::Surplus);
     }
 }

@@ -1,4 +1,4 @@
-//! The stream that a file is read from.
+//! Download streams.
 
 mod io;
 
@@ -13,7 +13,7 @@ use bson::{Document, doc};
 use super::{
     FilesCollectionDocument, GridFsBucket,
     chunk::{self, Found},
-    exactly,
+    equals,
     file::Layout,
 };
 use crate::{
@@ -22,17 +22,12 @@ use crate::{
     error::{Error, GridFsErrorKind, Result},
 };
 
-/// A stream that a file is read from. See
+/// Stream of the contents of a file, opened by
 /// [`GridFsBucket::open_download_stream`](super::GridFsBucket::open_download_stream).
 ///
-/// It is an `AsyncRead`, an `AsyncBufRead` and an `AsyncSeek` of tokio's and of `futures`. The
-/// chunks are asked for at the first read, from the one that holds the position on; an empty file
-/// asks for none. Each is checked: that it is the next, that it is as long as it must be, and in the
-/// end that there is no other. Where the application stops reading, checking stops.
-///
-/// After an error the stream repeats the error. A driver's error within an `io::Error` becomes
-/// itself again with `?` in a function that returns
-/// [`steadfast::error::Result`](crate::error::Result).
+/// It implements `AsyncRead`, `AsyncBufRead` and `AsyncSeek` of tokio, and those of `futures`. The
+/// first read queries the chunks from the current position on. Number and size of each chunk are
+/// checked, and at the end that no chunk follows.
 ///
 /// ```no_run
 /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -45,39 +40,54 @@ use crate::{
 /// download.read_exact(&mut tag).await?;
 /// # Ok(()) }
 /// ```
+///
+/// # Errors
+///
+/// Reads return a [`GridFsErrorKind`] if the file is corrupt, and the errors of
+/// [`Cursor::advance`](crate::Cursor::advance). The stream repeats its error. The driver's error is
+/// inside an `io::Error`; `?` in a function that returns
+/// [`steadfast::error::Result`](crate::error::Result) unwraps it.
 pub struct GridFsDownloadStream {
     bucket: GridFsBucket,
     file: FilesCollectionDocument,
     layout: Layout,
-    /// How many bytes are before what is read next.
+    /// Offset of the next byte.
     position: u64,
     source: Source,
 }
 
-/// Where the bytes come from.
+/// Source of the chunks.
 enum Source {
-    /// Nobody has asked for chunks.
-    Unasked,
-    /// The answer to the query for chunks, of which the first is to be this.
-    Asked(ActionFuture<'static, Cursor<Document>>, u32),
-    /// The chunks come; which is to come next, and whether the cursor is at the one before it.
+    /// No query was sent.
+    NotQueried,
+    /// Query in progress, and the number of its first chunk.
+    Querying(ActionFuture<'static, Cursor<Document>>, u32),
+    /// Open cursor, the number of its next chunk, and whether it is at the chunk before.
     Open { cursor: Box<Cursor<Document>>, next: u32, at_chunk: bool },
-    /// Something is wrong.
+    /// The download failed.
     Failed(Error),
 }
 
 impl GridFsDownloadStream {
     pub(super) fn new(bucket: GridFsBucket, file: FilesCollectionDocument) -> Result<Self> {
         let layout = Layout::of(&file)?;
-        Ok(Self { bucket, file, layout, position: 0, source: Source::Unasked })
+        Ok(Self { bucket, file, layout, position: 0, source: Source::NotQueried })
     }
 
-    /// What is known of the file.
+    /// Returns the document of the file.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// let download = bucket.open_download_stream_by_name("film.mkv").await?;
+    /// println!("{} bytes", download.file().length);
+    /// # Ok(()) }
+    /// ```
     pub fn file(&self) -> &FilesCollectionDocument {
         &self.file
     }
 
-    /// The bytes at the position, as many as are there without waiting; none at the end.
+    /// Polls for the bytes at the current position, as many as are available. Empty at the end of
+    /// the file.
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         if let Err(error) = ready!(self.poll_chunk(cx)) {
             self.source = Source::Failed(error.clone());
@@ -93,15 +103,15 @@ impl GridFsDownloadStream {
         Poll::Ready(Ok(bytes.unwrap_or_default()))
     }
 
-    /// Goes to the chunk that holds the position, or finds that there is no more.
+    /// Polls for the chunk at the current position.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         loop {
             let (wanted, _) = self.layout.locate(self.position);
             match &mut self.source {
                 Source::Failed(error) => return Poll::Ready(Err(error.clone())),
-                Source::Unasked if wanted == self.layout.count => return Poll::Ready(Ok(())),
-                Source::Unasked => self.source = Source::Asked(self.ask(wanted), wanted),
-                Source::Asked(answer, next) => {
+                Source::NotQueried if wanted == self.layout.count => return Poll::Ready(Ok(())),
+                Source::NotQueried => self.source = Source::Querying(self.ask(wanted), wanted),
+                Source::Querying(answer, next) => {
                     let (next, cursor) = (*next, Box::new(ready!(answer.as_mut().poll(cx))?));
                     self.source = Source::Open { cursor, next, at_chunk: false };
                 }
@@ -125,9 +135,9 @@ impl GridFsDownloadStream {
         }
     }
 
-    /// Asks for the chunks from this one on.
+    /// Queries the chunks from this one on.
     fn ask(&self, from: u32) -> ActionFuture<'static, Cursor<Document>> {
-        let mut filter = exactly("files_id", &self.file.id);
+        let mut filter = equals("files_id", &self.file.id);
         if from > 0 {
             filter.insert("n", doc! { "$gte": i64::from(from) });
         }
@@ -135,12 +145,12 @@ impl GridFsDownloadStream {
         Box::pin(async move { chunks?.find(filter).sort(doc! { "n": 1 }).await })
     }
 
-    /// These bytes were read.
+    /// Advances the position.
     fn pass(&mut self, count: usize) {
         self.position = self.position.saturating_add(count as u64);
     }
 
-    /// Goes to another position, which may be past the end.
+    /// Seeks to a position, which may be past the end.
     fn go_to(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),
@@ -148,27 +158,27 @@ impl GridFsDownloadStream {
             SeekFrom::Current(by) => (self.position, by),
         };
         let position = from.checked_add_signed(by).ok_or_else(|| {
-            let message = "a position before the beginning of a file, or beyond all numbers";
+            let message = "cannot seek before the beginning of the file or past the largest offset";
             std::io::Error::new(std::io::ErrorKind::InvalidInput, message)
         })?;
         self.position = position;
         let (wanted, _) = self.layout.locate(position);
-        // What comes next from the cursor can still be used, and so can what it is at.
+        // The cursor can be used further if the position is in its current or next chunk.
         let on_the_way = match &self.source {
             Source::Open { next, at_chunk, .. } => {
                 wanted == *next || (*at_chunk && wanted + 1 == *next)
             }
-            Source::Asked(_, next) => wanted == *next,
-            Source::Unasked | Source::Failed(_) => true,
+            Source::Querying(_, next) => wanted == *next,
+            Source::NotQueried | Source::Failed(_) => true,
         };
         if !on_the_way {
-            self.source = Source::Unasked;
+            self.source = Source::NotQueried;
         }
         Ok(position)
     }
 }
 
-/// Whether the chunks may end before this one.
+/// Returns an error if the chunks end before the last one.
 fn at_end(next: u32, layout: &Layout) -> Result<()> {
     if next < layout.count {
         return Err(GridFsErrorKind::MissingChunk { n: next }.into());

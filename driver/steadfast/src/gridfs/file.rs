@@ -1,4 +1,4 @@
-//! What is known of a file, and what follows from it: how many chunks it has, and how long they are.
+//! Documents of files, and the layout of their chunks.
 
 use bson::{Bson, DateTime, Document};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -8,26 +8,26 @@ use crate::{
     serde_helpers::number,
 };
 
-/// What a bucket knows of a file.
+/// Document of a file in the collection `<bucket>.files`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FilesCollectionDocument {
-    /// What tells it from all other files of the bucket.
+    /// Id of the file (`_id`).
     #[serde(rename = "_id")]
     pub id: Bson,
-    /// How many bytes it has.
+    /// Length in bytes (`length`).
     #[serde(deserialize_with = "number::required")]
     pub length: u64,
-    /// How many bytes each of its chunks has, but for the last.
+    /// Size of each chunk in bytes, except the last (`chunkSize`).
     #[serde(rename = "chunkSize", serialize_with = "as_int", deserialize_with = "size")]
     pub chunk_size_bytes: u32,
-    /// When its upload ended.
+    /// Date of the end of the upload (`uploadDate`).
     pub upload_date: DateTime,
-    /// Its name. Other files may have the same, and old ones have none.
+    /// Name (`filename`). It need not be unique. `None` in some files of old drivers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// What the application noted of it.
+    /// User data (`metadata`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Document>,
 }
@@ -37,40 +37,41 @@ fn as_int<S: Serializer>(size: &u32, serializer: S) -> std::result::Result<S::Ok
     serializer.serialize_i32(i32::try_from(*size).map_err(ser::Error::custom)?)
 }
 
-/// The specification: old files may have another type of number there.
+/// The specification: existing files may have another numeric type.
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u32, D::Error> {
     u32::try_from(number::required(deserializer)?).map_err(de::Error::custom)
 }
 
-/// How a file is cut into chunks.
+/// Layout of the chunks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) length: u64,
-    /// Not zero, unless there are no chunks.
+    /// Size of a chunk. Not zero, unless there are no chunks.
     chunk_size: u32,
-    /// How many chunks there are.
+    /// Number of chunks.
     pub(super) count: u32,
 }
 
 impl Layout {
-    /// The layout of a file, if it can have one.
+    /// Returns the layout of a file, or an error if its document is invalid.
     pub(super) fn of(file: &FilesCollectionDocument) -> Result<Self> {
         let FilesCollectionDocument { length, chunk_size_bytes: chunk_size, .. } = *file;
         if length == 0 {
             return Ok(Self { length, chunk_size, count: 0 });
         }
         if chunk_size == 0 {
-            return Err(invalid(format!("it has {length} bytes in chunks of none")));
+            return Err(invalid(format!("length is {length}, but chunkSize is 0")));
         }
         let count = length.div_ceil(chunk_size.into());
         let count = i32::try_from(count).ok().and_then(|count| u32::try_from(count).ok());
-        let count =
-            count.ok_or_else(|| invalid(format!("{length} bytes in chunks of {chunk_size}")))?;
+        let count = count.ok_or_else(|| {
+            invalid(format!("too many chunks: length is {length}, chunkSize is {chunk_size}"))
+        })?;
         Ok(Self { length, chunk_size, count })
     }
 
-    /// The chunk that holds the byte at `position`, and where it is in there. Past the end it is the
-    /// first chunk that there is not.
+    /// Returns the number of the chunk with the byte at `position`, and the offset in it. Past the
+    /// end, the number after the last chunk.
     pub(super) fn locate(&self, position: u64) -> (u32, usize) {
         if position >= self.length {
             return (self.count, 0);
@@ -79,11 +80,11 @@ impl Layout {
         let place = (u32::try_from(position / size), usize::try_from(position % size));
         match place {
             (Ok(n), Ok(offset)) => (n, offset),
-            _ => unreachable!("`of` made sure that the number of a chunk is a u32"),
+            _ => unreachable!("`of` has checked that chunk numbers fit"),
         }
     }
 
-    /// How long chunk `n` must be.
+    /// Returns the required size of chunk `n`.
     pub(super) fn length_of(&self, n: u32) -> u32 {
         let before = u64::from(n) * u64::from(self.chunk_size);
         let left = self.length.saturating_sub(before);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_is_refused() {
+    fn invalid_files_are_rejected() {
         assert!(Layout::of(&file(1, 0)).is_err());
         assert!(Layout::of(&file(u64::MAX, 1)).is_err());
         assert!(Layout::of(&file(u64::from(u32::MAX), 1)).is_err());
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_stored_as_the_specification_says_and_read_whatever_their_type() {
+    fn numbers_are_stored_as_specified_and_read_in_any_type() {
         let stored = bson::serialize_to_document(&file(7, 4)).unwrap();
         let expected = doc! {
             "_id": 1, "length": 7_i64, "chunkSize": 4, "uploadDate": DateTime::from_millis(0),

@@ -1,4 +1,4 @@
-//! The indexes that a bucket needs, made before its first upload.
+//! Indexes of a bucket, created before its first upload.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::{
     serde_helpers::number,
 };
 
-/// Whether the indexes are known to be there. Who uploads first finds out, and others wait.
-pub(super) type Known = Arc<OnceCell<()>>;
+/// State of the indexes. The first upload checks them, and concurrent ones wait.
+pub(super) type IndexState = Arc<OnceCell<()>>;
 
 impl GridFsBucket {
-    /// Makes the indexes if this is the bucket's first upload and there is no file yet.
+    /// Creates the indexes at the first upload if the bucket is empty.
     pub(super) async fn ensure_indexes(&self) -> Result<()> {
         let known = Arc::clone(&lock(&self.inner.indexes));
         known.get_or_try_init(|| self.make_indexes()).await?;
         Ok(())
     }
 
-    /// For when the collections are dropped, and their indexes with them.
-    pub(crate) fn forget_indexes(&self) {
-        *lock(&self.inner.indexes) = Known::default();
+    /// Resets the state after the collections are dropped with their indexes.
+    pub(crate) fn reset_indexes(&self) {
+        *lock(&self.inner.indexes) = IndexState::default();
     }
 
     async fn make_indexes(&self) -> Result<()> {
         let files = self.files_in_time()?.clone_with_type::<Document>();
-        // The specification: on the primary, and by looking for a document rather than counting.
+        // The specification: read from the primary, with a query rather than a count.
         let any = files
             .find_one(doc! {})
             .projection(doc! { "_id": 1 })
@@ -45,8 +45,7 @@ impl GridFsBucket {
         self.make_index(&chunks, doc! { "files_id": 1, "n": 1 }, true).await
     }
 
-    /// Makes an index unless it is there: an application may be allowed to write files and not to
-    /// make indexes.
+    /// Creates an index unless it exists: the user may not have the privilege to create indexes.
     async fn make_index(
         &self,
         collection: &(dyn Fn() -> Result<Collection<Document>> + Sync),
@@ -67,7 +66,7 @@ impl GridFsBucket {
         let collection = collection()?;
         let mut action = collection.create_index(index);
         if !self.is_acknowledged() {
-            // That it failed must be heard of.
+            // A failure must be reported.
             action = action.write_concern(WriteConcern::nodes(1));
         }
         action.await.map(drop)
@@ -76,15 +75,15 @@ impl GridFsBucket {
 
 async fn contains(mut listed: Cursor<IndexModel>, keys: &Document, unique: bool) -> Result<bool> {
     while listed.advance().await? {
-        if serves(&listed.deserialize_current()?, keys, unique) {
+        if satisfies(&listed.deserialize_current()?, keys, unique) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether an index has these keys in this order, and is unique if it must be.
-fn serves(index: &IndexModel, keys: &Document, unique: bool) -> bool {
+/// Returns `true` if an index has these keys in this order, and is unique if required.
+fn satisfies(index: &IndexModel, keys: &Document, unique: bool) -> bool {
     let is_unique = index.options.as_ref().and_then(|options| options.unique) == Some(true);
     let mut pairs = index.keys.iter().zip(keys);
     index.keys.len() == keys.len()
@@ -92,7 +91,7 @@ fn serves(index: &IndexModel, keys: &Document, unique: bool) -> bool {
         && (is_unique || !unique)
 }
 
-/// The specification: by value, for the type depends on who made the index.
+/// The specification: compare by value, because the numeric type differs between drivers.
 fn same_number(a: &Bson, b: &Bson) -> bool {
     number::whole(a).is_some_and(|number| number::whole(b) == Some(number))
 }
@@ -109,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_known_by_its_keys_whatever_the_type_of_their_numbers() {
+    fn index_keys_compare_by_numeric_value() {
         let keys = doc! { "files_id": 1, "n": 1 };
         for one in [bson!(1), bson!(1_i64), bson!(1.0)] {
             for other in [bson!(1), bson!(1_i64), bson!(1.0)] {
                 let found = index(doc! { "files_id": one.clone(), "n": other }, true);
-                assert!(serves(&found, &keys, true), "{found:?}");
+                assert!(satisfies(&found, &keys, true), "{found:?}");
             }
         }
         for wrong in [
@@ -124,9 +123,9 @@ mod tests {
             doc! { "files_id": 1, "n": -1 },
             doc! { "files_id": "hashed", "n": 1 },
         ] {
-            assert!(!serves(&index(wrong.clone(), true), &keys, true), "{wrong}");
+            assert!(!satisfies(&index(wrong.clone(), true), &keys, true), "{wrong}");
         }
-        assert!(!serves(&index(keys.clone(), false), &keys, true));
-        assert!(serves(&index(keys.clone(), true), &keys, false));
+        assert!(!satisfies(&index(keys.clone(), false), &keys, true));
+        assert!(satisfies(&index(keys.clone(), true), &keys, false));
     }
 }

@@ -1,4 +1,4 @@
-//! The time limit of what is done with a bucket: one for all the commands that it takes.
+//! Deadlines of calls on a bucket, shared by all their commands.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::{
 };
 
 impl GridFsBucket {
-    /// The same bucket for one call, which has this long or else as long as the bucket's database
-    /// says. The clock starts.
+    /// Returns the bucket with the deadline of one call, from its own time-out or that of the
+    /// database.
     pub(crate) fn timed(&self, own: Option<Duration>) -> Self {
         let limit = TimeLimit::of(own, self.files().timeout());
         let deadline = limit.map(|limit| Deadline::begin(limit.timeout));
         Self { deadline, ..self.clone() }
     }
 
-    /// The same bucket for one more call like the one it was for.
+    /// Returns the bucket with a new deadline of the same time-out.
     pub(super) fn renewed(&self) -> Self {
         Self { deadline: self.deadline.map(Deadline::renewed), ..self.clone() }
     }
 
-    /// The collection of what is known of the files, for a command that has as long as is left.
+    /// Returns the files collection with the remaining time as its time-out.
     pub(crate) fn files_in_time(&self) -> Result<Collection<FilesCollectionDocument>> {
         Ok(self.files().with_timeout(self.left()?))
     }
 
-    /// The collection of what is in the files, for a command that has as long as is left.
+    /// Returns the chunks collection with the remaining time as its time-out.
     pub(crate) fn chunks_in_time(&self) -> Result<Collection<Document>> {
         Ok(self.chunks().with_timeout(self.left()?))
     }
@@ -38,9 +38,10 @@ impl GridFsBucket {
     fn left(&self) -> Result<Option<Duration>> {
         let Some(deadline) = self.deadline else { return Ok(None) };
         match deadline.remaining() {
-            // To a command, no time at all would be time without end.
+            // A time-out of zero would mean no limit.
             Some(left) if left.is_zero() => {
-                let error = Error::out_of_time("the time was over before all was done");
+                let error =
+                    Error::out_of_time("the deadline passed between two commands of the call");
                 Err(deadline.exceeded(error, TimeSpent::default()))
             }
             left => Ok(Some(left.unwrap_or(Duration::ZERO))),
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_commands_of_a_call_share_its_time() {
+    async fn commands_of_a_call_share_its_deadline() {
         const MS: Duration = Duration::from_millis(1);
         let files = bucket(Some(100 * MS)).timed(None);
         let left = |bucket: &GridFsBucket| bucket.files_in_time().unwrap().timeout();

@@ -1,4 +1,4 @@
-//! The stream that a file is written to.
+//! Upload streams.
 
 mod io;
 mod undo;
@@ -13,35 +13,28 @@ use std::{
 use bson::{Bson, DateTime, Document, oid::ObjectId, raw::RawBinaryRef, spec::BinarySubtype};
 use tokio::sync::oneshot;
 
-use self::undo::Stored;
+use self::undo::StoredChunks;
 use super::{FilesCollectionDocument, GridFsBucket, chunk::Chunk};
 use crate::{
     Client,
     error::{Error, ErrorKind, GridFsErrorKind, Result},
 };
 
-/// About how many bytes are sent at a time.
+/// Approximate number of bytes in one insert.
 const BATCH_BYTES: u32 = 4 * 1024 * 1024;
 
-/// How many chunks are sent at a time at most, however small they are.
+/// Maximum number of chunks in one insert.
 const BATCH_CHUNKS: u32 = 1000;
 
-/// A stream that a file is written to. See
+/// Stream that uploads a file, opened by
 /// [`GridFsBucket::open_upload_stream`](super::GridFsBucket::open_upload_stream).
 ///
-/// It is an `AsyncWrite` of tokio's and of `futures`. Bytes are gathered and sent about 4 MiB at a
-/// time, while the application goes on writing. Flushing sends what fills whole chunks and waits
-/// until it is stored; the rest, less than a chunk, is sent in the end.
+/// It implements `AsyncWrite` of tokio and of `futures`. Bytes are buffered and inserted in batches
+/// of about 4 MiB, while the application continues to write. A flush inserts all complete chunks
+/// and waits for them.
 ///
-/// The file is there once [`close`](Self::close), or tokio's `shutdown`, has succeeded. Before that
-/// nobody sees it, for its document is written last. A stream that is dropped before that leaves no
-/// file, and the chunks that it had stored are deleted in the background; so does
-/// [`abort`](Self::abort), which also says whether that succeeded. If it is dropped while its
-/// `close` is under way, the file may be there or not, but if it is there it is whole.
-///
-/// After an error the stream takes no more bytes and repeats the error. What it had stored stays
-/// where it is, unless it is aborted. A driver's error within an `io::Error` becomes itself again
-/// with `?` in a function that returns [`steadfast::error::Result`](crate::error::Result).
+/// The file exists once [`close`](Self::close), or tokio's `shutdown`, has succeeded: its document
+/// is written last.
 ///
 /// ```no_run
 /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -53,39 +46,50 @@ const BATCH_CHUNKS: u32 = 1000;
 /// println!("stored as {}", upload.id());
 /// # Ok(()) }
 /// ```
+///
+/// # Errors
+///
+/// After an error the stream rejects further bytes and repeats the error. Stored chunks stay behind
+/// unless [`abort`](Self::abort) deletes them. The driver's error is inside an `io::Error`; `?` in
+/// a function that returns [`steadfast::error::Result`](crate::error::Result) unwraps it.
+///
+/// # Cancellation
+///
+/// Dropping the stream before `close` deletes the stored chunks in the background. If it is dropped
+/// while `close` is in progress, the file may exist; if so, it is complete.
 pub struct GridFsUploadStream {
     bucket: GridFsBucket,
     id: Bson,
     filename: String,
     metadata: Option<Document>,
     chunk_size: u32,
-    /// What was written and not sent yet.
+    /// Bytes that are not sent yet.
     buffer: Vec<u8>,
-    /// How many bytes were sent.
+    /// Number of sent bytes.
     sent_bytes: u64,
-    stored: Stored,
-    /// The answer to the chunks that are under way.
-    in_flight: Option<Answer>,
+    stored: StoredChunks,
+    /// Insert of chunks in progress.
+    in_flight: Option<PendingResult>,
     state: State,
 }
 
-/// The end of a task that stores something.
-type Answer = oneshot::Receiver<Result<()>>;
+/// Result of a task that stores something.
+type PendingResult = oneshot::Receiver<Result<()>>;
 
-/// How far an upload is. It goes down this list, and may skip.
+/// State of an upload. It moves down this list and may skip states.
 #[derive(Debug)]
 enum State {
-    /// It takes bytes.
+    /// Accepts bytes.
     Writing,
-    /// All bytes are sent, the last chunk among them, which may be short.
+    /// All bytes are sent, including the last chunk.
     Ending,
-    /// The file's document, which has this date, is under way.
-    Filing(Answer, DateTime),
+    /// The file's document, with this date, is being written.
+    WritingFile(PendingResult, DateTime),
     /// The file is stored.
     Closed,
-    /// It ended before its time, by an error or because it is being aborted.
+    /// Ended by an error, or being aborted.
     Broken(Option<Error>),
-    /// What it had stored is deleted.
+    /// The stored chunks are deleted.
     Aborted,
 }
 
@@ -99,7 +103,8 @@ impl GridFsUploadStream {
     ) -> Result<Self> {
         if chunk_size == 0 || i32::try_from(chunk_size).is_err() {
             return Err(Error::invalid_argument(format!(
-                "a chunk of a file cannot have {chunk_size} bytes"
+                "chunk_size_bytes {chunk_size} is out of range; use 1 to {}",
+                i32::MAX
             )));
         }
         Ok(Self {
@@ -110,40 +115,80 @@ impl GridFsUploadStream {
             chunk_size,
             buffer: Vec::new(),
             sent_bytes: 0,
-            stored: Stored::default(),
+            stored: StoredChunks::default(),
             in_flight: None,
             state: State::Writing,
         })
     }
 
-    /// The id that the file will have.
+    /// Returns the id of the file.
     pub fn id(&self) -> &Bson {
         &self.id
     }
 
-    /// Sends what is left and stores the file. The same as tokio's `shutdown`, but for the type of
-    /// the error. Its [`outcome`](Error::outcome) is that of the whole upload:
-    /// [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if chunks are stored, though without the
-    /// file's document nobody sees them.
+    /// Stores the remaining bytes and the file's document. Like tokio's `shutdown`, but returns the
+    /// driver's [`Error`].
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// let mut upload = bucket.open_upload_stream("notes.txt").await?;
+    /// upload.write_all(b"all's well").await?;
+    /// upload.close().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::UploadStreamClosed`] if the stream is closed or aborted.
+    /// - As [`Collection::insert_many`](crate::Collection::insert_many). The
+    ///   [`outcome`](Error::outcome) is that of the whole upload:
+    ///   [`MaybeApplied`](crate::error::Outcome::MaybeApplied) if chunks are stored, even if no
+    ///   file is visible.
+    ///
+    /// # Cancellation
+    ///
+    /// The future can be dropped; call `close` again to continue. If the stream is dropped, the
+    /// file may exist.
     pub async fn close(&mut self) -> Result<()> {
         poll_fn(|cx| self.poll_end(cx)).await
     }
 
-    /// Gives the upload up and deletes what it had stored, and nothing else: also if the
-    /// application chose an id that another file has.
+    /// Aborts the upload and deletes its chunks.
     ///
-    /// It may be called after an error, too; and again, if it failed. It is an error to call it once
-    /// the file is stored, or the upload aborted.
+    /// Only chunks of this upload are deleted, even if another file has the same id. After an error
+    /// of the upload or of `abort` itself, it can be called again.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// let mut upload = bucket.open_upload_stream("notes.txt").await?;
+    /// upload.write_all(b"a draft").await?;
+    /// upload.abort().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::UploadStreamClosed`] if the file is stored or the upload is aborted.
+    /// - [`GridFsErrorKind::AbortError`] if the chunks could not be deleted.
+    ///
+    /// # Cancellation
+    ///
+    /// The future can be dropped; call `abort` again to delete the remaining chunks.
     pub async fn abort(&mut self) -> Result<()> {
-        // Whether what is under way succeeds is of no interest, but it must not come after.
+        // Waits for the insert in progress, so that it does not follow the deletion. Its result
+        // does not matter.
         let _ = poll_fn(|cx| self.poll_in_flight(cx)).await;
-        if matches!(self.state, State::Filing(..)) {
+        if matches!(self.state, State::WritingFile(..)) {
             let _ = poll_fn(|cx| self.poll_filed(cx)).await;
         }
         let original_error = match &self.state {
             State::Closed | State::Aborted => return Err(closed()),
             State::Broken(error) => error.clone(),
-            State::Writing | State::Ending | State::Filing(..) => None,
+            State::Writing | State::Ending | State::WritingFile(..) => None,
         };
         self.buffer = Vec::new();
         self.state = State::Broken(original_error.clone());
@@ -160,13 +205,13 @@ impl GridFsUploadStream {
         }
     }
 
-    /// Takes as many of the bytes as there is room for.
+    /// Buffers bytes, as many as there is room for.
     fn poll_take(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         if let Poll::Ready(Err(error)) = self.poll_in_flight(cx) {
             return Poll::Ready(Err(error));
         }
         if !matches!(self.state, State::Writing) {
-            return Poll::Ready(Err(self.refusal()));
+            return Poll::Ready(Err(self.closed_error()));
         }
         if self.room() == 0 {
             ready!(self.poll_in_flight(cx))?;
@@ -180,14 +225,14 @@ impl GridFsUploadStream {
         Poll::Ready(Ok(taken))
     }
 
-    /// Sends what fills whole chunks, and waits until it is stored.
+    /// Stores all complete chunks and waits for them.
     fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         ready!(self.poll_in_flight(cx))?;
         match self.state {
             State::Writing => {}
-            State::Ending | State::Filing(..) => return self.poll_end(cx),
+            State::Ending | State::WritingFile(..) => return self.poll_end(cx),
             State::Closed | State::Broken(_) | State::Aborted => {
-                return Poll::Ready(Err(self.refusal()));
+                return Poll::Ready(Err(self.closed_error()));
             }
         }
         let whole = self.buffer.len() - self.buffer.len() % self.chunk_size as usize;
@@ -195,7 +240,7 @@ impl GridFsUploadStream {
         self.poll_in_flight(cx)
     }
 
-    /// Sends what is left, then the file's document, and waits until they are stored.
+    /// Stores the remaining bytes and the file's document.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         loop {
             ready!(self.poll_in_flight(cx))?;
@@ -205,15 +250,15 @@ impl GridFsUploadStream {
                     self.send(self.buffer.len())?;
                 }
                 State::Ending => self.file(),
-                State::Filing(..) => return self.poll_filed(cx),
+                State::WritingFile(..) => return self.poll_filed(cx),
                 State::Closed | State::Broken(_) | State::Aborted => {
-                    return Poll::Ready(Err(self.refusal()));
+                    return Poll::Ready(Err(self.closed_error()));
                 }
             }
         }
     }
 
-    /// Waits for the chunks under way, if there are any.
+    /// Polls for the insert of chunks in progress.
     fn poll_in_flight(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let Some(answer) = &mut self.in_flight else { return Poll::Ready(Ok(())) };
         let answered = ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(runtime_ended()));
@@ -226,10 +271,10 @@ impl GridFsUploadStream {
         Poll::Ready(answered)
     }
 
-    /// Waits for the file's document, which is under way.
+    /// Polls for the insert of the file's document.
     fn poll_filed(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let State::Filing(answer, date) = &mut self.state else {
-            return Poll::Ready(Err(self.refusal()));
+        let State::WritingFile(answer, date) = &mut self.state else {
+            return Poll::Ready(Err(self.closed_error()));
         };
         let date = *date;
         let answered = ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(runtime_ended()));
@@ -237,16 +282,16 @@ impl GridFsUploadStream {
             self.state = State::Closed;
             return Poll::Ready(Ok(()));
         };
-        // Asked before the outcome is that of the whole upload.
+        // Checked before the outcome becomes that of the whole upload.
         if !error.outcome().is_certainly_not_applied() {
-            self.stored.unsure_of_file(date);
+            self.stored.file_uncertain(date);
         }
         let error = error.within_call(self.stored.outcome(), true);
         self.state = State::Broken(Some(error.clone()));
         Poll::Ready(Err(error))
     }
 
-    /// Sends the first bytes of the buffer as chunks; nothing else may be under way.
+    /// Inserts the first bytes of the buffer as chunks. No other insert may be in progress.
     fn send(&mut self, length: usize) -> Result<()> {
         if length == 0 {
             return Ok(());
@@ -256,7 +301,7 @@ impl GridFsUploadStream {
         let count = bytes.len().div_ceil(self.chunk_size as usize);
         let Some((first, ids)) = self.stored.expect(count) else {
             let error = Error::invalid_argument(format!(
-                "a file cannot have more than {} chunks: choose larger ones",
+                "a file cannot have more than {} chunks; increase chunk_size_bytes",
                 i32::MAX
             ));
             self.state = State::Broken(Some(error.clone()));
@@ -278,7 +323,7 @@ impl GridFsUploadStream {
         Ok(())
     }
 
-    /// Sends the file's document. The specification: its date is that of the upload's end.
+    /// Inserts the file's document. The specification: its date is that of the end of the upload.
     fn file(&mut self) {
         let upload_date = DateTime::now();
         let document = FilesCollectionDocument {
@@ -294,17 +339,17 @@ impl GridFsUploadStream {
             bucket.ensure_indexes().await?;
             bucket.files_in_time()?.insert_one(document).await.map(drop)
         });
-        self.state = State::Filing(answer, upload_date);
+        self.state = State::WritingFile(answer, upload_date);
     }
 
-    /// How many bytes may be written before some must be sent.
+    /// Returns the number of bytes that fit into the buffer.
     fn room(&self) -> usize {
         let chunks = (BATCH_BYTES / self.chunk_size).clamp(1, BATCH_CHUNKS);
         (chunks as usize * self.chunk_size as usize).saturating_sub(self.buffer.len())
     }
 
-    /// Why nothing can be written any more.
-    fn refusal(&self) -> Error {
+    /// Returns the error of a stream that accepts no more bytes.
+    fn closed_error(&self) -> Error {
         match &self.state {
             State::Broken(Some(error)) => error.clone(),
             _ => closed(),
@@ -316,7 +361,7 @@ impl Drop for GridFsUploadStream {
     fn drop(&mut self) {
         match self.state {
             State::Writing | State::Ending if !self.stored.is_nothing() => {}
-            // The document of the file may be there, or will be; or what is left is to stay.
+            // The file's document may exist, or chunks are to stay behind after an error.
             _ => return,
         }
         let (bucket, id) = (self.bucket.renewed(), self.id.clone());
@@ -327,7 +372,7 @@ impl Drop for GridFsUploadStream {
             {
                 stored.settle();
             }
-            stored.delete_unheard(&bucket, &id).await;
+            stored.delete_in_background(&bucket, &id).await;
         });
     }
 }
@@ -342,9 +387,12 @@ impl fmt::Debug for GridFsUploadStream {
     }
 }
 
-/// Begins what goes on even if nobody waits for it: a stream that is dropped has to know how its
-/// last command ended before it can clean up.
-fn begin(client: &Client, work: impl Future<Output = Result<()>> + Send + 'static) -> Answer {
+/// Starts a task that continues without its stream: a dropped stream must await its last command
+/// before it can delete chunks.
+fn begin(
+    client: &Client,
+    work: impl Future<Output = Result<()>> + Send + 'static,
+) -> PendingResult {
     let (sender, answer) = oneshot::channel();
     client.executor().spawn(async move {
         let _ = sender.send(work.await);
@@ -357,6 +405,6 @@ fn closed() -> Error {
 }
 
 fn runtime_ended() -> Error {
-    let message = "the runtime of the client ended before the upload".to_owned();
+    let message = "the tokio runtime of the client ended before the upload".to_owned();
     Error::new(ErrorKind::Internal { message })
 }

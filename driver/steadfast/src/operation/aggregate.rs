@@ -15,7 +15,7 @@ use crate::{
     command::{Command, Kind, Target},
     error::{Error, Result},
     namespace::check_database_name,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{AggregateOptions, CursorType, TimeoutMode},
 };
 
@@ -89,7 +89,7 @@ pub(crate) fn aggregate(
     source: Source<'_>,
     pipeline: &[Document],
     options: Option<&AggregateOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     let none = AggregateOptions::default();
     let options = options.unwrap_or(&none);
     let writes = writes(pipeline);
@@ -109,11 +109,11 @@ pub(crate) fn aggregate(
         command.acknowledged = true;
     }
     command.limit(options.timeout, source.timeout());
-    let mut more = More {
+    let mut more = GetMoreOptions {
         batch_size: options.batch_size,
         max_time: options.max_await_time,
         comment: options.comment.clone(),
-        ..More::default()
+        ..GetMoreOptions::default()
     };
     if writes && options.timeout_mode == Some(TimeoutMode::Iteration) {
         return Err(Error::invalid_argument(

@@ -11,7 +11,7 @@ use crate::{
     collection::Handle,
     command::Command,
     error::Result,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{AggregateOptions, ChangeStreamOptions, CursorType},
     resume_token::ResumeToken,
 };
@@ -66,7 +66,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The command that begins there, and how its cursor is to go on.
-    pub(crate) fn begin(&self, start: &Beginning) -> Result<(Command, More)> {
+    pub(crate) fn begin(&self, start: &Beginning) -> Result<(Command, GetMoreOptions)> {
         let mut pipeline = Vec::with_capacity(1 + self.pipeline.len());
         pipeline.push(bson::doc! { "$changeStream": self.stage(start)? });
         pipeline.extend_from_slice(&self.pipeline);

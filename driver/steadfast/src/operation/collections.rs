@@ -9,7 +9,7 @@ use crate::{
     command::{Command, Kind, Target},
     error::{Error, Result},
     namespace::check_database_name,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{
         CreateCollectionOptions, CursorType, DropCollectionOptions, ListCollectionsOptions,
         SelectionCriteria,
@@ -55,7 +55,7 @@ pub(crate) fn list(
     database: &Database,
     name_only: bool,
     options: Option<&ListCollectionsOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     check_database_name(&database.name)?;
     // The specification on enumerating collections: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
@@ -70,7 +70,7 @@ pub(crate) fn list(
     }
     command.limit(options.and_then(|options| options.timeout), database.timeout());
     let comment = options.and_then(|options| options.comment.clone());
-    let mut more = More { batch_size, comment, ..More::default() };
+    let mut more = GetMoreOptions { batch_size, comment, ..GetMoreOptions::default() };
     let mode = options.and_then(|options| options.timeout_mode);
     more.share_time(&mut command, mode, CursorType::NonTailable)?;
     Ok((command, more))

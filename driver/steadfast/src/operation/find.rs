@@ -7,7 +7,7 @@ use crate::{
     collection::Handle,
     command::{Command, Kind},
     error::{Error, Result},
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{CursorType, FindOneOptions, FindOptions},
 };
 
@@ -16,7 +16,7 @@ pub(crate) fn find(
     collection: &Handle,
     filter: &Document,
     options: Option<&FindOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     let criteria = options.and_then(|options| options.selection_criteria.as_ref());
     let target = collection.read_target(criteria);
     let name = collection.checked_name()?;
@@ -46,7 +46,7 @@ pub(crate) fn one(
     collection: &Handle,
     filter: &Document,
     options: Option<FindOneOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     if let Some(options) = options {
         return find(collection, filter, Some(&options.into()));
     }
@@ -104,9 +104,9 @@ fn add_cursor_type(command: &mut Command, cursor_type: Option<CursorType>) {
 }
 
 /// The server refuses a time limit on `getMore` unless its cursor awaits data.
-fn more(options: &FindOptions) -> More {
+fn more(options: &FindOptions) -> GetMoreOptions {
     let awaits = options.cursor_type == Some(CursorType::TailableAwait);
-    More {
+    GetMoreOptions {
         batch_size: options.batch_size,
         max_time: options.max_await_time.filter(|_| awaits),
         comment: options.comment.clone(),

@@ -19,7 +19,7 @@ use crate::{
 
 /// How a cursor asks for more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct More {
+pub(crate) struct GetMoreOptions {
     pub(crate) batch_size: Option<u32>,
     /// How long the server may wait for documents.
     pub(crate) max_time: Option<Duration>,
@@ -41,7 +41,7 @@ pub(crate) fn get_more(
     target: Target,
     namespace: &Namespace,
     id: i64,
-    more: &More,
+    more: &GetMoreOptions,
     remaining: Option<u64>,
 ) -> Result<Command> {
     let mut command = Command::new(
@@ -64,7 +64,7 @@ pub(crate) fn get_more(
 }
 
 /// As the user said, but not past the cursor's limit; a size of zero is not sent.
-fn batch_size(more: &More, remaining: Option<u64>) -> Result<Option<i32>> {
+fn batch_size(more: &GetMoreOptions, remaining: Option<u64>) -> Result<Option<i32>> {
     let Some(batch_size) = more.batch_size.filter(|size| *size != 0) else { return Ok(None) };
     let batch_size = checked_batch_size(batch_size)?;
     let remaining = remaining.and_then(|remaining| i32::try_from(remaining).ok());
@@ -99,10 +99,11 @@ mod tests {
     #[test]
     fn a_get_more_goes_to_the_namespace_the_server_named() {
         let namespace = Namespace::new("library", "$cmd.listCollections");
-        let plain = get_more(Target::Write, &namespace, 7, &More::default(), None).unwrap();
+        let plain =
+            get_more(Target::Write, &namespace, 7, &GetMoreOptions::default(), None).unwrap();
         assert_eq!(body(&plain), doc! { "getMore": 7_i64, "collection": "$cmd.listCollections" });
         assert_eq!((&*plain.database, plain.kind), ("library", Kind::GetMore));
-        let more = More {
+        let more = GetMoreOptions {
             batch_size: Some(3),
             max_time: Some(Duration::from_millis(250)),
             comment: Some(Bson::from("note")),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     fn sizes(batch_size: u32, remaining: Option<u64>) -> Option<i32> {
-        let more = More { batch_size: Some(batch_size), ..More::default() };
+        let more = GetMoreOptions { batch_size: Some(batch_size), ..GetMoreOptions::default() };
         super::batch_size(&more, remaining).unwrap()
     }
 
@@ -146,6 +147,6 @@ mod tests {
     #[test]
     fn a_batch_size_of_zero_is_not_sent() {
         assert_eq!(sizes(0, None), None);
-        assert_eq!(super::batch_size(&More::default(), Some(1)).unwrap(), None);
+        assert_eq!(super::batch_size(&GetMoreOptions::default(), Some(1)).unwrap(), None);
     }
 }

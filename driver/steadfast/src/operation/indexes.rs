@@ -8,7 +8,7 @@ use crate::{
     collection::Handle,
     command::{Command, Kind, Target},
     error::{Error, Result},
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{
         CreateIndexOptions, CursorType, DropIndexOptions, ListIndexesOptions, SelectionCriteria,
     },
@@ -83,7 +83,7 @@ pub(crate) fn drop(
 pub(crate) fn list(
     collection: &Handle,
     options: Option<&ListIndexesOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     let name = collection.checked_name()?;
     // The specification on index management: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
@@ -96,7 +96,7 @@ pub(crate) fn list(
     }
     command.limit(options.and_then(|options| options.timeout), collection.timeout);
     let comment = options.and_then(|options| options.comment.clone());
-    let mut more = More { batch_size, comment, ..More::default() };
+    let mut more = GetMoreOptions { batch_size, comment, ..GetMoreOptions::default() };
     let mode = options.and_then(|options| options.timeout_mode);
     more.share_time(&mut command, mode, CursorType::NonTailable)?;
     Ok((command, more))

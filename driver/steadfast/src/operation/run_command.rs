@@ -10,7 +10,7 @@ use crate::{
     deadline::{MaxTime, TimeLimit},
     error::{Error, Result, TimeSpent},
     namespace::check_database_name,
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{RunCommandOptions, RunCursorCommandOptions, SelectionCriteria},
     session::TransactionScope,
 };
@@ -31,15 +31,15 @@ pub(crate) fn run_cursor(
     database: &Database,
     body: RawDocumentBuf,
     options: Option<RunCursorCommandOptions>,
-) -> Result<(Command, More)> {
+) -> Result<(Command, GetMoreOptions)> {
     let options = options.unwrap_or_default();
     let mut command = own(database, body, options.selection_criteria, options.timeout)?;
-    let mut more = More {
+    let mut more = GetMoreOptions {
         batch_size: options.batch_size,
         max_time: options.max_time,
         comment: options.comment,
         may_write: true,
-        ..More::default()
+        ..GetMoreOptions::default()
     };
     let cursor_type = options.cursor_type.unwrap_or_default();
     more.share_time(&mut command, options.timeout_mode, cursor_type)?;

@@ -1,4 +1,4 @@
-//! Options of databases and collections: their defaults, how they are created, listed and dropped.
+//! Options of databases and collections: defaults, creation, listing and dropping.
 
 use std::time::Duration;
 
@@ -12,125 +12,192 @@ use steadfast_core::{
 use super::{Collation, TimeoutMode};
 
 options! {
-    /// The defaults of a database; what is not set is as in the client.
+    /// Defaults for operations on a [`Database`](crate::Database). An option that is not set is
+    /// inherited from the client.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::options::{DatabaseOptions, ReadConcern};
+    ///
+    /// let options = DatabaseOptions::builder().read_concern(ReadConcern::majority()).build();
+    /// let library = client.database_with_options("library", options);
+    /// # Ok(()) }
+    /// ```
     pub struct DatabaseOptions, DatabaseOptionsBuilder {
-        /// Which servers reads go to.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the client. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// How long a call may take in all, unless the call itself says otherwise. Zero is without
-        /// end.
+        /// Default time-out of a whole call (`timeoutMS`). Zero means no limit. Defaults to the
+        /// time-out of the client. See
+        /// [client-side operations timeout](https://github.com/mongodb/specifications/blob/master/source/client-side-operations-timeout/client-side-operations-timeout.md).
         #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis")]
         timeout: Duration,
-        /// What reads may see.
+        /// Read concern (`readConcern`). Defaults to the read concern of the client. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         read_concern: ReadConcern,
-        /// How durable writes must be.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the client. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         write_concern: WriteConcern,
     }
 }
 
 options! {
-    /// The defaults of a collection; what is not set is as in its database.
+    /// Defaults for operations on a [`Collection`](crate::Collection). An option that is not set is
+    /// inherited from the database.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::{Collection, bson::Document, options::{CollectionOptions, WriteConcern}};
+    ///
+    /// let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
+    /// let books: Collection<Document> = database.collection_with_options("books", options);
+    /// # Ok(()) }
+    /// ```
     pub struct CollectionOptions, CollectionOptionsBuilder {
-        /// Which servers reads go to.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the database. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// How long a call may take in all, unless the call itself says otherwise. Zero is without
-        /// end.
+        /// Default time-out of a whole call (`timeoutMS`). Zero means no limit. Defaults to the
+        /// time-out of the database. See
+        /// [client-side operations timeout](https://github.com/mongodb/specifications/blob/master/source/client-side-operations-timeout/client-side-operations-timeout.md).
         #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis")]
         timeout: Duration,
-        /// What reads may see.
+        /// Read concern (`readConcern`). Defaults to the read concern of the database. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         read_concern: ReadConcern,
-        /// How durable writes must be.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the database. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         write_concern: WriteConcern,
     }
 }
 
 options! {
-    /// How [`create_collection`](crate::Database::create_collection) makes a collection, and what
-    /// [`list_collections`](crate::Database::list_collections) says it was made with.
+    /// Options of [`create_collection`](crate::Database::create_collection), and of each entry that
+    /// [`list_collections`](crate::Database::list_collections) returns. See the
+    /// [`create`](https://www.mongodb.com/docs/manual/reference/command/create/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::CreateCollectionOptions};
+    ///
+    /// let schema = doc! { "$jsonSchema": { "required": ["title"] } };
+    /// let options = CreateCollectionOptions::builder().validator(schema).build();
+    /// database.create_collection("books").with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct CreateCollectionOptions, CreateCollectionOptionsBuilder, with timeout {
-        /// Whether the oldest documents make room for new ones once it is full.
+        /// Creates a capped collection (`capped`) if `true`: once it is full, new documents replace
+        /// the oldest. Requires a `size`. Defaults to `false`.
         capped: bool,
-        /// How large a capped collection may be, in bytes.
+        /// Maximum size of a capped collection in bytes (`size`).
         #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         size: u64,
-        /// How many documents a capped collection may have.
+        /// Maximum number of documents in a capped collection (`max`). Defaults to no limit; `size`
+        /// takes precedence.
         #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         max: u64,
-        /// Settings for the storage engine.
+        /// Configuration of the storage engine (`storageEngine`).
         storage_engine: Document,
-        /// What every document must satisfy.
+        /// Schema validation rules (`validator`), in the form of a filter. See
+        /// [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
         validator: Document,
-        /// Which writes are held to the validator.
+        /// Writes that are validated (`validationLevel`). Defaults to
+        /// [`Strict`](crate::options::ValidationLevel::Strict).
         validation_level: ValidationLevel,
-        /// What happens to documents that do not satisfy it.
+        /// Action on documents that violate the `validator` (`validationAction`). Defaults to
+        /// [`Error`](crate::options::ValidationAction::Error).
         validation_action: ValidationAction,
-        /// For a view: the collection or view that it shows.
+        /// Source collection or view of a view (`viewOn`). With it, a view is created instead of a
+        /// collection. See [views](https://www.mongodb.com/docs/manual/core/views/).
         view_on: String,
-        /// For a view: what is done to the documents that it shows.
+        /// Aggregation pipeline of a view (`pipeline`), applied to the source in `view_on`.
         pipeline: Vec<Document>,
-        /// How strings are compared unless an operation says otherwise.
+        /// Default collation of the collection or view (`collation`). Operations can override that
+        /// of a collection. Defaults to binary comparison. See
+        /// [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// How durable it must be; by default what the database says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the database. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// What indexes of the collection are made with unless they say otherwise.
+        /// Default configuration of indexes of the collection (`indexOptionDefaults`).
         index_option_defaults: IndexOptionDefaults,
-        /// Makes it a collection of measurements over time.
+        /// Creates a time series collection with these options (`timeseries`). See
+        /// [time series](https://www.mongodb.com/docs/manual/core/timeseries-collections/).
         timeseries: TimeseriesOptions,
-        /// How old a measurement, or a document of a clustered collection, grows.
+        /// Age at which documents of a time series or clustered collection expire
+        /// (`expireAfterSeconds`), rounded down to whole seconds. Defaults to no expiry.
         #[serde(with = "crate::serde_helpers::seconds")]
         expire_after_seconds: Duration,
-        /// Whether change streams can show documents as they were before and after a change.
+        /// Stores pre- and post-images for change streams (`changeStreamPreAndPostImages`).
+        /// Disabled by default. See
+        /// [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
         change_stream_pre_and_post_images: ChangeStreamPreAndPostImages,
-        /// Keeps the documents in the order of their `_id`.
+        /// Creates a clustered collection, stored in the order of this index (`clusteredIndex`).
+        /// See
+        /// [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
         #[serde(deserialize_with = "clustered_index_or_true")]
         clustered_index: ClusteredIndex,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         #[serde(skip_deserializing)]
         comment: Bson,
     }
 }
 
-/// Which writes are held to a collection's validator.
+/// Writes that are validated against the `validator` of a collection (`validationLevel`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ValidationLevel {
-    /// None.
+    /// No writes (`off`).
     Off,
-    /// Every insert and every update.
+    /// All inserts and updates (`strict`).
     Strict,
-    /// Inserts, and updates of documents that satisfied it before.
+    /// All inserts, and updates of documents that are valid already (`moderate`).
     Moderate,
 }
 
-/// What happens to documents that do not satisfy a collection's validator.
+/// Action on documents that violate the `validator` of a collection (`validationAction`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ValidationAction {
-    /// The write fails.
+    /// Rejects the write (`error`).
     Error,
-    /// The server writes a line into its log.
+    /// Accepts the write and logs the violation on the server (`warn`).
     Warn,
-    /// Both.
+    /// Rejects the write and logs the violation on the server (`errorAndLog`). Requires MongoDB 8.1
+    /// or later.
     ErrorAndLog,
 }
 
-/// The index that a clustered collection is kept in the order of.
+/// Index of a clustered collection (`clusteredIndex`). The default is a unique index on `_id`, the
+/// only one that servers support.
+///
+/// ```
+/// use steadfast::{bson::doc, options::ClusteredIndex};
+///
+/// let mut index = ClusteredIndex::default();
+/// index.name = Some("by_id".to_owned());
+/// assert_eq!(index.key, doc! { "_id": 1 });
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClusteredIndex {
-    /// Its key: `{ _id: 1 }`, as yet.
+    /// Key pattern (`key`). Servers support `{ _id: 1 }` only.
     pub key: Document,
-    /// Whether no two documents may have the same: true, as yet.
+    /// Rejects duplicate keys (`unique`). Servers support `true` only.
     pub unique: bool,
-    /// Its name.
+    /// Name of the index (`name`). Defaults to `_id_`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The version of its format.
+    /// Version of the index format (`v`). Defaults to the server's latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v: Option<i32>,
 }
@@ -141,7 +208,7 @@ impl Default for ClusteredIndex {
     }
 }
 
-/// Servers say `true` of the clustered collections that are the buckets of measurements.
+/// Deserializes a clustered index. Servers report `true` for the bucket collections of time series.
 fn clustered_index_or_true<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ClusteredIndex>, D::Error> {
@@ -158,23 +225,31 @@ fn clustered_index_or_true<'de, D: Deserializer<'de>>(
     })
 }
 
-/// What indexes of a collection are made with unless they say otherwise.
+/// Default configuration of the indexes of a collection (`indexOptionDefaults`).
+///
+/// ```
+/// use steadfast::{bson::doc, options::IndexOptionDefaults};
+///
+/// let defaults = IndexOptionDefaults::new(doc! { "wiredTiger": {} });
+/// assert!(defaults.storage_engine.contains_key("wiredTiger"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct IndexOptionDefaults {
-    /// Settings for the storage engine.
+    /// Configuration of the storage engine (`storageEngine`).
     pub storage_engine: Document,
 }
 
 impl IndexOptionDefaults {
-    /// These settings for the storage engine.
+    /// Creates defaults with this configuration of the storage engine.
     pub fn new(storage_engine: Document) -> Self {
         Self { storage_engine }
     }
 }
 
-/// How a collection of measurements over time is kept.
+/// Options of a time series collection (`timeseries`). See
+/// [time series](https://www.mongodb.com/docs/manual/core/timeseries-collections/).
 ///
 /// ```
 /// use steadfast::options::{TimeseriesGranularity, TimeseriesOptions};
@@ -190,15 +265,18 @@ impl IndexOptionDefaults {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TimeseriesOptions {
-    /// The field with the time of a measurement.
+    /// Field with the date of a measurement (`timeField`).
     pub time_field: String,
-    /// The field with what was measured, which rarely changes.
+    /// Field with the metadata of a measurement (`metaField`), such as the identifier of a sensor.
+    /// It identifies a series and rarely changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta_field: Option<String>,
-    /// How far apart measurements are, about.
+    /// Expected interval between measurements of one series (`granularity`). Defaults to
+    /// [`Seconds`](TimeseriesGranularity::Seconds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granularity: Option<TimeseriesGranularity>,
-    /// The longest time between measurements that are kept together.
+    /// Maximum time between the measurements of one bucket (`bucketMaxSpanSeconds`). Requires an
+    /// equal `bucket_rounding` and no `granularity`.
     #[serde(
         default,
         rename = "bucketMaxSpanSeconds",
@@ -206,7 +284,8 @@ pub struct TimeseriesOptions {
         skip_serializing_if = "Option::is_none"
     )]
     pub bucket_max_span: Option<Duration>,
-    /// To what times are rounded at which a new bucket of measurements begins.
+    /// Interval to which the start of a new bucket is rounded down (`bucketRoundingSeconds`).
+    /// Requires an equal `bucket_max_span`.
     #[serde(
         default,
         rename = "bucketRoundingSeconds",
@@ -217,78 +296,85 @@ pub struct TimeseriesOptions {
 }
 
 impl TimeseriesOptions {
-    /// Begins to build [`TimeseriesOptions`].
+    /// Returns a builder for [`TimeseriesOptions`].
     pub fn builder() -> TimeseriesOptionsBuilder {
         TimeseriesOptionsBuilder::default()
     }
 }
 
-/// Builds [`TimeseriesOptions`].
+/// Builder for [`TimeseriesOptions`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct TimeseriesOptionsBuilder(TimeseriesOptions);
 
 impl TimeseriesOptionsBuilder {
-    /// The field with the time of a measurement.
+    /// Sets the field with the date of a measurement (`timeField`). Required.
     pub fn time_field(mut self, value: impl Into<String>) -> Self {
         self.0.time_field = value.into();
         self
     }
 
-    /// The field with what was measured, which rarely changes.
+    /// Sets the field with the metadata of a measurement (`metaField`).
     pub fn meta_field(mut self, value: impl Into<Option<String>>) -> Self {
         self.0.meta_field = value.into();
         self
     }
 
-    /// How far apart measurements are, about.
+    /// Sets the expected interval between measurements of one series (`granularity`).
     pub fn granularity(mut self, value: impl Into<Option<TimeseriesGranularity>>) -> Self {
         self.0.granularity = value.into();
         self
     }
 
-    /// The longest time between measurements that are kept together.
+    /// Sets the maximum time between the measurements of one bucket (`bucketMaxSpanSeconds`).
     pub fn bucket_max_span(mut self, value: impl Into<Option<Duration>>) -> Self {
         self.0.bucket_max_span = value.into();
         self
     }
 
-    /// To what times are rounded at which a new bucket of measurements begins.
+    /// Sets the interval to which the start of a new bucket is rounded down
+    /// (`bucketRoundingSeconds`).
     pub fn bucket_rounding(mut self, value: impl Into<Option<Duration>>) -> Self {
         self.0.bucket_rounding = value.into();
         self
     }
 
-    /// The options as they were set.
+    /// Returns the options.
     pub fn build(self) -> TimeseriesOptions {
         self.0
     }
 }
 
-/// How far apart measurements are, about.
+/// Expected interval between measurements of one series (`granularity`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum TimeseriesGranularity {
-    /// Seconds.
+    /// Seconds (`seconds`).
     Seconds,
-    /// Minutes.
+    /// Minutes (`minutes`).
     Minutes,
-    /// Hours.
+    /// Hours (`hours`).
     Hours,
 }
 
-/// Whether change streams can show documents as they were before and after a change.
+/// Storage of pre- and post-images for change streams (`changeStreamPreAndPostImages`).
+///
+/// ```
+/// use steadfast::options::ChangeStreamPreAndPostImages;
+///
+/// assert!(ChangeStreamPreAndPostImages::new(true).enabled);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ChangeStreamPreAndPostImages {
-    /// Whether they can.
+    /// Stores the images (`enabled`) if `true`.
     pub enabled: bool,
 }
 
 impl ChangeStreamPreAndPostImages {
-    /// Whether they can.
+    /// Creates the setting; `true` stores the images.
     pub fn new(enabled: bool) -> Self {
         Self { enabled }
     }
@@ -301,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_of_a_collection_is_understood() {
+    fn reported_collection_options_deserialize() {
         let options: CreateCollectionOptions = deserialize_from_document(doc! {
             "capped": true, "size": 4096.0, "max": 3_i64, "autoIndexId": true,
             "timeseries": { "timeField": "at", "granularity": "seconds", "bucketMaxSpanSeconds": 3600 },
@@ -325,50 +411,104 @@ mod tests {
 }
 
 options! {
-    /// How [`list_databases`](crate::Client::list_databases) lists.
+    /// Options of [`list_databases`](crate::Client::list_databases) and
+    /// [`list_database_names`](crate::Client::list_database_names). See the
+    /// [`listDatabases`](https://www.mongodb.com/docs/manual/reference/command/listDatabases/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::ListDatabasesOptions};
+    ///
+    /// let options = ListDatabasesOptions::builder().filter(doc! { "name": "library" }).build();
+    /// let databases = client.list_databases().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ListDatabasesOptions, ListDatabasesOptionsBuilder, with timeout {
-        /// Whether only databases are listed that the user may see.
+        /// Lists only the databases that the user may access (`authorizedDatabases`) if `true`.
+        /// Defaults to the server's choice, which depends on the user's privileges.
         authorized_databases: bool,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Which databases to list.
+        /// Filter on the fields of each database entry (`filter`), such as `name`. Defaults to all
+        /// databases.
         filter: Document,
     }
 }
 
 options! {
-    /// How [`list_collections`](crate::Database::list_collections) lists.
+    /// Options of [`list_collections`](crate::Database::list_collections) and
+    /// [`list_collection_names`](crate::Database::list_collection_names). See the
+    /// [`listCollections`](https://www.mongodb.com/docs/manual/reference/command/listCollections/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::ListCollectionsOptions};
+    ///
+    /// let options = ListCollectionsOptions::builder().filter(doc! { "type": "view" }).build();
+    /// let views = database.list_collection_names().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ListCollectionsOptions, ListCollectionsOptionsBuilder, with timeout {
-        /// How many come at a time.
+        /// Number of entries per batch (`batchSize`). Defaults to the server's choice.
         #[serde(skip_serializing)]
         batch_size: u32,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Which collections to list.
+        /// Filter on the fields of each collection entry (`filter`), such as `name`. Defaults to
+        /// all collections.
         filter: Document,
-        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
-        /// `timeout`, be it this call's or inherited.
+        /// Scope of the time-out (`timeoutMode`): the whole life of the cursor, or each iteration.
+        /// Requires a `timeout`, set here or inherited. Defaults to
+        /// [`CursorLifetime`](crate::options::TimeoutMode::CursorLifetime).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// Whether only collections are listed that the user may use; for users who may not list
-        /// them all.
+        /// Lists only the collections that the user may access (`authorizedCollections`) if `true`,
+        /// for users without the privilege `listCollections`. Has an effect on names only. Defaults
+        /// to `false`.
         authorized_collections: bool,
     }
 }
 
 options! {
-    /// How a collection is [dropped](crate::Collection::drop).
+    /// Options of [`Collection::drop`](crate::Collection::drop). See the
+    /// [`drop`](https://www.mongodb.com/docs/manual/reference/command/drop/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::options::{DropCollectionOptions, WriteConcern};
+    ///
+    /// let options = DropCollectionOptions::builder().write_concern(WriteConcern::majority()).build();
+    /// books.drop().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DropCollectionOptions, DropCollectionOptionsBuilder, with timeout {
-        /// How durable it must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
     }
 }
 
 options! {
-    /// How a database is [dropped](crate::Database::drop).
+    /// Options of [`Database::drop`](crate::Database::drop). See the
+    /// [`dropDatabase`](https://www.mongodb.com/docs/manual/reference/command/dropDatabase/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::options::{DropDatabaseOptions, WriteConcern};
+    ///
+    /// let options = DropDatabaseOptions::builder().write_concern(WriteConcern::majority()).build();
+    /// database.drop().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DropDatabaseOptions, DropDatabaseOptionsBuilder, with timeout {
-        /// How durable it must be; by default what the database says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the database. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
     }

@@ -1,4 +1,4 @@
-//! How changes are watched.
+//! Options of change streams.
 
 use std::time::Duration;
 
@@ -9,57 +9,81 @@ use super::Collation;
 use crate::{resume_token::ResumeToken, serde_helpers::words};
 
 options! {
-    /// How [`watch`](crate::Collection::watch) watches.
+    /// Options of [`Collection::watch`](crate::Collection::watch),
+    /// [`Database::watch`](crate::Database::watch) and [`Client::watch`](crate::Client::watch). See
+    /// [`$changeStream`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/changeStream/).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::options::{ChangeStreamOptions, FullDocumentType};
+    ///
+    /// let options = ChangeStreamOptions::builder().full_document(FullDocumentType::UpdateLookup).build();
+    /// let changes = books.watch().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ChangeStreamOptions, ChangeStreamOptionsBuilder, with timeout {
-        /// Whether events of updates show the document as it is after the update. By default they
-        /// tell only what changed.
+        /// Post-image in update events (`fullDocument`). By default, an update event has only the
+        /// changed fields.
         full_document: FullDocumentType,
-        /// Whether events show the document as it was before the change. By default they do not.
+        /// Pre-image in events (`fullDocumentBeforeChange`). Defaults to none. The collection has
+        /// to be created with `changeStreamPreAndPostImages`.
         full_document_before_change: FullDocumentBeforeChangeType,
-        /// Begins with what happened at this time or after it. Every reply of a server tells such a
-        /// time.
+        /// Cluster time to start at (`startAtOperationTime`). Events at or after it are returned.
+        /// Mutually exclusive with `resume_after` and `start_after`.
         start_at_operation_time: Timestamp,
-        /// Begins with what happened after the event of this token, also if that is the one that
-        /// ended a stream: the collection was dropped or renamed.
+        /// Resume token of the event to start after (`startAfter`). Unlike `resume_after`, it also
+        /// accepts the token of an invalidate event.
         start_after: ResumeToken,
-        /// How long the server waits for an event before it says there is none.
+        /// Maximum time that the server waits for new events before it returns an empty batch
+        /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). Defaults to one second on the
+        /// server.
         #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
-        /// How many events come at a time.
+        /// Number of events per batch (`batchSize`). Defaults to the server's choice.
         #[serde(skip_serializing)]
         batch_size: u32,
-        /// How strings are compared.
+        /// Collation for string comparison in the pipeline (`collation`). Defaults to binary
+        /// comparison, not to the collation of the collection. See
+        /// [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         #[serde(skip_serializing)]
         collation: Collation,
-        /// What the stream may see; by default what is watched says. Servers take majority only.
+        /// Read concern (`readConcern`). Defaults to that of the collection, database or client.
+        /// Servers support `majority` only. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// Which servers it may go to, also when it is resumed; by default what is watched says.
+        /// Read preference (`readPreference`), or a predicate that selects servers, also for each
+        /// resumption. Defaults to that of the collection, database or client. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// Whether there are events also of what is done to collections and indexes: that they are
-        /// made, dropped, changed. From server 6.0 on.
+        /// Returns expanded events (`showExpandedEvents`) if `true`, such as the creation of
+        /// collections and indexes. Requires MongoDB 6.0 or later. Defaults to `false`. See
+        /// [expanded events](https://www.mongodb.com/docs/manual/reference/change-events/).
         show_expanded_events: bool,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         #[serde(skip_serializing)]
         comment: Bson,
     } by hand {
-        /// Begins with what happened after the event of this token.
+        /// Resume token of the event to start after (`resumeAfter`). Mutually exclusive with
+        /// `start_after` and `start_at_operation_time`.
         resume_after: ResumeToken,
     }
 }
 
-/// Whether events of updates show the document as it is after the update.
+/// Post-image in the update events of a change stream (`fullDocument`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FullDocumentType {
-    /// As it is when the event is sent, which may be later than the update.
+    /// Current document at the time of the event's delivery (`updateLookup`). Later updates may be
+    /// included.
     UpdateLookup,
-    /// As the update left it, if the server has kept that.
+    /// Post-image if the server has stored one (`whenAvailable`), otherwise none.
     WhenAvailable,
-    /// As the update left it; it is an error if the server has not kept that.
+    /// Post-image (`required`). The change stream fails if the server has not stored one.
     Required,
-    /// What a newer server may know.
+    /// Value without a variant in this driver. Sent as is.
     Other(String),
 }
 
@@ -67,17 +91,17 @@ words!(FullDocumentType {
     UpdateLookup = "updateLookup", WhenAvailable = "whenAvailable", Required = "required"
 });
 
-/// Whether events show the document as it was before the change.
+/// Pre-image in the events of a change stream (`fullDocumentBeforeChange`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FullDocumentBeforeChangeType {
-    /// If the server has kept it.
+    /// Pre-image if the server has stored one (`whenAvailable`), otherwise none.
     WhenAvailable,
-    /// Always; it is an error if the server has not kept it.
+    /// Pre-image (`required`). The change stream fails if the server has not stored one.
     Required,
-    /// No.
+    /// No pre-image (`off`).
     Off,
-    /// What a newer server may know.
+    /// Value without a variant in this driver. Sent as is.
     Other(String),
 }
 
@@ -92,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_newer_server_may_know_is_passed_on() {
+    fn unknown_values_are_passed_on() {
         let given = doc! {
             "fullDocument": "whenAvailable", "fullDocumentBeforeChange": "off",
             "resumeAfter": { "_data": "00" }, "showExpandedEvents": true,

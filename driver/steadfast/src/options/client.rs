@@ -1,4 +1,4 @@
-//! How a client finds its deployment, talks to it, and what it asks of it.
+//! Options of clients: servers, connections, pools, monitoring, retries and defaults of operations.
 
 mod parse;
 
@@ -22,10 +22,13 @@ pub use self::parse::ParseClientOptions;
 /// Declares the client's options and their builder.
 macro_rules! client_options {
     ($( $(#[doc = $doc:expr])+ $field:ident : $kind:ty ),* $(,)?) => {
-        /// Everything that can be said of a client.
+        /// Options of a [`Client`](crate::Client).
         ///
-        /// Most come from a connection string; the rest, event handlers among them, are set on the
-        /// struct or through its builder.
+        /// [`parse`](Self::parse) reads them from a
+        /// [connection string](https://www.mongodb.com/docs/manual/reference/connection-string/). Event
+        /// handlers and other options without a URI option are set on the struct or through its builder.
+        /// Each option names its
+        /// [URI option](https://github.com/mongodb/specifications/blob/master/source/uri-options/uri-options.md).
         ///
         /// ```no_run
         /// # async fn run() -> steadfast::error::Result<()> {
@@ -41,23 +44,25 @@ macro_rules! client_options {
         #[derive(Clone, Debug, Default)]
         #[non_exhaustive]
         pub struct ClientOptions {
-            /// The servers to begin with. If none is given, `localhost:27017`.
+            /// Seed list: addresses of servers to connect to first (`hosts`). Defaults to
+            /// `localhost:27017`.
             pub hosts: Vec<ServerAddress>,
             $( $(#[doc = $doc])+ pub $field: Option<$kind>, )*
-            /// The name that was resolved by `mongodb+srv`, to be asked again while the client lives.
+            /// Host name of the `mongodb+srv` connection string, for SRV polling.
             #[cfg_attr(not(feature = "dns"), allow(dead_code))]
             pub(crate) srv_host: Option<String>,
             #[cfg_attr(not(feature = "dns"), allow(dead_code))]
             pub(crate) srv_allowed_hosts_suffix: Option<String>,
         }
 
-        /// Builds [`ClientOptions`].
+        /// Builder for [`ClientOptions`].
         #[derive(Clone, Debug, Default)]
         #[must_use]
         pub struct ClientOptionsBuilder(ClientOptions);
 
         impl ClientOptionsBuilder {
-            /// The servers to begin with. If none is given, `localhost:27017`.
+            /// Seed list: addresses of servers to connect to first (`hosts`). Defaults to
+            /// `localhost:27017`.
             pub fn hosts(mut self, value: impl Into<Vec<ServerAddress>>) -> Self {
                 self.0.hosts = value.into();
                 self
@@ -71,7 +76,7 @@ macro_rules! client_options {
                 }
             )*
 
-            /// The options as they were set.
+            /// Returns the options.
             pub fn build(self) -> ClientOptions {
                 self.0
             }
@@ -80,148 +85,213 @@ macro_rules! client_options {
 }
 
 client_options! {
-    /// The application's name, which servers log and show.
+    /// Application name (`appName`) in the server's log, the profiler and `$currentOp`, at most 128
+    /// bytes.
     app_name: String,
-    /// Who is told of commands.
+    /// Command event handler, called with each `CommandEvent`: command started, succeeded and
+    /// failed.
     command_event_handler: EventHandler<CommandEvent>,
-    /// Who is told of connections and pools.
+    /// CMAP event handler, called with each `CmapEvent` of a connection pool.
     cmap_event_handler: EventHandler<CmapEvent>,
-    /// Who is told of retries, and of what is not tried again while a server is overloaded.
+    /// Retry event handler, called with each `RetryEvent`: retries, and retries that client
+    /// backpressure prevented.
     retry_event_handler: EventHandler<RetryEvent>,
-    /// Who is told of servers and of the deployment.
+    /// SDAM event handler, called with each `SdamEvent` of server discovery and monitoring.
     sdam_event_handler: EventHandler<SdamEvent>,
-    /// How messages may be compressed, the best liked first. Each needs its cargo feature.
+    /// Compressors for network messages (`compressors`), in order of preference. Each requires its
+    /// cargo feature (`snappy`, `zlib`, `zstd`); others are ignored with a warning. Defaults to no
+    /// compression.
     compressors: Vec<Compressor>,
-    /// How long opening a connection may take, up to the end of logging in. 10 s by default.
+    /// Time-out of establishing a connection (`connectTimeoutMS`), including TLS, handshake and
+    /// authentication. Zero means no limit. Defaults to 10 seconds.
     connect_timeout: Duration,
-    /// Who the client is.
+    /// Credential used to authenticate: user name, password and the URI options `authSource`,
+    /// `authMechanism` and `authMechanismProperties`. Defaults to none.
     credential: Credential,
-    /// Whether to talk to the one given server only, whatever it is part of.
+    /// Connects to the one given server only (`directConnection`) if `true`, without discovery of
+    /// the deployment. Defaults to `false`.
     direct_connection: bool,
-    /// The library that wraps this driver, for the server's logs.
+    /// Name, version and platform of a library that wraps this driver (`driverInfo`), appended to
+    /// the handshake. Defaults to none.
     driver_info: DriverInfo,
-    /// How often servers are checked where they cannot report by themselves. 10 s by default.
+    /// Interval between server checks (`heartbeatFrequencyMS`). A server that supports the
+    /// streaming protocol reports changes without delay. Defaults to 10 seconds.
     heartbeat_freq: Duration,
-    /// Whether a load balancer stands before the deployment.
+    /// Connects through a load balancer (`loadBalanced`) if `true`. Defaults to `false`.
     load_balanced: bool,
-    /// How much slower than the nearest server another may be and still be used. 15 ms by default.
+    /// Width of the latency window (`localThresholdMS`): servers whose round trip time exceeds that
+    /// of the nearest suitable server by more are not selected. Defaults to 15 milliseconds.
     local_threshold: Duration,
-    /// How many connections to one server may be opened at the same time. 2 by default.
+    /// Maximum number of connections that one pool establishes at the same time (`maxConnecting`).
+    /// Defaults to 2.
     max_connecting: u32,
-    /// How long a connection may lie idle before it is closed. For ever by default.
+    /// Maximum time that a pooled connection may be idle before it is closed (`maxIdleTimeMS`).
+    /// Zero means no limit. Defaults to no limit.
     max_idle_time: Duration,
-    /// How often a command is tried again at most while servers are overloaded. 5 by default.
+    /// Maximum number of retries of one operation on overloaded servers (`maxAdaptiveRetries`).
+    /// Defaults to 5 retries. See
+    /// [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
     max_adaptive_retries: u32,
-    /// How many connections there may be to one server; 0 is no limit. 100 by default.
+    /// Maximum number of connections in the pool of one server (`maxPoolSize`). Zero means no
+    /// limit. Defaults to 100.
     max_pool_size: u32,
-    /// How many connections to one server are kept ready. 0 by default.
+    /// Minimum number of connections in the pool of one server (`minPoolSize`), established in the
+    /// background. Defaults to 0.
     min_pool_size: u32,
-    /// What reads may see, unless a database, a collection or an action says otherwise.
+    /// Default read concern (`readConcernLevel`). Databases, collections and operations can
+    /// override it. Defaults to the server's default. See
+    /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
     read_concern: ReadConcern,
-    /// The name of the replica set. A server of another is not used.
+    /// Name of the replica set (`replicaSet`). Servers with another set name are not used. Defaults
+    /// to any.
     repl_set_name: String,
-    /// Whether reads that failed for a passing reason are tried once more. True by default.
+    /// Retries reads (`retryReads`) after a retryable error if `true`. Defaults to `true`. See
+    /// [retryable reads](https://www.mongodb.com/docs/manual/core/retryable-reads/).
     retry_reads: bool,
-    /// Whether writes that failed for a passing reason are tried once more, under the same
-    /// transaction id, so that they are applied at most once. True by default.
+    /// Retries writes (`retryWrites`) after a retryable error if `true`. Retries reuse the
+    /// transaction number (`txnNumber`), so that servers apply the write at most once. Defaults to
+    /// `true`. See [retryable writes](https://www.mongodb.com/docs/manual/core/retryable-writes/).
     retry_writes: bool,
-    /// Which servers reads go to, unless a database, a collection or an action says otherwise.
+    /// Default read preference (`readPreference`, `readPreferenceTags`, `maxStalenessSeconds`), or
+    /// a predicate that selects servers. Databases, collections and operations can override it.
+    /// Defaults to the primary. See
+    /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
     selection_criteria: SelectionCriteria,
-    /// The version of the server's interface to hold it to.
+    /// Server API: version of the Stable API (`apiVersion`) declared with every command. Defaults
+    /// to none. See [Stable API](https://www.mongodb.com/docs/manual/reference/stable-api/).
     server_api: ServerApi,
-    /// Whether servers report their changes by themselves or are asked.
+    /// Server monitoring mode (`serverMonitoringMode`): stream, poll, or auto. Defaults to auto,
+    /// which streams except on function-as-a-service platforms.
     server_monitoring_mode: ServerMonitoringMode,
-    /// How long to look for a suitable server. 30 s by default.
+    /// Time-out of server selection (`serverSelectionTimeoutMS`). Defaults to 30 seconds.
     server_selection_timeout: Duration,
-    /// How long sending a request and receiving its reply may take together. For ever by default.
+    /// Time-out of one request and its reply on a connection (`socketTimeoutMS`). Zero means no
+    /// limit. Ignored if a `timeout` applies. Defaults to no limit.
     socket_timeout: Duration,
-    /// The database that the connection string names.
+    /// Default database: the one in the path of the connection string (`defaultauthdb`), returned
+    /// by [`Client::default_database`](crate::Client::default_database). Defaults to none.
     default_database: String,
-    /// How many of the hosts that DNS names are used at most.
+    /// Maximum number of hosts from SRV records to use (`srvMaxHosts`), selected at random. Zero
+    /// means all. Defaults to 0.
     srv_max_hosts: u32,
-    /// The service whose records are looked up in DNS. `mongodb` by default.
+    /// Service name of the SRV records (`srvServiceName`). Defaults to `mongodb`.
     srv_service_name: String,
-    /// How long a call may take in all, unless a database, a collection or the call itself says
-    /// otherwise: to find a server, to get a connection, to be carried out, and to be tried again if
-    /// need be. Zero is without end. Once it is set, `socket_timeout`, `wait_queue_timeout`, the
-    /// `max_time` of calls and the `w_timeout` of write concerns do not count. By default there is no
-    /// such limit.
+    /// Default time-out of a whole call (`timeoutMS`): server selection, connection checkout,
+    /// execution and retries. Databases, collections and operations can override it. Zero means no
+    /// limit. Once it is set, `socket_timeout`, `wait_queue_timeout`, the `max_time` of operations
+    /// and the `w_timeout` of write concerns are ignored. Defaults to no limit. See
+    /// [client-side operations timeout](https://github.com/mongodb/specifications/blob/master/source/client-side-operations-timeout/client-side-operations-timeout.md).
     timeout: Duration,
-    /// Whether and how connections are encrypted.
+    /// Configuration of TLS (`tls` and the other URI options with this prefix). Requires the cargo
+    /// feature `tls`. Defaults to no TLS.
     tls: Tls,
-    /// How much of a document is shown in log messages. 1000 bytes by default.
+    /// Maximum length in bytes of a document in a log message (`maxDocumentLength`). Longer ones
+    /// are truncated. Defaults to 1000.
     tracing_max_document_length_bytes: usize,
-    /// How long to wait for a connection while all are in use. For ever by default.
+    /// Time-out of connection checkout (`waitQueueTimeoutMS`). Ignored if a `timeout` applies.
+    /// Defaults to no limit.
     wait_queue_timeout: Duration,
-    /// How durable writes must be, unless a database, a collection or an action says otherwise.
+    /// Default write concern (`w`, `journal`, `wTimeoutMS`). Databases, collections and operations
+    /// can override it. Defaults to the server's default. See
+    /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
     write_concern: WriteConcern,
-    /// Whether a command that an overloaded server refused rather goes to another. True by default.
+    /// Deprioritizes an overloaded server when its rejected command is retried
+    /// (`enableOverloadRetargeting`) if `true`. Defaults to `true`.
     enable_overload_retargeting: bool,
-    /// How hard zlib compresses, from 0 to 9; -1, the default, leaves it to zlib.
+    /// Compression level of zlib (`zlibCompressionLevel`), from 0 (none) to 9 (smallest). -1
+    /// selects zlib's own default. Defaults to -1.
     zlib_compression_level: i32,
 }
 
-/// The library that wraps this driver, for the server's logs.
+/// Name, version and platform of a library that wraps this driver, appended to the
+/// [handshake](https://github.com/mongodb/specifications/blob/master/source/mongodb-handshake/handshake.md).
+///
+/// ```
+/// use steadfast::options::DriverInfo;
+///
+/// let library = DriverInfo::builder().name("shelves").version("2.1".to_owned()).build();
+/// assert_eq!(library.name, "shelves");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DriverInfo {
-    /// Its name.
+    /// Name of the library (`driver.name`).
     pub name: String,
-    /// Its version.
+    /// Version of the library (`driver.version`). Defaults to none.
     pub version: Option<String>,
-    /// What it runs on.
+    /// Platform of the library (`platform`). Defaults to none.
     pub platform: Option<String>,
 }
 
 impl DriverInfo {
-    /// A library called `name`.
+    /// Creates the metadata of a library called `name`.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Begins to build a [`DriverInfo`].
+    /// Returns a builder for [`DriverInfo`].
     pub fn builder() -> DriverInfoBuilder {
         DriverInfoBuilder::default()
     }
 }
 
-/// Builds [`DriverInfo`].
+/// Builder for [`DriverInfo`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct DriverInfoBuilder(DriverInfo);
 
 impl DriverInfoBuilder {
-    /// Its name.
+    /// Sets the name of the library (`driver.name`). Required.
     pub fn name(mut self, value: impl Into<String>) -> Self {
         self.0.name = value.into();
         self
     }
 
-    /// Its version.
+    /// Sets the version of the library (`driver.version`).
     pub fn version(mut self, value: impl Into<Option<String>>) -> Self {
         self.0.version = value.into();
         self
     }
 
-    /// What it runs on.
+    /// Sets the platform of the library (`platform`).
     pub fn platform(mut self, value: impl Into<Option<String>>) -> Self {
         self.0.platform = value.into();
         self
     }
 
-    /// The library as described.
+    /// Returns the metadata.
     pub fn build(self) -> DriverInfo {
         self.0
     }
 }
 
 impl ClientOptions {
-    /// Reads a connection string. For `mongodb+srv` this asks DNS.
+    /// Parses a
+    /// [connection string](https://www.mongodb.com/docs/manual/reference/connection-string/).
+    ///
+    /// With `mongodb+srv`, awaiting the action resolves the SRV and TXT records of the host.
+    ///
+    /// ```no_run
+    /// # async fn run() -> steadfast::error::Result<()> {
+    /// use steadfast::options::ClientOptions;
+    ///
+    /// let options = ClientOptions::parse("mongodb://db1,db2/?replicaSet=rs0&w=majority").await?;
+    /// assert_eq!(options.repl_set_name.as_deref(), Some("rs0"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if the connection
+    ///   string is malformed, contains contradicting options or uses an option or cargo feature
+    ///   that is not supported.
+    /// - [`ErrorKind::DnsResolve`](crate::error::ErrorKind::DnsResolve) if the records cannot be
+    ///   resolved.
     pub fn parse(uri: impl AsRef<str>) -> ParseClientOptions {
         ParseClientOptions::new(uri.as_ref())
     }
 
-    /// Begins to build options.
+    /// Returns a builder for [`ClientOptions`].
     pub fn builder() -> ClientOptionsBuilder {
         ClientOptionsBuilder::default()
     }

@@ -1,4 +1,4 @@
-//! How a server compares strings.
+//! Collation: language-specific rules for string comparison.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// How a server compares strings: by the rules of which language, and how strictly.
+/// Collation: language-specific rules for string comparison. See
+/// [collation](https://www.mongodb.com/docs/manual/reference/collation/).
 ///
 /// ```
 /// use steadfast::options::{Collation, CollationStrength};
@@ -21,47 +22,54 @@ use crate::error::Error;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Collation {
-    /// The language, as ICU names it.
+    /// ICU locale (`locale`), such as `de` or `en_US`. `simple` selects binary comparison.
+    /// Required.
     pub locale: String,
-    /// Which differences count.
+    /// Level of comparison (`strength`). Defaults to [`Tertiary`](CollationStrength::Tertiary).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strength: Option<CollationStrength>,
-    /// Whether case counts at the first two strengths, too.
+    /// Compares case at strengths primary and secondary too (`caseLevel`) if `true`. Defaults to
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_level: Option<bool>,
-    /// Which case comes first.
+    /// Sort order of case differences (`caseFirst`). Defaults to [`Off`](CollationCaseFirst::Off).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_first: Option<CollationCaseFirst>,
-    /// Whether strings of digits are compared as numbers.
+    /// Compares strings of digits as numbers (`numericOrdering`) if `true`. Defaults to `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numeric_ordering: Option<bool>,
-    /// Whether spaces and punctuation count.
+    /// Treatment of white space and punctuation (`alternate`). Defaults to
+    /// [`NonIgnorable`](CollationAlternate::NonIgnorable).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternate: Option<CollationAlternate>,
-    /// Which characters do not count if `alternate` is shifted.
+    /// Characters that are ignorable (`maxVariable`) if `alternate` is
+    /// [`Shifted`](CollationAlternate::Shifted). Defaults to
+    /// [`Punct`](CollationMaxVariable::Punct).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_variable: Option<CollationMaxVariable>,
-    /// Whether strings are brought into Unicode's normal form first.
+    /// Normalizes text to Unicode's NFD before comparison (`normalization`) if `true`. Defaults to
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalization: Option<bool>,
-    /// Whether accents are compared from the end of the string.
+    /// Compares strings with diacritics from the end (`backwards`) if `true`, as in some
+    /// dictionaries of French. Defaults to `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backwards: Option<bool>,
 }
 
 impl Collation {
-    /// Begins to build a [`Collation`].
+    /// Returns a builder for [`Collation`].
     pub fn builder() -> CollationBuilder {
         CollationBuilder(Self::default())
     }
 }
 
-/// Builds a [`Collation`].
+/// Builder for [`Collation`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CollationBuilder(Collation);
 
-/// Writes the builder's methods, which all have one shape.
+/// Implements the setters of the builder.
 macro_rules! setters {
     ($($(#[$doc:meta])+ $field:ident : $kind:ty),+ $(,)?) => {
         impl CollationBuilder {
@@ -77,51 +85,51 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Which differences count.
+    /// Sets the level of comparison (`strength`).
     strength: CollationStrength,
-    /// Whether case counts at the first two strengths, too.
+    /// Compares case at strengths primary and secondary too (`caseLevel`) if `true`.
     case_level: bool,
-    /// Which case comes first.
+    /// Sets the sort order of case differences (`caseFirst`).
     case_first: CollationCaseFirst,
-    /// Whether strings of digits are compared as numbers.
+    /// Compares strings of digits as numbers (`numericOrdering`) if `true`.
     numeric_ordering: bool,
-    /// Whether spaces and punctuation count.
+    /// Sets the treatment of white space and punctuation (`alternate`).
     alternate: CollationAlternate,
-    /// Which characters do not count if `alternate` is shifted.
+    /// Sets the characters that are ignorable (`maxVariable`) if `alternate` is shifted.
     max_variable: CollationMaxVariable,
-    /// Whether strings are brought into Unicode's normal form first.
+    /// Normalizes text to Unicode's NFD before comparison (`normalization`) if `true`.
     normalization: bool,
-    /// Whether accents are compared from the end of the string.
+    /// Compares strings with diacritics from the end (`backwards`) if `true`.
     backwards: bool,
 }
 
 impl CollationBuilder {
-    /// The language, as ICU names it.
+    /// Sets the ICU locale (`locale`). Required.
     pub fn locale(mut self, value: impl Into<String>) -> Self {
         self.0.locale = value.into();
         self
     }
 
-    /// The collation as it was set.
+    /// Returns the collation.
     pub fn build(self) -> Collation {
         self.0
     }
 }
 
-/// Which differences between strings count.
+/// Level of comparison of a [`Collation`] (`strength`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "i32", try_from = "u32")]
 #[non_exhaustive]
 pub enum CollationStrength {
-    /// Base characters only.
+    /// Base characters only (1).
     Primary,
-    /// Accents as well.
+    /// Base characters and diacritics (2).
     Secondary,
-    /// Case as well.
+    /// Base characters, diacritics and case (3).
     Tertiary,
-    /// Punctuation as well.
+    /// Also punctuation (4), if `alternate` is shifted.
     Quaternary,
-    /// Every difference there is.
+    /// Also code points (5), as a tie breaker.
     Identical,
 }
 
@@ -155,7 +163,7 @@ impl TryFrom<u32> for CollationStrength {
             5 => Self::Identical,
             _ => {
                 return Err(Error::invalid_argument(format!(
-                    "{level} is no strength of a collation: there are 1 to 5"
+                    "collation strength {level} is out of range; use 1 to 5"
                 )));
             }
         })
@@ -168,7 +176,7 @@ impl fmt::Display for CollationStrength {
     }
 }
 
-/// Declares a choice that servers know by name.
+/// Declares an enum whose variants are sent as strings.
 macro_rules! named {
     (
         $(#[$doc:meta])+
@@ -182,7 +190,7 @@ macro_rules! named {
         }
 
         impl $kind {
-            /// Its name in commands.
+            /// Returns the value as sent in commands.
             pub fn as_str(&self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -197,7 +205,7 @@ macro_rules! named {
                 match text {
                     $($name => Ok(Self::$variant),)+
                     _ => Err(Error::invalid_argument(format!(
-                        concat!("{:?} is no ", stringify!($kind)),
+                        concat!("{:?} is not a ", stringify!($kind)),
                         text
                     ))),
                 }
@@ -213,33 +221,33 @@ macro_rules! named {
 }
 
 named! {
-    /// Which case comes first.
+    /// Sort order of case differences in a [`Collation`] (`caseFirst`).
     CollationCaseFirst {
-        /// Upper case.
+        /// Upper case before lower case.
         Upper = "upper",
-        /// Lower case.
+        /// Lower case before upper case.
         Lower = "lower",
-        /// Whichever the language puts first.
+        /// Order of the locale.
         Off = "off",
     }
 }
 
 named! {
-    /// Whether spaces and punctuation count.
+    /// Treatment of white space and punctuation in a [`Collation`] (`alternate`).
     CollationAlternate {
-        /// They count like letters.
+        /// White space and punctuation are compared like base characters.
         NonIgnorable = "non-ignorable",
-        /// They count from the fourth strength on.
+        /// White space and punctuation are compared at strengths quaternary and identical only.
         Shifted = "shifted",
     }
 }
 
 named! {
-    /// Which characters do not count if `alternate` is shifted.
+    /// Characters that a [`Collation`] ignores (`maxVariable`) if `alternate` is shifted.
     CollationMaxVariable {
-        /// Spaces and punctuation.
+        /// White space and punctuation.
         Punct = "punct",
-        /// Spaces.
+        /// White space.
         Space = "space",
     }
 }
@@ -251,13 +259,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_set_is_sent() {
+    fn unset_fields_are_not_sent() {
         let collation = Collation::builder().locale("en").build();
         assert_eq!(serialize_to_document(&collation).unwrap(), doc! { "locale": "en" });
     }
 
     #[test]
-    fn every_field_has_its_name_in_commands() {
+    fn fields_have_the_names_of_commands() {
         let sent = doc! {
             "locale": "en_US", "strength": 2, "caseLevel": true, "caseFirst": "upper",
             "numericOrdering": true, "alternate": "non-ignorable", "maxVariable": "punct",
@@ -268,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strength_outside_one_to_five_is_refused() {
+    fn strength_outside_one_to_five_is_an_error() {
         assert!(CollationStrength::try_from(6).unwrap_err().is_invalid_argument());
         assert!(
             deserialize_from_document::<Collation>(doc! { "locale": "en", "strength": 0 }).is_err()

@@ -1,29 +1,28 @@
-//! The macros that declare options: a struct, its builder, and the setters of the actions that take
-//! them.
+//! Macros that declare options: the struct, its builder, and the setters of actions.
 
 /// Declares a struct of options and its builder.
 ///
-/// Every field is an `Option`; a field that is not set is not sent. The struct serialises to the
-/// fields of the command; a field that is not part of the command is marked `#[serde(skip)]`. With
-/// `with timeout`, the options have a `timeout` before the other fields.
+/// Every field is an `Option`; a field that is `None` is not sent. The struct serializes to the
+/// fields of the command; a field that is not part of the command is marked `#[serde(skip)]`.
+/// `with timeout` adds the field `timeout` before the others.
 ///
 /// ```text
 /// options! {
-///     /// Options of `sing`.
+///     /// Options of [`sing`](crate::Collection::sing).
 ///     pub struct SingOptions, SingOptionsBuilder, with timeout {
-///         /// Volume in decibels.
+///         /// Volume in decibels (`volume`). Defaults to 60.
 ///         volume: i32,
-///         /// Longest time that the server may sing.
+///         /// Limit on the server's processing time (`maxTimeMS`).
 ///         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
 ///         max_time: Duration,
 ///     }
 /// }
 /// ```
 ///
-/// A field whose setter the action writes itself, because it takes another type, stands in a second
-/// block: `by hand { … }`.
+/// A field whose setter accepts another type is in a second block, `by hand { … }`: the action
+/// writes that setter itself.
 ///
-/// The fields are kept in a macro of the struct's name, which [`setters!`] reads.
+/// The list of fields is kept in a macro with the name of the struct, which [`setters!`] reads.
 macro_rules! options {
     (
         $(#[doc = $doc:expr])+
@@ -34,9 +33,10 @@ macro_rules! options {
         options! {
             $(#[doc = $doc])+
             pub struct $name, $builder {
-                /// How long the call may take in all: to find a server, to get a connection, to be
-                /// carried out, and to be tried again if need be. Zero is without end. By default
-                /// what the call is made on says.
+                /// Time-out of the whole call (`timeoutMS`): server selection, connection checkout, execution and
+                /// retries. Zero means no limit. Defaults to the time-out of the object that the method is called
+                /// on. See
+                /// [client-side operations timeout](https://github.com/mongodb/specifications/blob/master/source/client-side-operations-timeout/client-side-operations-timeout.md).
                 #[serde(rename = "timeoutMS", with = "crate::serde_helpers::millis", skip_serializing)]
                 timeout: std::time::Duration,
                 $($fields)*
@@ -54,7 +54,7 @@ macro_rules! options {
         options!(@fields ($) $name { $($fields)* });
     };
 
-    // `$dollar` is a dollar sign: the macro that is declared has variables of its own.
+    // `$dollar` is a dollar sign: the generated macro has variables of its own.
     (@fields ($dollar:tt) $name:ident $fields:tt) => {
         #[allow(unused_macros, reason = "not all options are those of an action")]
         macro_rules! $name {
@@ -85,13 +85,13 @@ macro_rules! options {
         $( $(#[doc = $field_doc:expr])+ $(#[serde($($serde:tt)*)])* $field:ident : $kind:ty ),* $(,)?
     }) => {
         impl $name {
-            #[doc = concat!("Begins to build [`", stringify!($name), "`].")]
+            #[doc = concat!("Returns a builder for [`", stringify!($name), "`].")]
             pub fn builder() -> $builder {
                 $builder($name::default())
             }
         }
 
-        #[doc = concat!("Builds [`", stringify!($name), "`].")]
+        #[doc = concat!("Builder for [`", stringify!($name), "`].")]
         #[derive(Clone, Debug, Default)]
         #[must_use]
         pub struct $builder($name);
@@ -105,7 +105,7 @@ macro_rules! options {
                 }
             )*
 
-            /// The options as they were set.
+            /// Returns the options.
             pub fn build(self) -> $name {
                 self.0
             }
@@ -113,7 +113,7 @@ macro_rules! options {
     };
 }
 
-/// Gives an action `with_options` and a setter for each field of its options. The action has a field
+/// Implements `with_options` and a setter for each field of the options. The action has a field
 /// `options: Option<TheOptions>`.
 ///
 /// ```text
@@ -128,12 +128,12 @@ macro_rules! setters {
         $( $(#[doc = $field_doc:expr])+ $(#[serde($($serde:tt)*)])* $field:ident : $kind:ty ),* $(,)?
     } [$($generics:tt)*] $action:ty) => {
         const _: () = {
-            // The types of the fields, by the names that they have where the options are declared.
+            // Types of the fields, by the names used where the options are declared.
             #[allow(unused_imports, reason = "no action has options of every type")]
             use crate::options::field_types::*;
 
             impl<$($generics)*> $action {
-                #[doc = concat!("Takes all its options from [`", stringify!($name), "`].")]
+                #[doc = concat!("Sets all options, from [`", stringify!($name), "`].")]
                 pub fn with_options(mut self, value: impl Into<Option<$name>>) -> Self {
                     self.options = value.into();
                     self

@@ -1,4 +1,4 @@
-//! How files are kept in a GridFS bucket, found and read.
+//! Options of GridFS buckets, uploads and downloads.
 
 use std::time::Duration;
 
@@ -11,58 +11,105 @@ use steadfast_core::{
 use super::{FindOneOptions, FindOptions};
 
 options! {
-    /// What a [`GridFsBucket`](crate::gridfs::GridFsBucket) is called, and its defaults.
+    /// Options of a [`GridFsBucket`](crate::gridfs::GridFsBucket). See
+    /// [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
+    ///
+    /// ```no_run
+    /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
+    /// use steadfast::options::GridFsBucketOptions;
+    ///
+    /// let options = GridFsBucketOptions::builder().bucket_name("scans".to_owned()).build();
+    /// let bucket = database.gridfs_bucket(options);
+    /// # Ok(()) }
+    /// ```
     pub struct GridFsBucketOptions, GridFsBucketOptionsBuilder {
-        /// Its name, with which those of its two collections begin. By default `fs`.
+        /// Name of the bucket (`bucketName`), the prefix of the collections `<name>.files` and
+        /// `<name>.chunks`. Defaults to `fs`.
         bucket_name: String,
-        /// How many bytes of a file go into a document. By default 255 KiB.
+        /// Size of a chunk in bytes (`chunkSizeBytes`). Defaults to 255 KiB.
         chunk_size_bytes: u32,
-        /// How durable writes must be; by default what the database says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the database. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         write_concern: WriteConcern,
-        /// What reads may see; by default what the database says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the database. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         read_concern: ReadConcern,
-        /// Which servers reads go to; by default what the database says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the database. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
     }
 }
 
 options! {
-    /// How a file is uploaded.
+    /// Options of [`open_upload_stream`](crate::gridfs::GridFsBucket::open_upload_stream).
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::GridFsUploadOptions};
+    ///
+    /// let options = GridFsUploadOptions::builder().metadata(doc! { "type": "image/png" }).build();
+    /// let upload = bucket.open_upload_stream("cover.png").with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct GridFsUploadOptions, GridFsUploadOptionsBuilder, with timeout {
-        /// How many bytes of the file go into a document; by default what the bucket says.
+        /// Size of a chunk of this file in bytes (`chunkSizeBytes`). Defaults to that of the
+        /// bucket.
         chunk_size_bytes: u32,
-        /// What the application wants to note of the file.
+        /// User data stored with the file (`metadata`). Defaults to none.
         metadata: Document,
     }
 }
 
 options! {
-    /// Which of the files with the same name is downloaded.
+    /// Options of
+    /// [`open_download_stream_by_name`](crate::gridfs::GridFsBucket::open_download_stream_by_name).
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::options::GridFsDownloadByNameOptions;
+    ///
+    /// let oldest = GridFsDownloadByNameOptions::builder().revision(0).build();
+    /// let download = bucket.open_download_stream_by_name("cover.png").with_options(oldest).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct GridFsDownloadByNameOptions, GridFsDownloadByNameOptionsBuilder, with timeout {
-        /// Which revision: 0 is the oldest file with the name, 1 the second oldest and so on; -1 is
-        /// the newest, -2 the second newest and so on. By default the newest.
+        /// Revision of the file (`revision`): 0 is the oldest file with the name, 1 the second
+        /// oldest; -1 is the newest, -2 the second newest. Defaults to -1.
         revision: i32,
     }
 }
 
 options! {
-    /// How the files of a bucket are [found](crate::gridfs::GridFsBucket::find).
+    /// Options of [`GridFsBucket::find`](crate::gridfs::GridFsBucket::find).
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::GridFsFindOptions};
+    ///
+    /// let newest = GridFsFindOptions::builder().sort(doc! { "uploadDate": -1 }).limit(10).build();
+    /// let files = bucket.find(doc! {}).with_options(newest).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct GridFsFindOptions, GridFsFindOptionsBuilder, with timeout {
-        /// Whether the server may sort on disk what does not fit into its memory.
+        /// Allows the server to sort in temporary files (`allowDiskUse`) if `true`, once a sort
+        /// exceeds 100 MB of memory. Defaults to the server's parameter `allowDiskUseByDefault`.
         allow_disk_use: bool,
-        /// How many files come at a time.
+        /// Number of entries per batch (`batchSize`). Defaults to the server's choice.
         batch_size: u32,
-        /// How many files to return at most.
+        /// Maximum number of files to return (`limit`). Zero means no limit. Defaults to no limit.
         limit: i64,
-        /// How long the server may work on the query.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Whether the server keeps the cursor however long nobody asks it for more.
+        /// Disables the server's idle cursor timeout (`noCursorTimeout`) if `true`. Defaults to
+        /// `false`: a server closes a cursor after 10 minutes without a `getMore`.
         no_cursor_timeout: bool,
-        /// How many files to leave out at the beginning.
+        /// Number of files to skip (`skip`). Defaults to 0.
         skip: u64,
-        /// The order of the files.
+        /// Sort order of the files (`sort`). Defaults to the order of storage.
         sort: Document,
     }
 }
@@ -84,14 +131,25 @@ impl From<GridFsFindOptions> for FindOptions {
 }
 
 options! {
-    /// How a file of a bucket is [found](crate::gridfs::GridFsBucket::find_one).
+    /// Options of [`GridFsBucket::find_one`](crate::gridfs::GridFsBucket::find_one).
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::GridFsFindOneOptions};
+    ///
+    /// let newest = GridFsFindOneOptions::builder().sort(doc! { "uploadDate": -1 }).build();
+    /// let file = bucket.find_one(doc! {}).with_options(newest).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct GridFsFindOneOptions, GridFsFindOneOptionsBuilder, with timeout {
-        /// How long the server may work on the query.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// How many files to leave out at the beginning.
+        /// Number of files to skip (`skip`). Defaults to 0.
         skip: u64,
-        /// Of several files, the first in this order is returned.
+        /// Sort order (`sort`). The first file in this order is returned. Defaults to the order of
+        /// storage.
         sort: Document,
     }
 }

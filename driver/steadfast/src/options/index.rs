@@ -1,4 +1,4 @@
-//! Options of indexes and search indexes: how they are created, listed and dropped.
+//! Options of indexes and search indexes.
 
 use std::time::Duration;
 
@@ -9,70 +9,89 @@ use steadfast_core::concern::WriteConcern;
 use super::{Collation, TimeoutMode};
 
 options! {
-    /// What kind of index an [`IndexModel`](crate::IndexModel) is.
+    /// Options of an index in an [`IndexModel`](crate::IndexModel). See the
+    /// [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/)
+    /// command.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use steadfast::{IndexModel, bson::doc, options::IndexOptions};
+    ///
+    /// let options = IndexOptions::builder().expire_after(Duration::from_secs(3600)).build();
+    /// let index = IndexModel::builder().keys(doc! { "lastUsed": 1 }).options(options).build();
+    /// ```
     pub struct IndexOptions, IndexOptionsBuilder {
-        /// Whether older servers build it beside other work.
+        /// Builds the index in the background (`background`) if `true`. Ignored since MongoDB 4.2.
         background: bool,
-        /// How old documents grow; the key must be a date.
+        /// Age at which documents expire (`expireAfterSeconds`), rounded down to whole seconds.
+        /// Makes the index a [TTL index](https://www.mongodb.com/docs/manual/core/index-ttl/) on a
+        /// date field.
         #[serde(rename = "expireAfterSeconds", with = "crate::serde_helpers::seconds")]
         expire_after: Duration,
-        /// Its name; by default one made of its keys.
+        /// Name of the index (`name`). Defaults to the keys with their kinds, such as
+        /// `title_1_year_-1`.
         name: String,
-        /// Whether documents without the field are left out.
+        /// Indexes only documents that contain the indexed field (`sparse`) if `true`. Defaults to
+        /// `false`.
         sparse: bool,
-        /// Settings for the storage engine.
+        /// Configuration of the storage engine (`storageEngine`).
         storage_engine: Document,
-        /// Whether no two documents may have the same key.
+        /// Rejects documents with duplicate keys (`unique`) if `true`. Defaults to `false`.
         unique: bool,
-        /// The version of its format.
+        /// Version of the index format (`v`, the index version). Defaults to the server's latest.
         #[serde(rename = "v")]
         version: IndexVersion,
-        /// For text: the language of the documents.
+        /// Language of the documents in a text index (`default_language`). Defaults to `english`.
         #[serde(rename = "default_language")]
         default_language: String,
-        /// For text: the field in which a document names its own language.
+        /// Field that overrides the language of a document in a text index (`language_override`).
+        /// Defaults to `language`.
         #[serde(rename = "language_override")]
         language_override: String,
-        /// For text: the version of its format.
+        /// Version of the text index format (`textIndexVersion`). Defaults to the server's latest.
         text_index_version: TextIndexVersion,
-        /// For text: how much each field counts.
+        /// Relative weights of the fields of a text index (`weights`). Each defaults to 1.
         weights: Document,
-        /// For places on a sphere: the version of its format.
+        /// Version of the 2dsphere index format (`2dsphereIndexVersion`). Defaults to the server's
+        /// latest.
         #[serde(rename = "2dsphereIndexVersion")]
         sphere_2d_index_version: Sphere2DIndexVersion,
-        /// For places on a plane: how precise they are kept.
+        /// Precision of the coordinates of a 2d index (`bits`), from 1 to 32. Defaults to 26.
         #[serde(serialize_with = "small_count")]
         bits: u32,
-        /// For places on a plane: the upper bound of both coordinates.
+        /// Upper bound of the coordinates of a 2d index (`max`). Defaults to 180.
         max: f64,
-        /// For places on a plane: the lower bound of both coordinates.
+        /// Lower bound of the coordinates of a 2d index (`min`). Defaults to -180.
         min: f64,
-        /// For haystacks, which no current server has: within how many units places are kept
-        /// together.
+        /// Bucket size of a geoHaystack index (`bucketSize`). Not supported since MongoDB 5.0.
         #[serde(serialize_with = "small_count")]
         bucket_size: u32,
-        /// Which documents it holds.
+        /// Filter of a partial index (`partialFilterExpression`): only documents that match are
+        /// indexed. See [partial indexes](https://www.mongodb.com/docs/manual/core/index-partial/).
         partial_filter_expression: Document,
-        /// How strings are compared.
+        /// Collation of the index (`collation`). Defaults to the collation of the collection. See
+        /// [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// For wildcards: which fields it holds.
+        /// Fields that a wildcard index includes or excludes (`wildcardProjection`).
         wildcard_projection: Document,
-        /// Whether queries pass it over.
+        /// Hides the index from the query planner (`hidden`) if `true`. Defaults to `false`. See
+        /// [hidden indexes](https://www.mongodb.com/docs/manual/core/index-hidden/).
         hidden: bool,
-        /// Whether a server said that its collection is kept in its order; never sent.
+        /// Marks the index of a clustered collection (`clustered`) if `true`. Reported by
+        /// `listIndexes`, never sent.
         #[serde(skip_serializing)]
         clustered: bool,
     }
 }
 
 impl IndexOptions {
-    /// Whether the collection is kept in the order of this index.
+    /// Returns `true` for the index of a clustered collection (`clustered`).
     pub fn clustered(&self) -> Option<bool> {
         self.clustered
     }
 }
 
-/// Servers want these as 32-bit integers.
+/// Serializes a count as a 32-bit integer, the type that servers require here.
 #[allow(clippy::ref_option)]
 fn small_count<S: Serializer>(value: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
@@ -88,7 +107,7 @@ fn version_number<S: Serializer>(number: u32, serializer: S) -> Result<S::Ok, S:
     }
 }
 
-/// Declares the versions of a format, which servers know by number.
+/// Declares the versions of a format, which are sent as numbers.
 macro_rules! versions {
     ($(#[$doc:meta])+ $kind:ident { $($(#[$variant_doc:meta])+ $variant:ident = $number:literal),+ $(,)? }) => {
         $(#[$doc])+
@@ -96,7 +115,7 @@ macro_rules! versions {
         #[non_exhaustive]
         pub enum $kind {
             $($(#[$variant_doc])+ $variant,)+
-            /// One that this driver has no name for; sent as it is.
+            /// Version without a variant in this driver. Sent as is.
             Custom(u32),
         }
 
@@ -124,102 +143,147 @@ macro_rules! versions {
 }
 
 versions! {
-    /// The version of an index's format.
+    /// Version of the index format (`v`).
     IndexVersion {
-        /// Of servers before 2.0, and long gone.
+        /// Version 0, of MongoDB before 2.0. Not supported any more.
         V0 = 0,
-        /// Of servers before 3.4.
+        /// Version 1, of MongoDB before 3.4.
         V1 = 1,
-        /// The current one.
+        /// Version 2, the current one.
         V2 = 2,
     }
 }
 
 versions! {
-    /// The version of a text index's format.
+    /// Version of the text index format (`textIndexVersion`).
     TextIndexVersion {
-        /// Of servers before 2.6.
+        /// Version 1, of MongoDB before 2.6.
         V1 = 1,
-        /// Of servers before 3.2.
+        /// Version 2, of MongoDB before 3.2.
         V2 = 2,
-        /// The current one.
+        /// Version 3, the current one.
         V3 = 3,
     }
 }
 
 versions! {
-    /// The version of the format of an index of places on a sphere.
+    /// Version of the 2dsphere index format (`2dsphereIndexVersion`).
     Sphere2DIndexVersion {
-        /// Of servers before 3.2.
+        /// Version 2, of MongoDB before 3.2.
         V2 = 2,
-        /// The current one.
+        /// Version 3, the current one.
         V3 = 3,
     }
 }
 
 options! {
-    /// How [`create_index`](crate::Collection::create_index) and
-    /// [`create_indexes`](crate::Collection::create_indexes) make indexes.
+    /// Options of [`create_index`](crate::Collection::create_index) and
+    /// [`create_indexes`](crate::Collection::create_indexes). See the
+    /// [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{IndexModel, bson::doc, options::{CommitQuorum, CreateIndexOptions}};
+    ///
+    /// let by_title = IndexModel::builder().keys(doc! { "title": 1 }).build();
+    /// let options = CreateIndexOptions::builder().commit_quorum(CommitQuorum::Majority).build();
+    /// books.create_index(by_title).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct CreateIndexOptions, CreateIndexOptionsBuilder, with timeout {
-        /// Which members must be ready before the index counts as made.
+        /// Replica set members that must be ready before the index build is committed
+        /// (`commitQuorum`). Defaults to
+        /// [`VotingMembers`](crate::options::CommitQuorum::VotingMembers).
         commit_quorum: CommitQuorum,
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// How durable it must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`drop_index`](crate::Collection::drop_index) and
-    /// [`drop_indexes`](crate::Collection::drop_indexes) drop indexes.
+    /// Options of [`drop_index`](crate::Collection::drop_index) and
+    /// [`drop_indexes`](crate::Collection::drop_indexes). See the
+    /// [`dropIndexes`](https://www.mongodb.com/docs/manual/reference/command/dropIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::options::DropIndexOptions;
+    ///
+    /// let options = DropIndexOptions::builder().max_time(Duration::from_secs(5)).build();
+    /// books.drop_index("title_1").with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DropIndexOptions, DropIndexOptionsBuilder, with timeout {
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// How durable it must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`list_indexes`](crate::Collection::list_indexes) lists.
+    /// Options of [`list_indexes`](crate::Collection::list_indexes) and
+    /// [`list_index_names`](crate::Collection::list_index_names). See the
+    /// [`listIndexes`](https://www.mongodb.com/docs/manual/reference/command/listIndexes/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::options::ListIndexesOptions;
+    ///
+    /// let options = ListIndexesOptions::builder().batch_size(10).build();
+    /// let indexes = books.list_indexes().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ListIndexesOptions, ListIndexesOptionsBuilder, with timeout {
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
-        /// `timeout`, be it this call's or inherited.
+        /// Scope of the time-out (`timeoutMode`): the whole life of the cursor, or each iteration.
+        /// Requires a `timeout`, set here or inherited. Defaults to
+        /// [`CursorLifetime`](crate::options::TimeoutMode::CursorLifetime).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// How many come at a time.
+        /// Number of entries per batch (`batchSize`). Defaults to the server's choice.
         #[serde(skip_serializing)]
         batch_size: u32,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
-/// Which members of a replica set must be ready before an index counts as made.
+/// Replica set members that must be ready before an index build is committed (`commitQuorum`).
 ///
-/// Servers know it from version 4.4 on.
+/// Requires MongoDB 4.4 or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommitQuorum {
-    /// That many voting members; with none, nobody waits.
+    /// Number of data-bearing voting members. With 0, the build does not wait for other members.
     Nodes(u32),
-    /// All voting members that bear data.
+    /// All data-bearing voting members (`votingMembers`).
     VotingMembers,
-    /// A majority of them.
+    /// Majority of the data-bearing voting members (`majority`).
     Majority,
-    /// A mode that the replica set's configuration defines.
+    /// Custom write concern defined in the configuration of the replica set.
     Custom(String),
 }
 
@@ -257,21 +321,73 @@ impl<'de> Deserialize<'de> for CommitQuorum {
 }
 
 options! {
-    /// How [`create_search_index`](crate::Collection::create_search_index) works.
+    /// Options of [`create_search_index`](crate::Collection::create_search_index) and
+    /// [`create_search_indexes`](crate::Collection::create_search_indexes). See the
+    /// [`createSearchIndexes`](https://www.mongodb.com/docs/manual/reference/command/createSearchIndexes/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::{SearchIndexModel, bson::doc, options::CreateSearchIndexOptions};
+    ///
+    /// let definition = doc! { "mappings": { "dynamic": true } };
+    /// let model = SearchIndexModel::builder().definition(definition).build();
+    /// let options = CreateSearchIndexOptions::builder().timeout(Duration::from_secs(5)).build();
+    /// books.create_search_index(model).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct CreateSearchIndexOptions, CreateSearchIndexOptionsBuilder, with timeout {}
 }
 
 options! {
-    /// How [`update_search_index`](crate::Collection::update_search_index) works.
+    /// Options of [`update_search_index`](crate::Collection::update_search_index). See the
+    /// [`updateSearchIndex`](https://www.mongodb.com/docs/manual/reference/command/updateSearchIndex/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::{bson::doc, options::UpdateSearchIndexOptions};
+    ///
+    /// let definition = doc! { "mappings": { "dynamic": false } };
+    /// let options = UpdateSearchIndexOptions::builder().timeout(Duration::from_secs(5)).build();
+    /// books.update_search_index("default", definition).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct UpdateSearchIndexOptions, UpdateSearchIndexOptionsBuilder, with timeout {}
 }
 
 options! {
-    /// How [`list_search_indexes`](crate::Collection::list_search_indexes) works.
+    /// Options of [`list_search_indexes`](crate::Collection::list_search_indexes). See the
+    /// [`$listSearchIndexes`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/listSearchIndexes/)
+    /// stage.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::options::ListSearchIndexOptions;
+    ///
+    /// let options = ListSearchIndexOptions::builder().timeout(Duration::from_secs(5)).build();
+    /// let indexes = books.list_search_indexes().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ListSearchIndexOptions, ListSearchIndexOptionsBuilder, with timeout {}
 }
 
 options! {
-    /// How [`drop_search_index`](crate::Collection::drop_search_index) works.
+    /// Options of [`drop_search_index`](crate::Collection::drop_search_index). See the
+    /// [`dropSearchIndex`](https://www.mongodb.com/docs/manual/reference/command/dropSearchIndex/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::options::DropSearchIndexOptions;
+    ///
+    /// let options = DropSearchIndexOptions::builder().timeout(Duration::from_secs(5)).build();
+    /// books.drop_search_index("default").with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DropSearchIndexOptions, DropSearchIndexOptionsBuilder, with timeout {}
 }

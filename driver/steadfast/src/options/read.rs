@@ -11,146 +11,204 @@ use steadfast_core::{
 
 use super::Collation;
 
-/// The index that a query is to use.
+/// Index to use (`hint`).
+///
+/// ```no_run
+/// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use steadfast::{bson::doc, options::Hint};
+///
+/// let by_title = books.find(doc! {}).hint(Hint::Name("title_1".to_owned())).await?;
+/// let by_year = books.find(doc! {}).hint(Hint::Keys(doc! { "year": 1 })).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Hint {
-    /// The index on these keys.
+    /// Key pattern of the index.
     Keys(Document),
-    /// The index of this name.
+    /// Name of the index.
     Name(String),
 }
 
-/// Whether a cursor ends with the last document that is there, or waits for others.
+/// Type of a cursor. See
+/// [tailable cursors](https://www.mongodb.com/docs/manual/core/tailable-cursors/).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CursorType {
-    /// It ends with the last document.
+    /// Ends after the last document.
     #[default]
     NonTailable,
-    /// It stays open and gives documents that are added later. For capped collections.
+    /// Stays open after the last document and returns documents that are inserted later
+    /// (`tailable`). For capped collections.
     Tailable,
-    /// Like `Tailable`, and the server waits a while for a document before it says there is none.
+    /// Tailable cursor whose `getMore` waits on the server for new documents (`awaitData`).
     TailableAwait,
 }
 
-/// What the time limit of a call that makes a cursor is for.
+/// Scope of the time-out of a call that returns a cursor (`timeoutMode`). See
+/// [client-side operations timeout](https://github.com/mongodb/specifications/blob/master/source/client-side-operations-timeout/client-side-operations-timeout.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum TimeoutMode {
-    /// For all of it: the call, and everything that is asked of the cursor later. The default,
-    /// except for tailable cursors, which have no end.
+    /// Whole life of the cursor (`cursorLifetime`): one deadline for the call and for all
+    /// iterations. The default, except for tailable cursors, which do not support it.
     CursorLifetime,
-    /// For each step: the call has as much time, and so has each step to the next document.
+    /// Each iteration (`iteration`): the call and each later step have the full time-out.
     Iteration,
 }
 
 options! {
-    /// How [`find`](crate::Collection::find) finds.
+    /// Options of [`find`](crate::Collection::find). See the
+    /// [`find`](https://www.mongodb.com/docs/manual/reference/command/find/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::FindOptions};
+    ///
+    /// let options = FindOptions::builder().sort(doc! { "year": 1 }).limit(10).build();
+    /// let cursor = books.find(doc! {}).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct FindOptions, FindOptionsBuilder, with timeout {
-        /// Whether the server may sort on disk what does not fit into its memory.
+        /// Allows the server to sort in temporary files (`allowDiskUse`) if `true`, once a sort
+        /// exceeds 100 MB of memory. Defaults to the server's parameter `allowDiskUseByDefault`.
         allow_disk_use: bool,
-        /// Whether a sharded cluster with shards down answers with what the others have.
+        /// Returns partial results (`allowPartialResults`) instead of an error if `true` and shards
+        /// of a sharded cluster are unavailable. Defaults to `false`.
         allow_partial_results: bool,
-        /// How many documents come at a time.
+        /// Number of documents per batch (`batchSize`). Defaults to the server's choice: 101
+        /// documents in the first batch, up to 16 MiB in each later one.
         #[serde(skip_serializing)]
         batch_size: u32,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Whether the cursor ends with the last document, or waits for others.
+        /// Type of the cursor (`tailable` and `awaitData`; `cursorType` in other drivers). Defaults
+        /// to [`NonTailable`](crate::options::CursorType::NonTailable).
         #[serde(skip_serializing)]
         cursor_type: CursorType,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// How many documents to return at most. A negative number asks for as many, in one batch.
+        /// Maximum number of documents to return (`limit`). A negative number returns its absolute
+        /// value in a single batch (`singleBatch`). Zero means no limit. Defaults to no limit.
         #[serde(skip_serializing)]
         limit: i64,
-        /// The upper bound of the index in `hint`, itself left out.
+        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`.
         max: Document,
-        /// How long the server waits for a document before it says there is none. For cursors of
-        /// type [`TailableAwait`](crate::options::CursorType::TailableAwait) only.
+        /// Maximum time that the server waits for new documents before it returns an empty batch
+        /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). For cursors of type
+        /// [`TailableAwait`](crate::options::CursorType::TailableAwait). Defaults to one second on
+        /// the server.
         #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
-        /// How long the server may work on the query.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// The lower bound of the index in `hint`, itself included.
+        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`.
         min: Document,
-        /// Whether the server keeps the cursor however long nobody asks it for more.
+        /// Disables the server's idle cursor timeout (`noCursorTimeout`) if `true`. Defaults to
+        /// `false`: a server closes a cursor after 10 minutes without a `getMore`.
         no_cursor_timeout: bool,
-        /// Which fields of the documents to return.
+        /// Fields to include or exclude (`projection`). Defaults to all fields.
         projection: Document,
-        /// What the query may see; by default what the collection says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// Whether to return only the keys of the index that was used.
+        /// Returns only the index keys (`returnKey`) if `true`. Defaults to `false`.
         return_key: bool,
-        /// Which servers the query may go to; by default what the collection says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// Whether to add to each document the server's own number for it, as `$recordId`.
+        /// Adds the record identifier of each document (`showRecordId`) as the field `$recordId` if
+        /// `true`. Defaults to `false`.
         show_record_id: bool,
-        /// How many documents to leave out at the beginning.
+        /// Number of documents to skip (`skip`). Defaults to 0.
         skip: u64,
-        /// The order of the documents.
+        /// Sort order of the documents (`sort`). Defaults to the order of the index or of storage.
         sort: Document,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
-        /// `timeout`, be it this call's or inherited.
+        /// Scope of the time-out (`timeoutMode`): the whole life of the cursor, or each iteration.
+        /// Requires a `timeout`, set here or inherited. Defaults to
+        /// [`CursorLifetime`](crate::options::TimeoutMode::CursorLifetime), for tailable cursors to
+        /// [`Iteration`](crate::options::TimeoutMode::Iteration).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
     }
 }
 
 options! {
-    /// How [`find_one`](crate::Collection::find_one) finds.
+    /// Options of [`find_one`](crate::Collection::find_one). See the
+    /// [`find`](https://www.mongodb.com/docs/manual/reference/command/find/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::FindOneOptions};
+    ///
+    /// let options = FindOneOptions::builder().sort(doc! { "year": -1 }).build();
+    /// let newest = books.find_one(doc! {}).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct FindOneOptions, FindOneOptionsBuilder, with timeout {
-        /// Whether a sharded cluster with shards down answers with what the others have.
+        /// Returns partial results (`allowPartialResults`) instead of an error if `true` and shards
+        /// of a sharded cluster are unavailable. Defaults to `false`.
         allow_partial_results: bool,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// The upper bound of the index in `hint`, itself left out.
+        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`.
         max: Document,
-        /// How long the server may work on the query.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// The lower bound of the index in `hint`, itself included.
+        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`.
         min: Document,
-        /// Which fields of the document to return.
+        /// Fields to include or exclude (`projection`). Defaults to all fields.
         projection: Document,
-        /// What the query may see; by default what the collection says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// Whether to return only the keys of the index that was used.
+        /// Returns only the index keys (`returnKey`) if `true`. Defaults to `false`.
         return_key: bool,
-        /// Which servers the query may go to; by default what the collection says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// Whether to add to the document the server's own number for it, as `$recordId`.
+        /// Adds the record identifier of each document (`showRecordId`) as the field `$recordId` if
+        /// `true`. Defaults to `false`.
         show_record_id: bool,
-        /// How many documents to leave out at the beginning.
+        /// Number of documents to skip (`skip`). Defaults to 0.
         skip: u64,
-        /// Of several documents, the first in this order is returned.
+        /// Sort order (`sort`). The first document in this order is returned. Defaults to the order
+        /// of the index or of storage.
         sort: Document,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
     }
 }
 
 impl From<FindOneOptions> for FindOptions {
-    /// One document in one batch: nothing is left open on the server.
+    /// A limit of -1 returns one document in a single batch, so that no cursor stays open.
     fn from(one: FindOneOptions) -> Self {
         Self {
             allow_partial_results: one.allow_partial_results,
@@ -176,109 +234,183 @@ impl From<FindOneOptions> for FindOptions {
 }
 
 options! {
-    /// How [`aggregate`](crate::Collection::aggregate) runs its pipeline.
+    /// Options of [`Collection::aggregate`](crate::Collection::aggregate) and
+    /// [`Database::aggregate`](crate::Database::aggregate). See the
+    /// [`aggregate`](https://www.mongodb.com/docs/manual/reference/command/aggregate/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::AggregateOptions};
+    ///
+    /// let stage = doc! { "$sortByCount": "$author" };
+    /// let options = AggregateOptions::builder().allow_disk_use(true).build();
+    /// let cursor = books.aggregate([stage]).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct AggregateOptions, AggregateOptionsBuilder, with timeout {
-        /// Whether the server may keep on disk what does not fit into its memory.
+        /// Allows stages to write temporary files (`allowDiskUse`) if `true`, once they exceed 100
+        /// MB of memory. Defaults to the server's parameter `allowDiskUseByDefault`.
         allow_disk_use: bool,
-        /// How many documents come at a time.
+        /// Number of documents per batch (`batchSize`). Defaults to the server's choice: 101
+        /// documents in the first batch, up to 16 MiB in each later one.
         #[serde(skip_serializing)]
         batch_size: u32,
-        /// Whether the validator of the collection written to is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) by `$out` and `$merge` if `true`.
+        /// Defaults to `false`.
         bypass_document_validation: bool,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// How long the server waits for a document before it says there is none, where the cursor
-        /// is one that waits.
+        /// Maximum time that the server waits for new documents before it returns an empty batch
+        /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). For pipelines that begin with
+        /// `$changeStream`.
         #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
-        /// How long the server may work on the pipeline.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// What the pipeline may see; by default what the collection or database says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection or
+        /// database. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// Which servers it may go to; by default what the collection or database says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection or database. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// How durable must be what `$out` or `$merge` write; by default what the collection or
-        /// database says.
+        /// Write concern (`writeConcern`) of `$out` and `$merge`. Defaults to the write concern of
+        /// the collection or database. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// What the time limit is for: the cursor's whole life, or each step of it. Needs a
-        /// `timeout`, be it this call's or inherited.
+        /// Scope of the time-out (`timeoutMode`): the whole life of the cursor, or each iteration.
+        /// Requires a `timeout`, set here or inherited. Defaults to
+        /// [`CursorLifetime`](crate::options::TimeoutMode::CursorLifetime).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// Variables that the pipeline may use as `$$name`.
+        /// Variables (`let`) for the pipeline, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
     }
 }
 
 options! {
-    /// How [`count_documents`](crate::Collection::count_documents) counts.
+    /// Options of [`count_documents`](crate::Collection::count_documents).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::CountOptions};
+    ///
+    /// let options = CountOptions::builder().limit(1000).build();
+    /// let count = books.count_documents(doc! { "year": 1949 }).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct CountOptions, CountOptionsBuilder, with timeout {
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// At how many to stop.
+        /// Maximum number of documents to count (`limit`). Defaults to no limit.
         #[serde(skip_serializing)]
         limit: u64,
-        /// How long the server may count.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// How many documents to leave out.
+        /// Number of documents to skip before counting (`skip`). Defaults to 0.
         #[serde(skip_serializing)]
         skip: u64,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// Which servers it may go to; by default what the collection says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// What may be seen; by default what the collection says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`estimated_document_count`](crate::Collection::estimated_document_count) counts.
+    /// Options of [`estimated_document_count`](crate::Collection::estimated_document_count). See
+    /// the [`count`](https://www.mongodb.com/docs/manual/reference/command/count/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::options::EstimatedDocumentCountOptions;
+    ///
+    /// let options = EstimatedDocumentCountOptions::builder().max_time(Duration::from_secs(1)).build();
+    /// let count = books.estimated_document_count().with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct EstimatedDocumentCountOptions, EstimatedDocumentCountOptionsBuilder, with timeout {
-        /// How long the server may count.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Which servers it may go to; by default what the collection says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// What may be seen; by default what the collection says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`distinct`](crate::Collection::distinct) finds values.
+    /// Options of [`distinct`](crate::Collection::distinct). See the
+    /// [`distinct`](https://www.mongodb.com/docs/manual/reference/command/distinct/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::{Collation, DistinctOptions}};
+    ///
+    /// let english = Collation::builder().locale("en").build();
+    /// let options = DistinctOptions::builder().collation(english).build();
+    /// let authors = books.distinct("author", doc! {}).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DistinctOptions, DistinctOptionsBuilder, with timeout {
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Which servers it may go to; by default what the collection says.
+        /// Read preference (`readPreference`), or a predicate that selects servers. Defaults to
+        /// that of the collection. See
+        /// [read preference](https://www.mongodb.com/docs/manual/core/read-preference/).
         #[serde(rename = "readPreference", skip_serializing)]
         selection_criteria: SelectionCriteria,
-        /// What may be seen; by default what the collection says.
+        /// Read concern (`readConcern`). Defaults to the read concern of the collection. See
+        /// [read concern](https://www.mongodb.com/docs/manual/reference/read-concern/).
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// The index to use. Servers know it from version 7.1 on.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 7.1 or later.
         hint: Hint,
     }
 }

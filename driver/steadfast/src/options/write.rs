@@ -9,44 +9,78 @@ use steadfast_core::concern::WriteConcern;
 use super::{Collation, Hint};
 
 options! {
-    /// How [`insert_one`](crate::Collection::insert_one) inserts.
+    /// Options of [`insert_one`](crate::Collection::insert_one). See the
+    /// [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::{InsertOneOptions, WriteConcern}};
+    ///
+    /// let options = InsertOneOptions::builder().write_concern(WriteConcern::majority()).build();
+    /// books.insert_one(doc! { "title": "1984" }).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct InsertOneOptions, InsertOneOptionsBuilder, with timeout {
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`insert_many`](crate::Collection::insert_many) inserts.
+    /// Options of [`insert_many`](crate::Collection::insert_many). See the
+    /// [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::InsertManyOptions};
+    ///
+    /// let options = InsertManyOptions::builder().ordered(false).build();
+    /// books.insert_many([doc! { "_id": 1 }, doc! { "_id": 2 }]).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct InsertManyOptions, InsertManyOptionsBuilder, with timeout {
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// Whether to stop at the first document that is refused, which is the default, or to go on
-        /// with the others.
+        /// Stops after the first write error (`ordered`) if `true`, otherwise continues with the
+        /// remaining documents. Defaults to `true`.
         ordered: bool,
-        /// How durable the writes must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
-/// What an update does to a document: operators, or a pipeline.
+/// Update to apply to a document: update operators or an aggregation pipeline. See
+/// [updates with a pipeline](https://www.mongodb.com/docs/manual/tutorial/update-documents-with-aggregation-pipeline/).
 ///
-/// Both [`Document`] and `Vec<Document>` turn into one, so calls take either as it is.
+/// [`Document`] and `Vec<Document>` convert into it, so that methods accept either:
+///
+/// ```no_run
+/// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use steadfast::bson::doc;
+///
+/// books.update_one(doc! { "_id": 1 }, doc! { "$inc": { "copies": 1 } }).await?;
+/// books.update_one(doc! { "_id": 1 }, vec![doc! { "$set": { "sold": "$copies" } }]).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum UpdateModifications {
     /// Update operators, such as `{ "$set": { "x": 1 } }`.
     Document(Document),
-    /// The stages of a pipeline that each document goes through.
+    /// Stages of an aggregation pipeline. Requires MongoDB 4.2 or later.
     Pipeline(Vec<Document>),
 }
 
@@ -63,54 +97,86 @@ impl From<Vec<Document>> for UpdateModifications {
 }
 
 options! {
-    /// How [`update_one`](crate::Collection::update_one) and
-    /// [`update_many`](crate::Collection::update_many) update.
+    /// Options of [`update_one`](crate::Collection::update_one) and
+    /// [`update_many`](crate::Collection::update_many). See the
+    /// [`update`](https://www.mongodb.com/docs/manual/reference/command/update/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::UpdateOptions};
+    ///
+    /// let options = UpdateOptions::builder().upsert(true).build();
+    /// let update = doc! { "$inc": { "copies": 1 } };
+    /// books.update_one(doc! { "title": "1984" }, update).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct UpdateOptions, UpdateOptionsBuilder, with timeout {
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// Variables that the filter and a pipeline may use as `$$name`.
+        /// Variables (`let`) for the filter and for an update pipeline, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Of several documents that match, the first in this order is updated. For `update_one`
-        /// only, on servers from 8.0.
+        /// Sort order (`sort`). The first matching document in this order is updated. For
+        /// `update_one` only. Requires MongoDB 8.0 or later.
         sort: Document,
     }
 }
 
 options! {
-    /// How [`replace_one`](crate::Collection::replace_one) replaces.
+    /// Options of [`replace_one`](crate::Collection::replace_one). See the
+    /// [`update`](https://www.mongodb.com/docs/manual/reference/command/update/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::ReplaceOptions};
+    ///
+    /// let options = ReplaceOptions::builder().upsert(true).build();
+    /// let book = doc! { "title": "1984", "copies": 2 };
+    /// books.replace_one(doc! { "title": "1984" }, book).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct ReplaceOptions, ReplaceOptionsBuilder, with timeout {
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// Whether to insert the document if none matches.
+        /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
+        /// to `false`.
         upsert: bool,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Of several documents that match, the first in this order is replaced. On servers from
-        /// 8.0 only.
+        /// Sort order (`sort`). The first matching document in this order is replaced. Requires
+        /// MongoDB 8.0 or later.
         sort: Document,
     }
 }
@@ -133,141 +199,226 @@ impl From<ReplaceOptions> for UpdateOptions {
 }
 
 options! {
-    /// How [`delete_one`](crate::Collection::delete_one) and
-    /// [`delete_many`](crate::Collection::delete_many) delete.
+    /// Options of [`delete_one`](crate::Collection::delete_one) and
+    /// [`delete_many`](crate::Collection::delete_many). See the
+    /// [`delete`](https://www.mongodb.com/docs/manual/reference/command/delete/) command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::{DeleteOptions, Hint}};
+    ///
+    /// let options = DeleteOptions::builder().hint(Hint::Name("year_1".to_owned())).build();
+    /// books.delete_many(doc! { "year": { "$lt": 1900 } }).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct DeleteOptions, DeleteOptionsBuilder, with timeout {
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
-/// Whether a document is returned as it was or as it is.
+/// Version of the document that a `find_one_and_update` or `find_one_and_replace` returns
+/// (`returnDocument`, sent as `new`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ReturnDocument {
-    /// As it was before the change.
+    /// Document before the change. The default.
     #[default]
     #[serde(rename = "before", alias = "Before")]
     Before,
-    /// As it is after the change.
+    /// Document after the change.
     #[serde(rename = "after", alias = "After")]
     After,
 }
 
 options! {
-    /// How [`find_one_and_update`](crate::Collection::find_one_and_update) finds and updates.
+    /// Options of [`find_one_and_update`](crate::Collection::find_one_and_update). See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::{FindOneAndUpdateOptions, ReturnDocument}};
+    ///
+    /// let options = FindOneAndUpdateOptions::builder().return_document(ReturnDocument::After).build();
+    /// let update = doc! { "$inc": { "copies": -1 } };
+    /// let book = books.find_one_and_update(doc! { "_id": 1 }, update).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct FindOneAndUpdateOptions, FindOneAndUpdateOptionsBuilder, with timeout {
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Which fields of the document to return.
+        /// Fields to include or exclude (`projection`, sent as `fields`). Defaults to all fields.
         projection: Document,
-        /// Whether the document is returned as it was, which is the default, or as it is.
+        /// Returned version of the document (`returnDocument`, sent as `new`): before the change,
+        /// which is the default, or after it.
         return_document: ReturnDocument,
-        /// Of several documents that match, the first in this order is updated.
+        /// Sort order (`sort`). The first matching document in this order is updated.
         sort: Document,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables that the filter and a pipeline may use as `$$name`.
+        /// Variables (`let`) for the filter and for an update pipeline, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`find_one_and_replace`](crate::Collection::find_one_and_replace) finds and replaces.
+    /// Options of [`find_one_and_replace`](crate::Collection::find_one_and_replace). See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::FindOneAndReplaceOptions};
+    ///
+    /// let options = FindOneAndReplaceOptions::builder().upsert(true).build();
+    /// let book = doc! { "title": "1984" };
+    /// let old = books.find_one_and_replace(doc! { "_id": 1 }, book).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct FindOneAndReplaceOptions, FindOneAndReplaceOptionsBuilder, with timeout {
-        /// Whether the collection's validator is passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Which fields of the document to return.
+        /// Fields to include or exclude (`projection`, sent as `fields`). Defaults to all fields.
         projection: Document,
-        /// Whether the document is returned as it was, which is the default, or as it is.
+        /// Returned version of the document (`returnDocument`, sent as `new`): before the change,
+        /// which is the default, or after it.
         return_document: ReturnDocument,
-        /// Of several documents that match, the first in this order is replaced.
+        /// Sort order (`sort`). The first matching document in this order is replaced.
         sort: Document,
-        /// Whether to insert the document if none matches.
+        /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
+        /// to `false`.
         upsert: bool,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How [`find_one_and_delete`](crate::Collection::find_one_and_delete) finds and deletes.
+    /// Options of [`find_one_and_delete`](crate::Collection::find_one_and_delete). See the
+    /// [`findAndModify`](https://www.mongodb.com/docs/manual/reference/command/findAndModify/)
+    /// command.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::FindOneAndDeleteOptions};
+    ///
+    /// let options = FindOneAndDeleteOptions::builder().sort(doc! { "year": 1 }).build();
+    /// let oldest = books.find_one_and_delete(doc! {}).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct FindOneAndDeleteOptions, FindOneAndDeleteOptionsBuilder, with timeout {
-        /// How long the server may work on it.
+        /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
+        /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Which fields of the document to return.
+        /// Fields to include or exclude (`projection`, sent as `fields`). Defaults to all fields.
         projection: Document,
-        /// Of several documents that match, the first in this order is deleted.
+        /// Sort order (`sort`). The first matching document in this order is deleted.
         sort: Document,
-        /// How durable the write must be; by default what the collection says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables that the filter may use as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
     }
 }
 
 options! {
-    /// How a bulk write writes: that of a [collection](crate::Collection::bulk_write), or that of a
-    /// [client](crate::Client::bulk_write).
+    /// Options of [`Collection::bulk_write`](crate::Collection::bulk_write) and
+    /// [`Client::bulk_write`](crate::Client::bulk_write). See
+    /// [bulk write](https://github.com/mongodb/specifications/blob/master/source/crud/bulk-write.md).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::{BulkWriteOptions, InsertOneModel}};
+    ///
+    /// let options = BulkWriteOptions::builder().ordered(false).build();
+    /// let models = [InsertOneModel::new(doc! { "_id": 1 }).into()];
+    /// books.bulk_write(models).with_options(options).await?;
+    /// # Ok(()) }
+    /// ```
     pub struct BulkWriteOptions, BulkWriteOptionsBuilder, with timeout {
-        /// Whether to carry out the writes in their order and stop at the first that is refused,
-        /// which is the default, or to carry out all of them in whichever order is fastest.
+        /// Executes the writes in order and stops after the first write error (`ordered`) if
+        /// `true`. If `false`, executes all of them in any order. Defaults to `true`.
         ordered: bool,
-        /// Whether the validators of collections are passed over.
+        /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
-        /// A note that shows in the server's logs and profiles.
+        /// Comment attached to the command (`comment`). It appears in the server's log, the
+        /// profiler and `$currentOp`.
         comment: Bson,
-        /// Variables that filters and pipelines may use as `$$name`.
+        /// Variables (`let`) for filters and update pipelines, used there as `$$name`.
         #[serde(rename = "let")]
         let_vars: Document,
-        /// How durable the writes must be; by default what the collection, or the client, says.
+        /// Write concern (`writeConcern`). Defaults to the write concern of the collection or
+        /// client. See
+        /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
     }

@@ -1,4 +1,4 @@
-//! The writes that a bulk write is made of.
+//! Write models: the single writes of a bulk write.
 
 mod builder;
 
@@ -11,10 +11,10 @@ pub use self::builder::{
 use super::{Collation, Hint, UpdateModifications};
 use crate::Namespace;
 
-/// One write of a bulk write: of a [collection](crate::Collection::bulk_write), or of a
-/// [client](crate::Client::bulk_write), which needs to know each write's collection, too.
+/// A single write in a bulk write of a [collection](crate::Collection::bulk_write) or a
+/// [client](crate::Client::bulk_write). Models for a client must have a namespace.
 ///
-/// Each kind has a struct of its own that turns into this, and that takes its options.
+/// Each variant has a struct that converts into it and has setters for its options.
 ///
 /// ```
 /// use steadfast::{
@@ -30,7 +30,7 @@ use crate::Namespace;
 /// # drop(models);
 /// ```
 ///
-/// For a client, each says which collection it is about:
+/// With namespaces, for a client:
 ///
 /// ```
 /// use steadfast::{
@@ -49,22 +49,22 @@ use crate::Namespace;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WriteModel<T = Document> {
-    /// Inserts a document.
+    /// Inserts a document (`insertOne`).
     InsertOne(InsertOneModel<T>),
-    /// Updates the first document that matches.
+    /// Updates the first matching document (`updateOne`).
     UpdateOne(UpdateOneModel),
-    /// Updates every document that matches.
+    /// Updates all matching documents (`updateMany`).
     UpdateMany(UpdateManyModel),
-    /// Replaces the first document that matches.
+    /// Replaces the first matching document (`replaceOne`).
     ReplaceOne(ReplaceOneModel<T>),
-    /// Deletes the first document that matches.
+    /// Deletes the first matching document (`deleteOne`).
     DeleteOne(DeleteOneModel),
-    /// Deletes every document that matches.
+    /// Deletes all matching documents (`deleteMany`).
     DeleteMany(DeleteManyModel),
 }
 
 impl<T> WriteModel<T> {
-    /// Which collection it is about, if it says so.
+    /// Returns the namespace of the model, if set.
     pub(crate) fn namespace(&self) -> Option<&Namespace> {
         match self {
             Self::InsertOne(model) => model.namespace.as_ref(),
@@ -77,7 +77,7 @@ impl<T> WriteModel<T> {
     }
 }
 
-/// Declares a model: what it cannot be without and what that is made from, then its options, each
+/// Declares a model: its required fields with the types that `new` accepts, then its options, each
 /// with a setter.
 macro_rules! model {
     (
@@ -91,20 +91,21 @@ macro_rules! model {
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct $name $(<$document = Document>)? {
-            /// Which collection it is about. Needed in the bulk write of a client; in that of a
-            /// collection it can only be that one.
+            /// Namespace of the collection (`namespace`). Required for
+            /// [`Client::bulk_write`](crate::Client::bulk_write). For a collection, it must be that
+            /// of the collection if set.
             pub namespace: Option<Namespace>,
             $( $(#[doc = $required_doc])+ pub $required: $required_kind, )+
             $( $(#[doc = $field_doc])+ pub $field: Option<$kind>, )*
         }
 
         impl $(<$document>)? $name $(<$document>)? {
-            /// The write with none of its options set.
+            /// Creates the model without options.
             pub fn new($($required: $given),+) -> Self {
                 Self { namespace: None, $($required: $required.into(),)+ $($field: None,)* }
             }
 
-            /// Which collection it is about.
+            /// Sets the namespace of the collection (`namespace`).
             #[must_use]
             pub fn namespace(mut self, value: impl Into<Option<Namespace>>) -> Self {
                 self.namespace = value.into();
@@ -132,91 +133,141 @@ macro_rules! model {
 }
 
 model! {
-    /// Inserts a document, which gets an `_id` if it has none.
+    /// Inserts a document (`insertOne`). A document without an `_id` gets a new `ObjectId`.
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::InsertOneModel};
+    ///
+    /// let model = InsertOneModel::new(doc! { "title": "1984" });
+    /// ```
     InsertOne, InsertOneModel<T> {
-        /// The document.
+        /// Document to insert (`document`).
         document: T = T;
     }
 }
 
 model! {
-    /// Updates the first document that matches.
+    /// Updates the first matching document (`updateOne`).
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::UpdateOneModel};
+    ///
+    /// let model = UpdateOneModel::new(doc! { "_id": 1 }, doc! { "$inc": { "n": 1 } }).upsert(true);
+    /// ```
     UpdateOne, UpdateOneModel {
-        /// Which document.
+        /// Filter that selects the document (`filter`).
         filter: Document = Document,
-        /// What to do to it.
+        /// Update to apply (`update`).
         update: UpdateModifications = impl Into<UpdateModifications>;
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
-        /// Of several documents that match, the first in this order is updated. On servers from
-        /// 8.0 only.
+        /// Sort order (`sort`). The first matching document in this order is updated. Requires
+        /// MongoDB 8.0 or later.
         sort: Document,
     }
 }
 
 model! {
-    /// Updates every document that matches.
+    /// Updates all matching documents (`updateMany`).
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::UpdateManyModel};
+    ///
+    /// let model = UpdateManyModel::new(doc! { "year": 1949 }, doc! { "$set": { "old": true } });
+    /// ```
     UpdateMany, UpdateManyModel {
-        /// Which documents.
+        /// Filter that selects the documents (`filter`).
         filter: Document = Document,
-        /// What to do to them.
+        /// Update to apply (`update`).
         update: UpdateModifications = impl Into<UpdateModifications>;
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
     }
 }
 
 model! {
-    /// Replaces the first document that matches.
+    /// Replaces the first matching document (`replaceOne`).
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::ReplaceOneModel};
+    ///
+    /// let model = ReplaceOneModel::new(doc! { "_id": 1 }, doc! { "title": "1984" }).upsert(true);
+    /// ```
     ReplaceOne, ReplaceOneModel<T> {
-        /// Which document.
+        /// Filter that selects the document (`filter`).
         filter: Document = Document,
-        /// What is there in its place then.
+        /// Replacement document (`replacement`).
         replacement: T = T;
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert the document if none matches.
+        /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
+        /// to `false`.
         upsert: bool,
-        /// Of several documents that match, the first in this order is replaced. On servers from
-        /// 8.0 only.
+        /// Sort order (`sort`). The first matching document in this order is replaced. Requires
+        /// MongoDB 8.0 or later.
         sort: Document,
     }
 }
 
 model! {
-    /// Deletes the first document that matches.
+    /// Deletes the first matching document (`deleteOne`).
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::DeleteOneModel};
+    ///
+    /// let model = DeleteOneModel::new(doc! { "_id": 1 });
+    /// ```
     DeleteOne, DeleteOneModel {
-        /// Which document.
+        /// Filter that selects the document (`filter`).
         filter: Document = Document;
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
     }
 }
 
 model! {
-    /// Deletes every document that matches.
+    /// Deletes all matching documents (`deleteMany`).
+    ///
+    /// ```
+    /// use steadfast::{bson::doc, options::DeleteManyModel};
+    ///
+    /// let model = DeleteManyModel::new(doc! { "year": { "$lt": 1900 } });
+    /// ```
     DeleteMany, DeleteManyModel {
-        /// Which documents.
+        /// Filter that selects the documents (`filter`).
         filter: Document = Document;
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use. On servers from 4.4 only.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
     }
 }

@@ -26,7 +26,7 @@ use super::{
     *,
 };
 use crate::{
-    error::{Error, ErrorKind, command_error::refusal},
+    error::{CommandError, Error, ErrorKind},
     event::command::{
         CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
         ConnectionInfo, is_sensitive,
@@ -139,7 +139,9 @@ fn a_succeeded_command_has_the_specified_keys_and_types() {
 
 #[test]
 fn a_failed_command_has_the_specified_keys_and_types() {
-    let failure = refusal(&rawdoc! { "ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "no" });
+    let failure = CommandError::from_reply(
+        &rawdoc! { "ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "no" },
+    );
     let captured = capture_one(|| command(&failed("find", failure.unwrap()), id(), None));
     let keys = [&OF_COMMANDS[..], &["durationMS", "failure"]].concat();
     expect(&captured, "steadfast::command", "Command failed", &keys);
@@ -197,7 +199,7 @@ fn failures_of_commands_with_secrets_are_logged_without_them() {
         "ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": "bad hunter2",
         "quoted": "hunter2", "errorLabels": ["RetryableError"],
     };
-    let failure = refusal(&reply).unwrap().redacted();
+    let failure = CommandError::from_reply(&reply).unwrap().redacted();
     let captured = capture_one(|| command(&failed("saslContinue", failure), id(), None));
     let shown = captured.text("failure");
     assert!(!format!("{captured:?}").contains("hunter2"), "{captured:?}");
@@ -470,7 +472,7 @@ fn selection_is_logged() {
 
     let closed = Error::new(ErrorKind::Shutdown);
     let captured = capture_one(|| selection_failed(id(), FIND, target, &closed, Arc::default));
-    assert_eq!(captured.text("failure"), "the client has been shut down");
+    assert_eq!(captured.text("failure"), "the client was shut down; create a new one");
 }
 
 #[test]

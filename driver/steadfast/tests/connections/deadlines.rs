@@ -46,7 +46,7 @@ async fn a_reply_that_is_late_costs_the_call_but_not_the_connection() {
     assert!(!slow.is_finished());
     clock.pass(SOON).await;
     let error = slow.await.unwrap().expect_err("nobody opens the gate");
-    assert_bulk(spent(&error).waiting, "waiting for the server", &error);
+    assert_bulk(spent(&error).waiting, "awaiting the reply", &error);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 1);
     assert_eq!(error.server_address().unwrap().to_string(), server.address());
@@ -69,7 +69,7 @@ async fn looking_for_a_server_ends_in_time() {
     server.wait_for(|log| !log.requests.is_empty()).await;
     clock.pass(SOON).await;
     let error = ping.await.unwrap().expect_err("no hello is answered");
-    assert_bulk(spent(&error).selecting, "looking for a server", &error);
+    assert_bulk(spent(&error).selecting, "server selection", &error);
     assert_says(&error, &["has not answered yet", &server.address()]);
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
 }
@@ -93,7 +93,7 @@ async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
         clock.pass(SOON).await;
     });
     let error = ended.unwrap_err();
-    assert_bulk(spent(&error).connecting, "opening a connection", &error);
+    assert_bulk(spent(&error).connecting, "connection establishment", &error);
     assert_eq!(error.outcome(), Outcome::NotSent);
     gate.open();
     run(&client, "ping").await.unwrap();
@@ -139,7 +139,7 @@ async fn waiting_for_a_free_connection_ends_in_time() {
     pool.wait_for(2, is_checkout_started).await;
     clock.pass(SOON).await;
     let error = ping.await.unwrap().expect_err("the only connection is in use");
-    assert_bulk(spent(&error).checking_out, "waiting for a free connection", &error);
+    assert_bulk(spent(&error).checking_out, "connection checkout", &error);
     assert_says(&error, &["of 1 connections 1 are in use"]);
     assert_eq!(error.outcome(), Outcome::NotSent);
     gate.open();

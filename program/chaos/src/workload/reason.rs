@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_was_not_sent_had_no_connection() {
-        let refused = "I/O: Connection refused (os error 111) (server 127.0.0.1:40123)";
+        let refused = "I/O error: Connection refused (os error 111) (server 127.0.0.1:40123)";
         assert_eq!(of_unsent(refused), "connection refused");
         let cleared = format!(
             "the connections to 127.0.0.1:40123 were given up because another operation failed: {refused}"

@@ -1,4 +1,4 @@
-//! Running a transaction until it is committed.
+//! Convenient transactions: a callback is run and committed, with retries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,28 +18,22 @@ use crate::{
 };
 
 impl StartTransaction<&mut ClientSession> {
-    /// Starts a transaction, calls `callback`, and commits; and does so again, after a short wait, as
-    /// long as it fails for a passing reason and 120 seconds have not passed. In most cases
-    /// [`and_run2`](Self::and_run2) is easier to call.
+    /// Runs `callback` in a transaction and commits it, with retries. See
+    /// [convenient transactions](https://github.com/mongodb/specifications/blob/master/source/transactions-convenient-api/transactions-convenient-api.md).
     ///
-    /// **The callback may be called many times,** so what it does besides the transaction, it may do
-    /// many times. An error of an operation must be returned by it, and not be passed over: the
-    /// server has aborted the transaction by then, the commit would fail, and all be run again until
-    /// there is no time left. If the callback needs an error of its own, there is
-    /// [`Error::custom`]. Any error without the label
-    /// [`TRANSIENT_TRANSACTION_ERROR`] ends it: the transaction is aborted, and the error returned.
-    /// A callback that aborts or commits the transaction itself ends it, too.
+    /// The whole transaction is repeated after an error with the label
+    /// [`TRANSIENT_TRANSACTION_ERROR`], and the commit after an error with the label
+    /// `UnknownTransactionCommitResult`, with jittered backoff, until 120 seconds or the time-out
+    /// of the transaction have passed.
     ///
-    /// When there is no time left, the error is a time-out ([`Error::is_timeout`]); its
-    /// [`source`](std::error::Error::source) is the last error, whose labels and outcome are its own.
+    /// **The callback may be called several times.** Its effects outside of the transaction must be
+    /// idempotent. It must return the errors of its operations: the server has aborted the
+    /// transaction then, and a commit would fail. [`Error::custom`] carries an error of the
+    /// application. The call ends without a commit if the callback commits or aborts the
+    /// transaction itself.
     ///
-    /// # Cancellation
-    ///
-    /// Dropping the future aborts the transaction in the background, unless its commit was sent; then
-    /// it is committed or not, and [`commit_transaction`](ClientSession::commit_transaction) can be
-    /// called to find out.
-    ///
-    /// What is to be used by all calls of the callback is given to each as `context`:
+    /// Values for all calls of the callback are passed as `context`. [`and_run2`](Self::and_run2)
+    /// accepts a closure that borrows them.
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -57,12 +51,28 @@ impl StartTransaction<&mut ClientSession> {
     ///     .await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - The error of the callback, unless it has the label [`TRANSIENT_TRANSACTION_ERROR`]. The
+    ///   transaction is aborted.
+    /// - The error of the commit, unless it is retryable.
+    /// - [`ErrorKind::Timeout`](crate::error::ErrorKind::Timeout) once no time is left for another
+    ///   attempt. Its [`source`](std::error::Error::source) is the last error, whose labels and
+    ///   outcome it has.
+    /// - [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if the transaction cannot
+    ///   be started; see [`start_transaction`](ClientSession::start_transaction).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future aborts the transaction in the background, unless its commit was sent.
+    /// Then call [`commit_transaction`](ClientSession::commit_transaction) to determine the result.
     pub async fn and_run<R, C, F>(self, mut context: C, mut callback: F) -> Result<R>
     where
         F: for<'b> FnMut(&'b mut ClientSession, &'b mut C) -> ActionFuture<'b, R>,
     {
         let Self { session, options } = self;
-        let mut run = Run::new(session, options.as_ref());
+        let mut run = TransactionRun::new(session, options.as_ref());
         loop {
             run.begin(session, options.as_ref()).await?;
             let called = callback(&mut *session, &mut context).await;
@@ -72,8 +82,8 @@ impl StartTransaction<&mut ClientSession> {
         }
     }
 
-    /// Starts a transaction, calls `callback`, and commits, as [`and_run`](Self::and_run) does; with
-    /// an async closure, which can borrow what is around it.
+    /// Runs an async closure in a transaction and commits it, with retries. The closure can borrow
+    /// from its environment; otherwise as [`and_run`](Self::and_run).
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -93,12 +103,20 @@ impl StartTransaction<&mut ClientSession> {
     ///     .await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`and_run`](Self::and_run).
+    ///
+    /// # Cancellation
+    ///
+    /// As [`and_run`](Self::and_run).
     pub async fn and_run2<R, F>(self, mut callback: F) -> Result<R>
     where
         F: for<'b> AsyncFnMut(&'b mut ClientSession) -> Result<R>,
     {
         let Self { session, options } = self;
-        let mut run = Run::new(session, options.as_ref());
+        let mut run = TransactionRun::new(session, options.as_ref());
         loop {
             run.begin(session, options.as_ref()).await?;
             let called = callback(&mut *session).await;
@@ -109,40 +127,40 @@ impl StartTransaction<&mut ClientSession> {
     }
 }
 
-/// The tries of one transaction.
-struct Run {
-    tries: Convenience,
-    /// By when it must be committed, if there is another limit than the specification's.
+/// Attempts of one convenient transaction.
+struct TransactionRun {
+    attempts: Convenience,
+    /// Deadline from a time-out. Without one, the 120 seconds of the specification apply.
     deadline: Option<Deadline>,
     client: Client,
     session: Arc<Session>,
-    /// `txnNumber` of the latest transaction that it started.
+    /// `txnNumber` of the latest transaction started by this call.
     number: Option<i64>,
-    /// Why the last try failed.
+    /// Error of the last attempt.
     latest: Option<Error>,
 }
 
-impl Run {
+impl TransactionRun {
     fn new(session: &ClientSession, options: Option<&TransactionOptions>) -> Self {
         let limit = time_limit(session, options).or(session.default_timeout());
         let deadline = limit.map(Deadline::begin);
-        let tries = match deadline {
+        let attempts = match deadline {
             None => Convenience::new(now()),
             Some(deadline) => {
                 Convenience::within(deadline.remaining().unwrap_or(Duration::MAX), now())
             }
         };
         let (client, session) = (session.client(), Arc::clone(session.shared()));
-        Self { tries, deadline, client, session, number: None, latest: None }
+        Self { attempts, deadline, client, session, number: None, latest: None }
     }
 
-    /// Waits until it is time for a try, and starts the transaction.
+    /// Waits for the backoff and starts the transaction.
     async fn begin(
         &mut self,
         session: &ClientSession,
         options: Option<&TransactionOptions>,
     ) -> Result<()> {
-        match self.tries.begin(now(), random_unit()) {
+        match self.attempts.begin(now(), random_unit()) {
             Ok(wait) if wait.is_zero() => {}
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
@@ -155,7 +173,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends the transaction after the callback's part of it; none if all is to be done again.
+    /// Ends the transaction after the callback. Returns `None` if the transaction must be repeated.
     async fn end<R>(
         &mut self,
         session: &mut ClientSession,
@@ -166,7 +184,7 @@ impl Run {
             Err(error) => return self.after_failure(session, error).await.map(Err),
         };
         match session.transaction_state() {
-            // A commit would not even be sent, and the transaction stay open on the server.
+            // The commit would not be sent, and the transaction would stay open on the server.
             TransactionState::InProgress if self.has_no_time_left() => {
                 self.abort_in_background();
                 Some(Err(self.no_time_left(None)))
@@ -174,7 +192,7 @@ impl Run {
             TransactionState::Starting | TransactionState::InProgress => {
                 self.commit(session).await.map(|committed| committed.map(|()| value))
             }
-            // The callback has ended it itself, and will know why.
+            // The callback has committed or aborted the transaction itself.
             TransactionState::None
             | TransactionState::Committed { .. }
             | TransactionState::Aborted => Some(Ok(value)),
@@ -202,7 +220,8 @@ impl Run {
         loop {
             let Err(error) = session.commit_transaction().await else { return Some(Ok(())) };
             let timed_out = error.code() == Some(MAX_TIME_EXPIRED) || error.is_timeout();
-            match self.tries.after_commit(|label| error.contains_label(label), timed_out, now()) {
+            match self.attempts.after_commit(|label| error.contains_label(label), timed_out, now())
+            {
                 AfterCommit::CommitAgain => {}
                 AfterCommit::RunAgain => {
                     self.latest = Some(error);
@@ -218,16 +237,16 @@ impl Run {
         self.deadline.is_some_and(Deadline::has_passed)
     }
 
-    /// Aborts the transaction without waiting for it: the call ends by its deadline, and the abort has
-    /// as much time again, by the specification of client-side operation time-outs.
+    /// Aborts the transaction without waiting, so that the call ends by its deadline. The abort has
+    /// a deadline of its own, by the specification of client-side operations timeout.
     fn abort_in_background(&self) {
         let limit = self.deadline.map(Deadline::timeout);
         self.client.executor().abort_in_background(&self.session, limit);
     }
 
-    /// The error when there is no time for another try, with all that the last one tells.
+    /// Returns the time-out error, with the last error as its source.
     fn no_time_left(&self, latest: Option<Error>) -> Error {
-        let limit = self.deadline.map_or(self.tries.limit(), Deadline::timeout);
+        let limit = self.deadline.map_or(self.attempts.limit(), Deadline::timeout);
         let latest = latest.unwrap_or_else(|| {
             let seconds = limit.as_secs_f64();
             let message = format!("the transaction was not committed within {seconds} seconds");
@@ -238,9 +257,10 @@ impl Run {
     }
 }
 
-/// Ends what a dropped future left open. A transaction that is still active is aborted, or the next
-/// operation in the session would silently become part of it. One that was active before is kept.
-impl Drop for Run {
+/// Cleans up after a dropped future. A transaction of this call that is still active is aborted, or
+/// the next operation in the session would become part of it. A transaction that was active before
+/// is kept.
+impl Drop for TransactionRun {
     fn drop(&mut self) {
         if self.number == Some(self.session.transaction(|transaction| transaction.number())) {
             let timeout = self.deadline.map(|deadline| deadline.timeout().max(ABORT_WAIT));

@@ -1,4 +1,4 @@
-//! Deleting files.
+//! Removal of files.
 
 use std::time::Duration;
 
@@ -7,16 +7,17 @@ use steadfast_core::read_preference::ReadPreference;
 
 use crate::{
     error::{GridFsFileIdentifier, Outcome, Result},
-    gridfs::{GridFsBucket, exactly, no_file},
+    gridfs::{GridFsBucket, equals, file_not_found},
 };
 
-/// How many files are named in one command, so that it does not get too long.
+/// Maximum number of ids in one command, which limits its size.
 const IDS_AT_A_TIME: usize = 10_000;
 
 impl GridFsBucket {
-    /// Deletes the file with this id: first its document, then its chunks. If an error comes in
-    /// between, call it again: chunks of a file that is not there any more are deleted, too, before
-    /// [`FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) is raised.
+    /// Deletes a file by id: first its document, then its chunks.
+    ///
+    /// After an error, call it again: chunks of a missing file are deleted before
+    /// [`FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) is returned.
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -27,17 +28,41 @@ impl GridFsBucket {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if the file
+    /// does not exist. Otherwise as [`Collection::delete_many`](crate::Collection::delete_many).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future may leave chunks without a file. Call the method again to delete them.
     pub fn delete(&self, id: Bson) -> Delete<'_> {
         Delete { bucket: self, id, timeout: None }
     }
 
-    /// Deletes every file with this name. It is an error if there is none.
+    /// Deletes all files with a name.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// bucket.delete_by_name("song.mp3").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if there is
+    /// no such file. Otherwise as [`Collection::delete_many`](crate::Collection::delete_many).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future may leave chunks without a file.
     pub fn delete_by_name(&self, filename: impl Into<String>) -> DeleteByName<'_> {
         DeleteByName { bucket: self, filename: filename.into(), timeout: None }
     }
 }
 
-/// Deletes a file. See [`GridFsBucket::delete`].
+/// Action that deletes a file. See [`GridFsBucket::delete`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Delete<'a> {
@@ -52,15 +77,15 @@ impl Delete<'_> {
     async fn execute(self) -> Result<()> {
         let Self { bucket, id, timeout } = self;
         let bucket = bucket.timed(timeout);
-        let deleted = bucket.files_in_time()?.delete_one(exactly("_id", &id)).await;
+        let deleted = bucket.files_in_time()?.delete_one(equals("_id", &id)).await;
         let deleted = deleted.map_err(|error| error.within_call(Outcome::NotSent, false))?;
         let is_missing = deleted.deleted_count == 0 && bucket.is_acknowledged();
         let so_far = outcome_of(!is_missing);
-        let deleted = bucket.delete_chunks(exactly("files_id", &id)).await;
+        let deleted = bucket.delete_chunks(equals("files_id", &id)).await;
         let deleted = deleted.map_err(|error| error.within_call(so_far, true))?;
         if is_missing {
             let so_far = outcome_of(deleted.deleted_count > 0);
-            return Err(no_file(GridFsFileIdentifier::Id(id)).within_call(so_far, true));
+            return Err(file_not_found(GridFsFileIdentifier::Id(id)).within_call(so_far, true));
         }
         Ok(())
     }
@@ -68,7 +93,7 @@ impl Delete<'_> {
 
 awaitable!(['a] Delete<'a> => ());
 
-/// Deletes files by their name. See [`GridFsBucket::delete_by_name`].
+/// Action that deletes files by name. See [`GridFsBucket::delete_by_name`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DeleteByName<'a> {
@@ -85,7 +110,7 @@ impl DeleteByName<'_> {
         let bucket = bucket.timed(timeout);
         let ids = ids_of(&bucket, &filename).await?;
         if ids.is_empty() {
-            return Err(no_file(GridFsFileIdentifier::Filename(filename)));
+            return Err(file_not_found(GridFsFileIdentifier::Filename(filename)));
         }
         let mut so_far = Outcome::NotSent;
         for ids in ids.chunks(IDS_AT_A_TIME) {
@@ -105,13 +130,12 @@ impl DeleteByName<'_> {
 
 awaitable!(['a] DeleteByName<'a> => ());
 
-/// Outcome of the commands of a call that succeeded so far.
+/// Returns the outcome of the successful commands of a call.
 fn outcome_of(any_deleted: bool) -> Outcome {
     if any_deleted { Outcome::MaybeApplied } else { Outcome::NotApplied }
 }
 
-/// The files of this name, by what the primary knows: what is deleted must not be decided by a
-/// member that lags behind.
+/// Returns the ids of the files with a name, as read from the primary: a secondary may lag behind.
 async fn ids_of(bucket: &GridFsBucket, filename: &str) -> Result<Vec<Bson>> {
     let files = bucket.files_in_time()?.clone_with_type::<Document>();
     let mut found = files

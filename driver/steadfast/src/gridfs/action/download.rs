@@ -1,4 +1,4 @@
-//! Downloading files.
+//! Downloads.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,19 +7,35 @@ use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{
     error::{Error, GridFsErrorKind, GridFsFileIdentifier, Result},
-    gridfs::{FilesCollectionDocument, GridFsBucket, GridFsDownloadStream, exactly, no_file},
+    gridfs::{FilesCollectionDocument, GridFsBucket, GridFsDownloadStream, equals, file_not_found},
     options::GridFsDownloadByNameOptions,
 };
 
 impl GridFsBucket {
-    /// Finds the file with this id and begins to download it: its contents are read from the stream
-    /// that comes of it.
+    /// Opens a download stream for a file by id.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    /// use tokio::io::AsyncReadExt;
+    ///
+    /// if let Some(file) = bucket.find_one(doc! { "metadata.year": 1969 }).await? {
+    ///     let mut contents = Vec::new();
+    ///     bucket.open_download_stream(file.id).await?.read_to_end(&mut contents).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GridFsErrorKind::FileNotFound`] if the file does not exist. See also the
+    /// [errors of every action](crate::action#errors).
     pub fn open_download_stream(&self, id: Bson) -> OpenDownloadStream<'_> {
         OpenDownloadStream { bucket: self, id, timeout: None }
     }
 
-    /// Finds the newest file with this name, or another
-    /// [revision](OpenDownloadStreamByName::revision) of it, and begins to download it.
+    /// Opens a download stream for a file by name: the newest, or another
+    /// [revision](OpenDownloadStreamByName::revision).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -30,6 +46,13 @@ impl GridFsBucket {
     /// oldest.read_to_string(&mut text).await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::FileNotFound`] if there is no such file.
+    /// - [`GridFsErrorKind::RevisionNotFound`] if the revision does not exist.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn open_download_stream_by_name(
         &self,
         filename: impl Into<String>,
@@ -37,8 +60,26 @@ impl GridFsBucket {
         OpenDownloadStreamByName { bucket: self, filename: filename.into(), options: None }
     }
 
-    /// Writes the contents of the file with this id to `destination`, and returns how many bytes
-    /// those are. `destination` is flushed and not shut down.
+    /// Downloads a file by id into `destination`. Returns the number of bytes. `destination` is
+    /// flushed, but not shut down.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// if let Some(file) = bucket.find_one(doc! { "filename": "notes.txt" }).await? {
+    ///     let mut contents = Vec::new();
+    ///     bucket.download_to_stream(file.id, &mut contents).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::FileNotFound`] if the file does not exist.
+    /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn download_to_stream<W: AsyncWrite + Send + Unpin>(
         &self,
         id: Bson,
@@ -47,9 +88,24 @@ impl GridFsBucket {
         DownloadToStream { bucket: self, id, destination, timeout: None }
     }
 
-    /// Writes the contents of the newest file with this name, or of another
-    /// [revision](DownloadToStreamByName::revision) of it, to `destination`, and returns how many
-    /// bytes those are. `destination` is flushed and not shut down.
+    /// Downloads a file by name into `destination`: the newest, or another
+    /// [revision](DownloadToStreamByName::revision). Returns the number of bytes. `destination` is
+    /// flushed, but not shut down.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// let mut contents = Vec::new();
+    /// let length = bucket.download_to_stream_by_name("notes.txt", &mut contents).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::FileNotFound`] if there is no such file.
+    /// - [`GridFsErrorKind::RevisionNotFound`] if the revision does not exist.
+    /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
     pub fn download_to_stream_by_name<W: AsyncWrite + Send + Unpin>(
         &self,
         filename: impl Into<String>,
@@ -60,7 +116,7 @@ impl GridFsBucket {
     }
 }
 
-/// Begins a download. See [`GridFsBucket::open_download_stream`].
+/// Action that opens a download stream. See [`GridFsBucket::open_download_stream`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct OpenDownloadStream<'a> {
@@ -81,7 +137,7 @@ impl OpenDownloadStream<'_> {
 
 awaitable!(['a] OpenDownloadStream<'a> => GridFsDownloadStream);
 
-/// Begins a download by the name of the file. See [`GridFsBucket::open_download_stream_by_name`].
+/// Action that opens a download stream by name. See [`GridFsBucket::open_download_stream_by_name`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct OpenDownloadStreamByName<'a> {
@@ -102,7 +158,7 @@ impl OpenDownloadStreamByName<'_> {
 awaitable!(['a] OpenDownloadStreamByName<'a> => GridFsDownloadStream);
 setters!(GridFsDownloadByNameOptions for ['a] OpenDownloadStreamByName<'a>);
 
-/// Downloads a file. See [`GridFsBucket::download_to_stream`].
+/// Action that downloads a file. See [`GridFsBucket::download_to_stream`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DownloadToStream<'a, W> {
@@ -124,7 +180,7 @@ impl<W: AsyncWrite + Send + Unpin> DownloadToStream<'_, W> {
 
 awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStream<'a, W> => u64);
 
-/// Downloads a file by its name. See [`GridFsBucket::download_to_stream_by_name`].
+/// Action that downloads a file by name. See [`GridFsBucket::download_to_stream_by_name`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DownloadToStreamByName<'a, W> {
@@ -147,8 +203,8 @@ awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStreamByName<'a, W>
 setters!(GridFsDownloadByNameOptions for ['a, W] DownloadToStreamByName<'a, W>);
 
 async fn by_id(bucket: &GridFsBucket, id: Bson) -> Result<FilesCollectionDocument> {
-    let found = bucket.files_in_time()?.find_one(exactly("_id", &id)).await?;
-    found.ok_or_else(|| no_file(GridFsFileIdentifier::Id(id)))
+    let found = bucket.files_in_time()?.find_one(equals("_id", &id)).await?;
+    found.ok_or_else(|| file_not_found(GridFsFileIdentifier::Id(id)))
 }
 
 async fn by_name(
@@ -157,24 +213,24 @@ async fn by_name(
     revision: Option<i32>,
 ) -> Result<FilesCollectionDocument> {
     let revision = revision.unwrap_or(-1);
-    let (order, skip) = place_of(revision);
+    let (order, skip) = sort_and_skip(revision);
     let named = doc! { "filename": &filename };
     let by_date = doc! { "uploadDate": order };
     let found = bucket.files_in_time()?.find_one(named.clone()).sort(by_date).skip(skip).await?;
     if let Some(file) = found {
         return Ok(file);
     }
-    // The specification: a file that is not there is told from a revision that is not there. One
-    // that was not passed over need not be looked for again.
+    // The specification distinguishes a missing file from a missing revision. Without skipped
+    // revisions the file is missing.
     let other = if skip == 0 { None } else { bucket.files_in_time()?.find_one(named).await? };
     Err(match other {
         Some(_) => GridFsErrorKind::RevisionNotFound { revision }.into(),
-        None => no_file(GridFsFileIdentifier::Filename(filename)),
+        None => file_not_found(GridFsFileIdentifier::Filename(filename)),
     })
 }
 
-/// The order by date in which a revision is to be looked for, and how many come before it.
-fn place_of(revision: i32) -> (i32, u64) {
+/// Returns the sort order by date and the number of files to skip for a revision.
+fn sort_and_skip(revision: i32) -> (i32, u64) {
     match u64::try_from(revision) {
         Ok(older) => (1, older),
         Err(_) => (-1, u64::from(revision.unsigned_abs()) - 1),
@@ -202,14 +258,14 @@ async fn copy(
 
 #[cfg(test)]
 mod tests {
-    use super::place_of;
+    use super::sort_and_skip;
 
     #[test]
     fn revisions_are_counted_from_the_oldest_or_from_the_newest() {
-        assert_eq!(place_of(0), (1, 0));
-        assert_eq!(place_of(2), (1, 2));
-        assert_eq!(place_of(-1), (-1, 0));
-        assert_eq!(place_of(-2), (-1, 1));
-        assert_eq!(place_of(i32::MIN), (-1, (1 << 31) - 1));
+        assert_eq!(sort_and_skip(0), (1, 0));
+        assert_eq!(sort_and_skip(2), (1, 2));
+        assert_eq!(sort_and_skip(-1), (-1, 0));
+        assert_eq!(sort_and_skip(-2), (-1, 1));
+        assert_eq!(sort_and_skip(i32::MIN), (-1, (1 << 31) - 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping buckets.
+//! Removal of buckets.
 
 use std::time::Duration;
 
@@ -8,13 +8,25 @@ use crate::{
 };
 
 impl GridFsBucket {
-    /// Drops the bucket with all its files. It is no error if it is not there.
+    /// Drops the bucket with all its files.
+    ///
+    /// Succeeds without effect if the bucket does not exist.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// bucket.drop().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::drop`](crate::Collection::drop). After an error, call it again.
     pub fn drop(&self) -> Drop<'_> {
         Drop { bucket: self, timeout: None }
     }
 }
 
-/// Drops a bucket. See [`GridFsBucket::drop`].
+/// Action that drops a bucket. See [`GridFsBucket::drop`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Drop<'a> {
@@ -27,7 +39,7 @@ timeout!(['a] Drop<'a>);
 impl Drop<'_> {
     async fn execute(self) -> Result<()> {
         let bucket = self.bucket.timed(self.timeout);
-        bucket.forget_indexes();
+        bucket.reset_indexes();
         let dropped = bucket.files_in_time()?.drop().await;
         dropped.map_err(|error| error.within_call(Outcome::NotSent, false))?;
         let dropped = async { bucket.chunks_in_time()?.drop().await }.await;

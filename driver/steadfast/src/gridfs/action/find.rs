@@ -1,4 +1,4 @@
-//! Finding files.
+//! Queries for files.
 
 use bson::Document;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl GridFsBucket {
-    /// Finds what is known of the files that match `filter`: by `filename`, `length`, `uploadDate`,
-    /// and with a dot by what the application noted of them.
+    /// Finds the documents of the files that match `filter`, by fields such as `filename`,
+    /// `length`, `uploadDate` and `metadata`.
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -24,18 +24,34 @@ impl GridFsBucket {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::find`](crate::Collection::find).
     pub fn find(&self, filter: Document) -> Find<'_> {
         Find { bucket: self, filter, options: None }
     }
 
-    /// Finds what is known of a file that matches `filter`: the first in the order of `sort`, if
-    /// that is set.
+    /// Finds the document of the first file that matches `filter`, in the order of
+    /// [`sort`](FindOne::sort). Returns `None` if no file matches.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// let newest = bucket.find_one(doc! {}).sort(doc! { "uploadDate": -1 }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Collection::find_one`](crate::Collection::find_one).
     pub fn find_one(&self, filter: Document) -> FindOne<'_> {
         FindOne { bucket: self, filter, options: None }
     }
 }
 
-/// Finds files. See [`GridFsBucket::find`].
+/// Action that finds files. See [`GridFsBucket::find`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Find<'a> {
@@ -53,7 +69,7 @@ impl Find<'_> {
 
 awaitable!(['a] Find<'a> => Cursor<FilesCollectionDocument>);
 
-/// Finds a file. See [`GridFsBucket::find_one`].
+/// Action that finds a file. See [`GridFsBucket::find_one`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOne<'a> {

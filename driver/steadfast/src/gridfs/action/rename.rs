@@ -1,4 +1,4 @@
-//! Giving files other names.
+//! Renaming of files.
 
 use std::time::Duration;
 
@@ -6,16 +6,42 @@ use bson::{Bson, doc};
 
 use crate::{
     error::{GridFsFileIdentifier, Result},
-    gridfs::{GridFsBucket, exactly, no_file},
+    gridfs::{GridFsBucket, equals, file_not_found},
 };
 
 impl GridFsBucket {
-    /// Gives the file with this id another name. It is an error if there is no such file.
+    /// Renames a file by id.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// if let Some(file) = bucket.find_one(doc! { "filename": "song.mp3" }).await? {
+    ///     bucket.rename(file.id, "song-1969.mp3").await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if the file
+    /// does not exist. Otherwise as [`Collection::update_one`](crate::Collection::update_one).
     pub fn rename(&self, id: Bson, new_filename: impl Into<String>) -> Rename<'_> {
         Rename { bucket: self, id, new_filename: new_filename.into(), timeout: None }
     }
 
-    /// Gives every file with this name another. It is an error if there is none.
+    /// Renames all files with a name.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// bucket.rename_by_name("song.mp3", "song-1969.mp3").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if there is
+    /// no such file. Otherwise as [`Collection::update_many`](crate::Collection::update_many).
     pub fn rename_by_name(
         &self,
         filename: impl Into<String>,
@@ -26,7 +52,7 @@ impl GridFsBucket {
     }
 }
 
-/// Gives a file another name. See [`GridFsBucket::rename`].
+/// Action that renames a file. See [`GridFsBucket::rename`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Rename<'a> {
@@ -43,9 +69,9 @@ impl Rename<'_> {
         let Self { bucket, id, new_filename, timeout } = self;
         let bucket = bucket.timed(timeout);
         let update = doc! { "$set": { "filename": new_filename } };
-        let renamed = bucket.files_in_time()?.update_one(exactly("_id", &id), update).await?;
+        let renamed = bucket.files_in_time()?.update_one(equals("_id", &id), update).await?;
         if renamed.matched_count == 0 && bucket.is_acknowledged() {
-            return Err(no_file(GridFsFileIdentifier::Id(id)));
+            return Err(file_not_found(GridFsFileIdentifier::Id(id)));
         }
         Ok(())
     }
@@ -53,7 +79,7 @@ impl Rename<'_> {
 
 awaitable!(['a] Rename<'a> => ());
 
-/// Gives files of one name another. See [`GridFsBucket::rename_by_name`].
+/// Action that renames files by name. See [`GridFsBucket::rename_by_name`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct RenameByName<'a> {
@@ -73,7 +99,7 @@ impl RenameByName<'_> {
         let files = doc! { "filename": &filename };
         let renamed = bucket.files_in_time()?.update_many(files, update).await?;
         if renamed.matched_count == 0 && bucket.is_acknowledged() {
-            return Err(no_file(GridFsFileIdentifier::Filename(filename)));
+            return Err(file_not_found(GridFsFileIdentifier::Filename(filename)));
         }
         Ok(())
     }

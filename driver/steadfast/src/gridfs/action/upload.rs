@@ -1,4 +1,4 @@
-//! Uploading files.
+//! Uploads.
 
 use std::sync::Arc;
 
@@ -11,22 +11,36 @@ use crate::{
     options::GridFsUploadOptions,
 };
 
-/// How much is read from the application's stream at a time.
+/// Size of the buffer for the application's source in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
 impl GridFsBucket {
-    /// Begins an upload: the file's contents are written to the stream that comes of it, which is
-    /// then closed. Other files may have the same name.
+    /// Opens an upload stream for a new file. Other files may have the same name.
     ///
-    /// See [`GridFsUploadStream`] for an example, and for what becomes of an upload that does not
-    /// come to its end.
+    /// The contents are written to the returned [`GridFsUploadStream`], and
+    /// [`close`](GridFsUploadStream::close) stores the file. Nothing is sent before the first
+    /// bytes.
+    ///
+    /// ```no_run
+    /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// let mut upload = bucket.open_upload_stream("notes.txt").await?;
+    /// upload.write_all(b"all's well").await?;
+    /// upload.close().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if the chunk size
+    /// is zero or exceeds `i32::MAX`.
     pub fn open_upload_stream(&self, filename: impl AsRef<str>) -> OpenUploadStream<'_> {
         let filename = filename.as_ref().to_owned();
         OpenUploadStream { bucket: self, filename, id: None, options: None }
     }
 
-    /// Uploads all that can be read from `source`, and returns the id of the file. If `source`
-    /// fails, the upload is aborted; if a server does, what was stored stays behind, invisible.
+    /// Uploads the contents of `source` as a new file. Returns the id of the file.
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -36,6 +50,19 @@ impl GridFsBucket {
     /// bucket.download_to_stream(id, &mut copy).await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GridFsErrorKind::Stream`] if `source` fails. The upload is aborted.
+    /// - As [`Collection::insert_many`](crate::Collection::insert_many). Stored chunks stay behind;
+    ///   no file is visible.
+    ///
+    /// See also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future deletes the stored chunks in the background, unless the file's document
+    /// is being written; then the file may exist.
     pub fn upload_from_stream<R: AsyncRead + Send + Unpin>(
         &self,
         filename: impl AsRef<str>,
@@ -46,7 +73,7 @@ impl GridFsBucket {
     }
 }
 
-/// Begins an upload. See [`GridFsBucket::open_upload_stream`].
+/// Action that opens an upload stream. See [`GridFsBucket::open_upload_stream`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct OpenUploadStream<'a> {
@@ -57,7 +84,7 @@ pub struct OpenUploadStream<'a> {
 }
 
 impl OpenUploadStream<'_> {
-    /// The id that the file is to have; by default a new `ObjectId`.
+    /// Sets the id of the file (`_id`). Defaults to a new `ObjectId`.
     pub fn id(mut self, value: Bson) -> Self {
         self.id = Some(value);
         self
@@ -71,7 +98,7 @@ impl OpenUploadStream<'_> {
 awaitable!(['a] OpenUploadStream<'a> => GridFsUploadStream);
 setters!(GridFsUploadOptions for ['a] OpenUploadStream<'a>);
 
-/// Uploads a file. See [`GridFsBucket::upload_from_stream`].
+/// Action that uploads a file. See [`GridFsBucket::upload_from_stream`].
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct UploadFromStream<'a, R> {
@@ -83,7 +110,7 @@ pub struct UploadFromStream<'a, R> {
 }
 
 impl<R> UploadFromStream<'_, R> {
-    /// The id that the file is to have; by default a new `ObjectId`.
+    /// Sets the id of the file (`_id`). Defaults to a new `ObjectId`.
     pub fn id(mut self, value: Bson) -> Self {
         self.id = Some(value);
         self
@@ -99,8 +126,7 @@ impl<R: AsyncRead + Send + Unpin> UploadFromStream<'_, R> {
                 Ok([]) => break,
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    // The specification: what is raised is why the upload was aborted, also if
-                    // that fails.
+                    // The specification: the error is that of the source, even if the abort fails.
                     let aborted = upload.abort().await;
                     let error = Error::from(GridFsErrorKind::Stream(Arc::new(error)));
                     return Err(match aborted {

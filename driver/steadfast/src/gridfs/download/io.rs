@@ -1,4 +1,4 @@
-//! The download as the streams that tokio and `futures` know.
+//! Implementation of the stream traits of tokio and `futures` for downloads.
 
 use std::{
     io::{self, SeekFrom},

@@ -1,4 +1,4 @@
-//! The upload as the streams that tokio and `futures` know.
+//! Implementation of the stream traits of tokio and `futures` for uploads.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! What an upload has stored, so that exactly that can be deleted.
+//! Record of the chunks stored by an upload, for their deletion.
 
 use std::time::Duration;
 
@@ -6,60 +6,60 @@ use bson::{Bson, DateTime, Document, doc, oid::ObjectId};
 
 use crate::{
     error::{Outcome, Result},
-    gridfs::{GridFsBucket, exactly},
+    gridfs::{GridFsBucket, equals},
 };
 
-/// How long deleting may take when nobody waits for it, and so how long at most a shutdown waits.
+/// Time-out of a deletion in the background, and so the longest that a shutdown waits for one.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What an upload has stored, or may have.
+/// Chunks and document that an upload has or may have stored.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
-    /// The chunks before this one are stored.
+pub(super) struct StoredChunks {
+    /// Number of the first chunk that is not known to be stored.
     settled: i32,
-    /// The ids of those that follow, of which it is not known.
-    unsure: Vec<ObjectId>,
-    /// The date of the file's document, if it may be stored.
+    /// Ids of the following chunks, which may be stored.
+    uncertain: Vec<ObjectId>,
+    /// Date of the file's document, if it may be stored.
     file: Option<DateTime>,
 }
 
-impl Stored {
-    /// Notes chunks that are about to be sent: the number of the first, and the id of each. None if
-    /// their numbers would be too large.
+impl StoredChunks {
+    /// Records chunks before they are sent. Returns the number of the first and the ids. `None` if
+    /// the numbers would exceed `i32::MAX`.
     pub(super) fn expect(&mut self, count: usize) -> Option<(i32, Vec<ObjectId>)> {
         self.settled.checked_add(i32::try_from(count).ok()?)?;
-        self.unsure = (0..count).map(|_| ObjectId::new()).collect();
-        Some((self.settled, self.unsure.clone()))
+        self.uncertain = (0..count).map(|_| ObjectId::new()).collect();
+        Some((self.settled, self.uncertain.clone()))
     }
 
-    /// The chunks that were sent last are stored.
+    /// Records that the chunks sent last are stored.
     pub(super) fn settle(&mut self) {
-        // `expect` has made sure that it fits.
-        self.settled += i32::try_from(self.unsure.len()).unwrap_or_default();
-        self.unsure.clear();
+        // `expect` has checked that it fits.
+        self.settled += i32::try_from(self.uncertain.len()).unwrap_or_default();
+        self.uncertain.clear();
     }
 
-    /// The document of the file may be stored.
-    pub(super) fn unsure_of_file(&mut self, date: DateTime) {
+    /// Records that the file's document may be stored.
+    pub(super) fn file_uncertain(&mut self, date: DateTime) {
         self.file = Some(date);
     }
 
-    /// Outcome of the commands that stored chunks before the one under way.
+    /// Returns the outcome of the commands before the one in progress.
     pub(super) fn outcome(&self) -> Outcome {
         if self.settled > 0 { Outcome::MaybeApplied } else { Outcome::NotSent }
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.settled == 0 && self.unsure.is_empty() && self.file.is_none()
+        self.settled == 0 && self.uncertain.is_empty() && self.file.is_none()
     }
 
-    /// Deletes it: the file's document first, so that no file is seen without its contents.
+    /// Deletes the file's document, then the chunks, so that no file without contents is visible.
     pub(super) async fn delete(&self, bucket: &GridFsBucket, id: &Bson) -> Result<()> {
-        let has_chunks = self.settled > 0 || !self.unsure.is_empty();
+        let has_chunks = self.settled > 0 || !self.uncertain.is_empty();
         let mut so_far = Outcome::NotSent;
         if let Some(date) = self.file {
-            // If the application chose the id, the document with it may be of another upload.
-            let mut ours = exactly("_id", id);
+            // If the application set the id, the document may be that of another upload.
+            let mut ours = equals("_id", id);
             ours.insert("uploadDate", date);
             let deleted = bucket.files_in_time()?.delete_one(ours).await;
             deleted.map_err(|error| error.within_call(so_far, !has_chunks))?;
@@ -72,18 +72,18 @@ impl Stored {
         Ok(())
     }
 
-    /// Deletes it as well as it can be done; nobody is there to be told.
-    pub(super) async fn delete_unheard(&self, bucket: &GridFsBucket, id: &Bson) {
+    /// Deletes in the background. Errors are ignored.
+    pub(super) async fn delete_in_background(&self, bucket: &GridFsBucket, id: &Bson) {
         let _ = tokio::time::timeout(LIMIT, self.delete(bucket, id)).await;
     }
 
-    /// A filter for the chunks of this upload. The application may have chosen an id that another
-    /// file has: of one number there is only one chunk, so those that are known to be stored can be
-    /// told by it, and the others by their own ids.
+    /// Returns a filter for the chunks of this upload. Another file may have the same id: chunks
+    /// known to be stored are identified by their numbers, which are unique for an id, the others
+    /// by their own ids.
     fn chunks(&self, id: &Bson) -> Document {
-        let mut chunks = exactly("files_id", id);
+        let mut chunks = equals("files_id", id);
         let settled = doc! { "n": { "$lt": self.settled } };
-        chunks.insert("$or", vec![settled, doc! { "_id": { "$in": &self.unsure } }]);
+        chunks.insert("$or", vec![settled, doc! { "_id": { "$in": &self.uncertain } }]);
         chunks
     }
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn only_chunks_of_this_upload_are_deleted() {
-        let mut stored = Stored::default();
+        let mut stored = StoredChunks::default();
         assert!(stored.is_nothing());
         assert_eq!(stored.expect(3).unwrap().0, 0);
         assert!(!stored.is_nothing());
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_chunks_end_where_servers_could_not_store_them() {
-        let mut stored = Stored { settled: i32::MAX - 1, ..Stored::default() };
+    fn chunk_numbers_stop_at_i32_max() {
+        let mut stored = StoredChunks { settled: i32::MAX - 1, ..StoredChunks::default() };
         assert!(stored.expect(2).is_none());
         assert!(stored.expect(1).is_some());
         stored.settle();

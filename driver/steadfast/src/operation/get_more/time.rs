@@ -4,11 +4,11 @@ use crate::{
     command::Command,
     deadline::MaxTime,
     error::{Error, Result},
-    operation::get_more::More,
+    operation::get_more::GetMoreOptions,
     options::{CursorType, TimeoutMode},
 };
 
-impl More {
+impl GetMoreOptions {
     /// Decides whether the cursor shares the time of the command that makes it, or has as much for
     /// each step; and whether the server may hear of it, which would take the command's limit for
     /// one of all that is asked of the cursor later.

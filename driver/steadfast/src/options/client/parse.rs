@@ -1,4 +1,4 @@
-//! From a connection string to options.
+//! Parsing of connection strings into [`ClientOptions`].
 
 use std::pin::Pin;
 
@@ -7,7 +7,7 @@ use steadfast_core::connection_string::{ConnectionString, HostInfo, UriError};
 use super::ClientOptions;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Reads a connection string. See [`ClientOptions::parse`].
+/// Action that parses a connection string. See [`ClientOptions::parse`].
 #[derive(Clone, Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ParseClientOptions {
@@ -50,20 +50,20 @@ async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
         return Ok(parsed);
     }
     Err(Error::invalid_argument(
-        "mongodb+srv needs DNS look-ups: enable the cargo feature `dns` of steadfast",
+        "mongodb+srv requires DNS resolution; enable the cargo feature `dns` of steadfast",
     ))
 }
 
 impl ClientOptions {
-    /// The options that a resolved connection string stands for.
+    /// Converts a resolved connection string into options.
     fn from_connection_string(uri: ConnectionString) -> Result<Self> {
         let HostInfo::HostIdentifiers(hosts) = uri.host_info else {
             return Err(Error::new(ErrorKind::Internal {
-                message: "an unresolved mongodb+srv connection string".to_owned(),
+                message: "the mongodb+srv connection string was not resolved".to_owned(),
             }));
         };
         if uri.socks5_proxy.is_some() {
-            return Err(Error::invalid_argument("proxyHost: this driver does not speak SOCKS5"));
+            return Err(Error::invalid_argument("proxyHost: SOCKS5 proxies are not supported"));
         }
         Ok(Self {
             hosts,

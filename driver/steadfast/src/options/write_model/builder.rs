@@ -1,5 +1,5 @@
-//! The writes of a client's bulk write, put together piece by piece: what one cannot be without must
-//! be given before it can be built, or it does not compile.
+//! Builders of write models. The type of a builder states which required fields are set: `build`
+//! exists only once all of them are.
 
 use std::marker::PhantomData;
 
@@ -14,17 +14,18 @@ use crate::{
     options::{Collation, Hint, UpdateModifications},
 };
 
-/// Marks what a write cannot be without and was given.
+/// Type state of a builder: the required field is set.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Given;
 
-/// Marks what a write cannot be without and was not given yet.
+/// Type state of a builder: the required field is not set yet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Missing;
 
-/// Declares a builder: what must be given, each with the state it leads to, and what may be.
+/// Declares a builder: the required fields, each with the type state that its setter leads to, then
+/// the options.
 macro_rules! builder {
     (
         $model:ident, $builder:ident, $parts:ident [$($state:ident),+] {
@@ -38,7 +39,7 @@ macro_rules! builder {
             $( $field: Option<$kind>, )*
         }
 
-        #[doc = concat!("Builds [`", stringify!($model), "`].")]
+        #[doc = concat!("Builder for [`", stringify!($model), "`].")]
         #[derive(Clone, Debug)]
         #[must_use]
         pub struct $builder<$($state),+> {
@@ -47,7 +48,7 @@ macro_rules! builder {
         }
 
         impl $model {
-            #[doc = concat!("Begins to build [`", stringify!($model), "`].")]
+            #[doc = concat!("Returns a builder for [`", stringify!($model), "`].")]
             pub fn builder() -> $builder<$(builder!(@missing $state)),+> {
                 $builder { parts: $parts::default(), state: PhantomData }
             }
@@ -79,109 +80,125 @@ macro_rules! builder {
 
 builder! {
     InsertOneModel, InsertOneModelBuilder, InsertOneParts [N, D] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, D],
-        /// The document.
+        /// Sets the document to insert (`document`). Required.
         document: Document => [N, Given];
     }
 }
 
 builder! {
     UpdateOneModel, UpdateOneModelBuilder, UpdateOneParts [N, F, U] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, F, U],
-        /// Which document.
+        /// Sets the filter that selects the document (`filter`). Required.
         filter: Document => [N, Given, U],
-        /// What to do to it.
+        /// Sets the update to apply (`update`). Required.
         update: UpdateModifications => [N, F, Given];
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
-        /// Of several documents that match, the first in this order is updated.
+        /// Sort order (`sort`). The first matching document in this order is updated. Requires
+        /// MongoDB 8.0 or later.
         sort: Document,
     }
 }
 
 builder! {
     UpdateManyModel, UpdateManyModelBuilder, UpdateManyParts [N, F, U] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, F, U],
-        /// Which documents.
+        /// Sets the filter that selects the documents (`filter`). Required.
         filter: Document => [N, Given, U],
-        /// What to do to them.
+        /// Sets the update to apply (`update`). Required.
         update: UpdateModifications => [N, F, Given];
-        /// Which elements of arrays `$[name]` stands for.
+        /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
+        /// the update modifies. See
+        /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
         array_filters: Vec<Document>,
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert a document if none matches.
+        /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
+        /// `false`.
         upsert: bool,
     }
 }
 
 builder! {
     ReplaceOneModel, ReplaceOneModelBuilder, ReplaceOneParts [N, F, R] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, F, R],
-        /// Which document.
+        /// Sets the filter that selects the document (`filter`). Required.
         filter: Document => [N, Given, R],
-        /// What is there in its place then.
+        /// Sets the replacement document (`replacement`). Required.
         replacement: Document => [N, F, Given];
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Whether to insert the document if none matches.
+        /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
+        /// to `false`.
         upsert: bool,
-        /// Of several documents that match, the first in this order is replaced.
+        /// Sort order (`sort`). The first matching document in this order is replaced. Requires
+        /// MongoDB 8.0 or later.
         sort: Document,
     }
 }
 
 builder! {
     DeleteOneModel, DeleteOneModelBuilder, DeleteOneParts [N, F] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, F],
-        /// Which document.
+        /// Sets the filter that selects the document (`filter`). Required.
         filter: Document => [N, Given];
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
     }
 }
 
 builder! {
     DeleteManyModel, DeleteManyModelBuilder, DeleteManyParts [N, F] {
-        /// Which collection it is about.
+        /// Sets the namespace of the collection (`namespace`). Required.
         namespace: Namespace => [Given, F],
-        /// Which documents.
+        /// Sets the filter that selects the documents (`filter`). Required.
         filter: Document => [N, Given];
-        /// How strings are compared.
+        /// Collation for string comparison (`collation`). Defaults to the collation of the
+        /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
-        /// The index to use.
+        /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
+        /// Requires MongoDB 4.4 or later.
         hint: Hint,
     }
 }
 
-/// Gives a builder its end: the model, of what was given.
+/// Implements `build` for the builder whose required fields are all set.
 macro_rules! build {
     ($($builder:ty => $model:ident { $($required:ident),+ ; $($field:ident),* })+) => {
         $(
             impl $builder {
-                /// The write as it was put together.
+                /// Returns the model.
                 pub fn build(self) -> $model {
                     let parts = self.parts;
                     $model {
                         namespace: parts.namespace,
-                        $( $required: parts.$required.expect("its state says that it was given"), )+
+                        $( $required: parts.$required.expect("the type state requires it"), )+
                         $( $field: parts.$field, )*
                     }
                 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::error::{ErrorKind, command_error::refusal};
+use crate::error::{CommandError, ErrorKind};
 
 fn broken() -> Error {
     Error::from(io::Error::new(io::ErrorKind::ConnectionReset, "reset"))
@@ -12,7 +12,7 @@ fn broken() -> Error {
 
 fn refused(code: i32, labels: &[&str]) -> Error {
     let reply = bson::rawdoc! { "ok": 0, "code": code, "errmsg": "no" };
-    let mut error = refusal(&reply).unwrap();
+    let mut error = CommandError::from_reply(&reply).unwrap();
     for label in labels {
         error.add_label(*label);
     }

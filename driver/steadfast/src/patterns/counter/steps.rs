@@ -177,14 +177,14 @@ mod tests {
     use bson::rawdoc;
 
     use super::*;
-    use crate::error::command_error::refusal;
+    use crate::error::CommandError;
 
     #[test]
     fn a_server_without_a_clock_for_queries_is_said_to_be_too_old() {
         let undefined = |code: i32| {
             let reply =
                 rawdoc! { "ok": 0, "code": code, "errmsg": "Use of undefined variable: NOW" };
-            explained(refusal(&reply).expect("it is an error"))
+            explained(CommandError::from_reply(&reply).expect("it is an error"))
         };
         let error = undefined(UNDEFINED_VARIABLE);
         assert!(matches!(&*error.kind, ErrorKind::IncompatibleServer { .. }), "{error}");

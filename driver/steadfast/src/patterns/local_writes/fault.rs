@@ -189,7 +189,7 @@ mod tests {
     fn a_command_that_cannot_be_read_for_its_document_is_the_documents_fault() {
         let refused = |code: i32| {
             let reply = bson::rawdoc! { "ok": 0, "code": code, "errmsg": "no" };
-            crate::error::command_error::refusal(&reply).expect("it is an error")
+            crate::error::CommandError::from_reply(&reply).expect("it is an error")
         };
         for code in [2, 15, 22, 10334] {
             assert_eq!(of(&refused(code)), Fault::Document, "{code}");

@@ -147,7 +147,7 @@ async fn what_makes_no_sense_is_refused_when_the_writer_is_built() {
     refused(one().probe_every(Duration::ZERO), "probe_every");
     refused(one().write_concern(WriteConcern::from(Acknowledgment::Nodes(0))), "w: 0");
     let nameless = pair.at_alfa.client().database("app").collection::<Document>("");
-    refused(LocalWriter::builder().datacenter("alfa", nameless), "name of a collection");
+    refused(LocalWriter::builder().datacenter("alfa", nameless), "collection name");
     one().build().unwrap();
 }
 

@@ -99,7 +99,7 @@ fn unreachable(facts: &Facts, server: &Server, anybody: bool, findings: &mut Fin
 /// An error as a sentence, without what the reader knows already.
 fn reason(error: &str, server: Option<&ServerAddress>) -> String {
     let known = server.map(|address| format!(" (server {address})")).unwrap_or_default();
-    let error = error.trim().trim_start_matches("I/O: ");
+    let error = error.trim().trim_start_matches("I/O error: ");
     let error = error.strip_suffix(&known).unwrap_or(error).trim_end_matches('.');
     let mut letters = error.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();

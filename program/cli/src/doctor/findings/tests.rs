@@ -283,7 +283,7 @@ fn a_set_without_a_primary_says_who_is_there() {
     let mut facts = set(GOOD);
     facts.failure = Some(Failure::NoServer("none".to_owned()));
     facts.servers[0].server_type = ServerType::Unknown;
-    facts.servers[0].error = Some("I/O: Connection refused (server a:27017)".to_owned());
+    facts.servers[0].error = Some("I/O error: Connection refused (server a:27017)".to_owned());
     facts.servers[1].server_type = ServerType::Unknown;
     assert_found(
         &facts,
@@ -341,7 +341,7 @@ fn servers_that_were_not_asked_for_are_named() {
 #[test]
 fn each_reason_has_its_advice() {
     for (error, advice) in [
-        ("I/O: cannot connect: Connection refused (os error 111)", "Nothing listens there"),
+        ("I/O error: cannot connect: Connection refused (os error 111)", "Nothing listens there"),
         ("invalid peer certificate: UnknownIssuer", "tlsCAFile"),
         ("the TLS handshake with a failed: tls handshake eof", "may not speak TLS"),
         ("failed to lookup address information", "Check its spelling"),

@@ -1,5 +1,5 @@
-//! How long is waited between the runs of a transaction, with the clock stopped. No server is asked:
-//! a transaction without operations is nothing that one would hear of.
+//! Backoff between the attempts of a convenient transaction, with the clock paused. No server takes
+//! part: a transaction without operations sends nothing.
 
 use std::{error::Error as _, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     options::ClientOptions,
 };
 
-/// As exact as tokio's clock is.
+/// Resolution of tokio's clock.
 const TICK: Duration = Duration::from_millis(1);
 
 async fn session() -> ClientSession {
@@ -25,13 +25,13 @@ fn transient() -> Error {
     error
 }
 
-/// The longest wait after so many runs, in milliseconds.
+/// Returns the upper bound of the backoff after `runs` attempts, in milliseconds.
 fn longest(runs: usize) -> f64 {
     (5.0 * 1.5_f64.powi(i32::try_from(runs).unwrap())).min(500.0)
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_are_random_and_grow_up_to_half_a_second() {
+async fn backoff_is_jittered_and_grows_to_half_a_second() {
     let mut session = session().await;
     let mut times = Vec::new();
     let run = session.start_transaction().and_run2(async |_: &mut ClientSession| {
@@ -44,7 +44,7 @@ async fn waits_are_random_and_grow_up_to_half_a_second() {
         let limit = Duration::from_secs_f64(longest(index + 1) / 1_000.0) + TICK;
         assert!(*wait <= limit, "wait {index} is {wait:?}, longer than {limit:?}");
     }
-    // Of 180 waits of half a second at most, some are long, some short, and none like the other.
+    // The backoff is uniformly distributed between zero and half a second.
     let late = &waits[20..];
     let long = Duration::from_millis(250);
     let count = late.iter().filter(|wait| **wait > long).count();
@@ -52,7 +52,7 @@ async fn waits_are_random_and_grow_up_to_half_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_two_minutes_the_last_error_is_told_as_the_reason() {
+async fn last_error_is_the_source_after_two_minutes() {
     let mut session = session().await;
     let began = Instant::now();
     let run = session
@@ -66,13 +66,13 @@ async fn after_two_minutes_the_last_error_is_told_as_the_reason() {
     assert_eq!(source.get_custom(), Some(&"again"));
     assert_eq!(error.outcome(), source.outcome());
     let limit = Duration::from_secs(120);
-    // A wait that would end too late is not begun.
+    // A backoff that would end after the deadline does not begin.
     assert!(took <= limit + TICK && took > limit - Duration::from_secs(1), "{took:?}");
     assert_eq!(session.transaction_state(), TransactionState::Aborted);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_that_takes_too_long_is_not_called_again() {
+async fn callback_past_the_deadline_is_not_called_again() {
     let mut session = session().await;
     let mut runs = 0;
     let run = session.start_transaction().and_run2(async |_: &mut ClientSession| {
@@ -85,7 +85,7 @@ async fn a_callback_that_takes_too_long_is_not_called_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_error_ends_it_at_once() {
+async fn other_errors_are_not_retried() {
     let mut session = session().await;
     let began = Instant::now();
     let run = session
@@ -96,7 +96,7 @@ async fn any_other_error_ends_it_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transaction_under_way_is_left_alone() {
+async fn transaction_in_progress_is_kept() {
     let mut session = session().await;
     session.start_transaction().await.unwrap();
     let run = session.start_transaction().and_run2(async |_: &mut ClientSession| Ok(()));
@@ -106,7 +106,7 @@ async fn a_transaction_under_way_is_left_alone() {
 }
 
 #[tokio::test]
-async fn the_futures_can_be_sent() {
+async fn futures_are_send() {
     fn sendable<T: Send>(future: T) -> T {
         future
     }
