@@ -86,7 +86,6 @@ pub mod gridfs;
 mod index;
 mod namespace;
 mod operation;
-pub mod patterns;
 mod pin;
 mod pool;
 mod random;
@@ -111,12 +110,9 @@ pub use steadfast_core::{
     transaction::State as TransactionState,
 };
 
-/// The programs of the README and of the guides, checked.
+/// Programs of the guides, compiled. Those with patterns are compiled in `steadfast-patterns`.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
-
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
 
@@ -134,12 +130,6 @@ mod documents {
 
     #[doc = include_str!("../../../docs/embedded.md")]
     struct Embedded;
-
-    #[doc = include_str!("../../../docs/resilience.md")]
-    struct Resilience;
-
-    #[doc = include_str!("../../../docs/local-writes.md")]
-    struct LocalWrites;
 }
 
 pub use self::{

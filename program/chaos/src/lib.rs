@@ -39,6 +39,7 @@ mod plan;
 mod sample;
 mod schedule;
 mod stage;
+pub mod strategy;
 mod summary;
 mod workload;
 

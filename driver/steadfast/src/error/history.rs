@@ -195,14 +195,6 @@ impl Error {
         self.details.as_ref()?.history.as_ref()
     }
 
-    /// This error because of another: its labels, its attempts and its outcome are that one's.
-    pub(crate) fn because_of(mut self, source: Error) -> Self {
-        let details = self.details_mut();
-        details.labels.extend(source.labels().iter().cloned());
-        details.history = Some(History::of(&source));
-        self.with_source(source)
-    }
-
     /// Returns the error of a call of several commands, of which one failed with this error. `earlier` is
     /// the outcome of the commands before it. Unless it is the last command, the call is not applied as
     /// a whole.

@@ -97,8 +97,8 @@ impl From<IndexedWriteError> for WriteError {
 }
 
 impl WriteError {
-    /// The same as one of a batch.
-    pub(crate) fn at(self, index: usize) -> IndexedWriteError {
+    /// Returns the error as that of the write with this index of a batch.
+    pub fn at(self, index: usize) -> IndexedWriteError {
         let Self { code, code_name, message, details, key_pattern, key_value } = self;
         IndexedWriteError { index, code, code_name, message, details, key_pattern, key_value }
     }
