@@ -90,6 +90,22 @@ impl Client {
         Ok(Self { executor: Executor::new(topology, options, jitter) })
     }
 
+    /// Returns the options that the client was created with, credential included.
+    ///
+    /// ```no_run
+    /// # fn run(client: &steadfast::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::Client;
+    ///
+    /// // The same deployment with the same credential, and other read preferences by default.
+    /// let mut options = client.options().clone();
+    /// options.selection_criteria = None;
+    /// let other = Client::with_options(options)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn options(&self) -> &ClientOptions {
+        self.executor.options()
+    }
+
     /// Returns the default read preference, or predicate that selects servers.
     pub fn selection_criteria(&self) -> Option<&SelectionCriteria> {
         self.executor.options().selection_criteria.as_ref()

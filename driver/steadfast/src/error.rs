@@ -6,6 +6,7 @@
 //! servers.
 
 pub(crate) mod command_error;
+mod compose;
 mod gridfs;
 mod history;
 mod kind;
@@ -93,14 +94,6 @@ impl Error {
         Self { kind: Box::new(kind), details: None }
     }
 
-    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::InvalidArgument { message: message.into() })
-    }
-
-    pub(crate) fn invalid_response(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::InvalidResponse { message: message.into() })
-    }
-
     pub(crate) fn authentication(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Authentication { message: message.into() })
     }
@@ -108,9 +101,7 @@ impl Error {
     /// Creates an error with another as its source, whose labels, server, attempts and outcome it
     /// has.
     pub(crate) fn wrapping(kind: ErrorKind, source: Self) -> Self {
-        let mut error = Self::new(kind);
-        error.details_mut().server = source.server_address().cloned();
-        error.because_of(source)
+        Self::new(kind).with_context_of(&source).with_source(source)
     }
 
     /// Creates an error that contains a value of the application, such as an error in a transaction
@@ -184,11 +175,6 @@ impl Error {
 
     pub(crate) fn with_response(mut self, response: RawDocumentBuf) -> Self {
         self.details_mut().response = Some(response);
-        self
-    }
-
-    pub(crate) fn with_source(mut self, source: Error) -> Self {
-        self.details_mut().source = Some(source);
         self
     }
 
@@ -284,6 +270,18 @@ impl Error {
             || self.code().is_some_and(is_transient_code)
     }
 
+    /// Returns `true` for a retryable error of the specification of retryable writes: the network failed,
+    /// the error has the label `RetryableWriteError`, or its code is that of a server that starts, shuts
+    /// down or steps down.
+    ///
+    /// The driver retries reads and retryable writes once after such an error. It is narrower than
+    /// [`is_transient`](Self::is_transient): a retry at once may succeed.
+    pub fn is_retryable(&self) -> bool {
+        self.is_network_error()
+            || self.contains_label(RETRYABLE_WRITE_ERROR)
+            || self.code().is_some_and(steadfast_core::retry::is_of_passing_state)
+    }
+
     /// Returns `true` if no suitable server was available.
     pub fn is_server_selection_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::ServerSelection { .. })
@@ -359,11 +357,14 @@ impl fmt::Display for Error {
             // The last error contains the server and the labels.
             return write!(f, "; last error: {last}");
         }
-        if let Some(end) = self.end_of_batch() {
+        let end = self.end_of_batch();
+        if let Some(end) = end {
             write!(f, "; ended by: {end}")?;
         }
         let Some(details) = &self.details else { return Ok(()) };
-        if let Some(server) = &details.server {
+        if let Some(server) = &details.server
+            && end.and_then(Self::server_address) != Some(server)
+        {
             write!(f, " (server {server})")?;
         }
         if !details.labels.is_empty() {

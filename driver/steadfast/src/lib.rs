@@ -131,7 +131,6 @@ pub mod gridfs;
 mod index;
 mod namespace;
 mod operation;
-pub mod patterns;
 mod pin;
 mod pool;
 mod random;
@@ -156,12 +155,9 @@ pub use steadfast_core::{
     transaction::State as TransactionState,
 };
 
-/// Examples of the README and the guides, as doctests.
+/// Examples of the guides, as doctests. Those with patterns are compiled in `steadfast-patterns`.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
-
     #[doc = include_str!("../../../docs/retrying.md")]
     struct Retrying;
 
@@ -179,12 +175,6 @@ mod documents {
 
     #[doc = include_str!("../../../docs/embedded.md")]
     struct Embedded;
-
-    #[doc = include_str!("../../../docs/resilience.md")]
-    struct Resilience;
-
-    #[doc = include_str!("../../../docs/local-writes.md")]
-    struct LocalWrites;
 }
 
 pub use self::{

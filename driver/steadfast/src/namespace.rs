@@ -27,8 +27,22 @@ impl Namespace {
         Self { db: db.into(), coll: coll.into() }
     }
 
-    /// Returns an error if a server would reject the names.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks the names of the database and the collection.
+    ///
+    /// Every action checks them before it sends anything.
+    ///
+    /// # Errors
+    ///
+    /// An [invalid argument](Error::is_invalid_argument) if a name is empty or has a character that no
+    /// server accepts.
+    ///
+    /// ```
+    /// use steadfast::Namespace;
+    ///
+    /// assert!(Namespace::new("app", "messages.new").validate().is_ok());
+    /// assert!(Namespace::new("my app", "messages").validate().is_err());
+    /// ```
+    pub fn validate(&self) -> Result<()> {
         check_database_name(&self.db)?;
         check_collection_name(&self.coll)
     }

@@ -49,9 +49,6 @@ const LAYERS: [&str; 34] = [
     "gridfs",
 ];
 
-/// Modules on top of the driver, which nothing in it may import.
-const ABOVE: [&str; 1] = ["patterns"];
-
 struct File {
     path: PathBuf,
     /// The top-level module that it is part of.
@@ -61,7 +58,7 @@ struct File {
 }
 
 fn level(module: &str) -> Option<usize> {
-    LAYERS.iter().chain(&ABOVE).position(|layer| *layer == module)
+    LAYERS.iter().position(|layer| *layer == module)
 }
 
 fn sources() -> Vec<File> {

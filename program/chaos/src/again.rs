@@ -1,6 +1,6 @@
 //! The command that does the same as a run: its seed, and what is not as usual.
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 use steadfast_report::duration;
 
 use super::plan::{DATABASE, Fault, Load, Plan, RATE, Servers, TASKS, TIMEOUT};

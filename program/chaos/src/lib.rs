@@ -40,6 +40,7 @@ mod plan;
 mod sample;
 mod schedule;
 mod stage;
+pub mod strategy;
 mod summary;
 mod workload;
 

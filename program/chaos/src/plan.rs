@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 
 use crate::workload::Workload;
 

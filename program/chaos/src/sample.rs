@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use steadfast::{error::Outcome, patterns::strategy::Strategy};
+use crate::strategy::Strategy;
+use steadfast::error::Outcome;
 
 use super::{
     account::{Account, Answer, Failure, Incident, Kind, Record},

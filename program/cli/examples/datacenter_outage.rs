@@ -26,10 +26,8 @@ use std::{
 
 use application::{Application, Keys, longest_stop};
 use datacenters::{Datacenters, LAYOUT, NAMES, other};
-use steadfast::{
-    Client,
-    patterns::zones::{self, Cluster, Layout},
-};
+use steadfast::Client;
+use steadfast_patterns::zones::{self, Cluster, Layout};
 
 type Failure = Box<dyn Error + Send + Sync>;
 

@@ -8,7 +8,7 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use steadfast::patterns::strategy::Strategy;
+use steadfast_chaos::strategy::Strategy;
 use steadfast_chaos::{
     DATABASE, Fault, InvalidPlan, Load, Plan, RATE, Report, Servers, TASKS, run_observed,
 };

@@ -10,11 +10,8 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use steadfast::{
-    Client, Collection, Namespace,
-    bson::Document,
-    patterns::duplicates::{Duplicates, Keep, TrimReport},
-};
+use steadfast::{Client, Collection, Namespace, bson::Document};
+use steadfast_patterns::duplicates::{Duplicates, Keep, TrimReport};
 
 use self::report::{Outcome, listed};
 use crate::{

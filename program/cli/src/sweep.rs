@@ -5,11 +5,8 @@ mod report;
 use std::time::Duration;
 
 use clap::Args;
-use steadfast::{
-    Client, Namespace,
-    bson::Document,
-    patterns::counter::{Counters, Fields, SweepReport},
-};
+use steadfast::{Client, Namespace, bson::Document};
+use steadfast_patterns::counter::{Counters, Fields, SweepReport};
 
 use self::report::Round;
 use crate::{
@@ -22,7 +19,7 @@ use crate::{
 
 /// Finish increments of exactly-once counters that were begun and left behind
 ///
-/// An application that counts with steadfast::patterns::counter writes down that it is about to count,
+/// An application that counts with steadfast_patterns::counter writes down that it is about to count,
 /// and then counts, in two steps. If it ends in between, the increment stays pending. A sweep finishes it. It
 /// is safe at any time, beside applications that count and beside other sweeps, and when it is cut short:
 /// what may still be worked on is left alone, and nothing is counted twice.

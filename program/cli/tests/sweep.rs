@@ -12,8 +12,9 @@ use std::{
 use bson::{Bson, DateTime, Document, doc, oid::ObjectId};
 use program::{Program, signal, steadfast};
 use serde_json::Value;
-use steadfast::{Client, Collection, patterns::counter::Counters};
+use steadfast::{Client, Collection};
 use steadfast_embedded::Deployment;
+use steadfast_patterns::counter::Counters;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

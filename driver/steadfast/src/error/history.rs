@@ -197,14 +197,6 @@ impl Error {
         self.details.as_ref()?.history.as_ref()
     }
 
-    /// Sets the source of this error, whose labels, attempts and outcome it takes.
-    pub(crate) fn because_of(mut self, source: Error) -> Self {
-        let details = self.details_mut();
-        details.labels.extend(source.labels().iter().cloned());
-        details.history = Some(History::of(&source));
-        self.with_source(source)
-    }
-
     /// Converts the error of one command into that of a call of several commands. `earlier` is the
     /// outcome of the commands before it. Unless it is the last command, the call is not applied as
     /// a whole.

@@ -93,8 +93,8 @@ impl From<IndexedWriteError> for WriteError {
 }
 
 impl WriteError {
-    /// Converts into a write error of a bulk write.
-    pub(crate) fn at(self, index: usize) -> IndexedWriteError {
+    /// Converts into the write error of the write with this index of a bulk write.
+    pub fn at(self, index: usize) -> IndexedWriteError {
         let Self { code, code_name, message, details, key_pattern, key_value } = self;
         IndexedWriteError { index, code, code_name, message, details, key_pattern, key_value }
     }

@@ -6,7 +6,7 @@ mod runs;
 
 use std::{env, fs, process};
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 use testbed::skip;
 
 use self::browser::Browser;

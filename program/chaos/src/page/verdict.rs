@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 
 use super::{
     plot::put,
@@ -197,9 +197,6 @@ fn notes(run: &Report) -> Vec<String> {
         }
         Strategy::RetryIdempotent => {
             "the application itself sends again, and writes so that it may be repeated; the driver’s retryable writes are off."
-        }
-        _ => {
-            "the application itself decides what to do about an error, and the driver’s retryable writes are off."
         }
     };
     let name = escaped(&strategy.to_string());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 
 use super::*;
 use crate::{

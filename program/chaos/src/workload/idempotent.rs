@@ -12,10 +12,10 @@ use steadfast::{
     bson::{Document, doc},
     error::{Error, Result},
     options::{DeleteOneModel, ReplaceOneModel, UpdateOneModel},
-    patterns::{
-        counter::Counters,
-        idempotent::{self, Deletion},
-    },
+};
+use steadfast_patterns::{
+    counter::Counters,
+    idempotent::{self, DeleteOutcome},
 };
 
 use super::{
@@ -55,7 +55,7 @@ impl Target {
             Kind::DeleteOne => {
                 let deleted = idempotent::delete_one(&self.documents, own(mark)).await;
                 deleted.map(|how| {
-                    unless(how != Deletion::Nothing, || "nothing was deleted".to_owned())
+                    unless(how != DeleteOutcome::NotFound, || "nothing was deleted".to_owned())
                 })
             }
             Kind::ReplaceOne

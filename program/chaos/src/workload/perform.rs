@@ -8,10 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use steadfast::{
-    error::{Error, Outcome, Result},
-    patterns::strategy::Strategy,
-};
+use crate::strategy::Strategy;
+use steadfast::error::{Error, Outcome, Result};
 use tokio::{
     sync::watch::Receiver,
     time::{sleep_until, timeout},

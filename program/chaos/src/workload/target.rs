@@ -3,11 +3,11 @@
 
 use std::error::Error;
 
+use crate::strategy::Strategy;
 use steadfast::{
     Client, Collection, Database,
     bson::{Bson, Document, doc},
     options::{CollectionOptions, ReadConcern, WriteConcern},
-    patterns::strategy::Strategy,
 };
 
 use super::sequence::Sequence;

@@ -3,11 +3,11 @@
 mod strategies;
 mod troubles;
 
+use crate::strategy::Strategy;
 use blackpipe::proxy::{Direction, ErrorReply, Proxy, Reaction, Rule};
 use steadfast::{
     bson::{Document, doc},
     error::Outcome,
-    patterns::strategy::Strategy,
 };
 use steadfast_embedded::Deployment;
 use tokio::sync::watch::Sender;

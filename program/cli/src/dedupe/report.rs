@@ -3,10 +3,8 @@
 use std::{fmt, io, time::Instant};
 
 use serde_json::{Value, json};
-use steadfast::{
-    bson::Bson,
-    patterns::duplicates::{CopyAt, Finding, Surplus, TrimError, TrimReport},
-};
+use steadfast::bson::Bson;
+use steadfast_patterns::duplicates::{CopyLocation, Finding, Surplus, TrimError, TrimReport};
 
 use super::Dedupe;
 use crate::{
@@ -40,7 +38,7 @@ pub(super) fn listed(copy: &Surplus, several: bool, as_json: bool) -> io::Result
     })
 }
 
-fn at(copy: &CopyAt, several: bool) -> String {
+fn at(copy: &CopyLocation, several: bool) -> String {
     let mut text = copy.id.to_string();
     if let Some(datacenter) = &copy.datacenter {
         text += &format!(" in {}", datacenter.clone().into_relaxed_extjson());
@@ -51,7 +49,7 @@ fn at(copy: &CopyAt, several: bool) -> String {
     text
 }
 
-fn at_json(copy: &CopyAt) -> Value {
+fn at_json(copy: &CopyLocation) -> Value {
     json!({
         "uri": copy.deployment + 1,
         "_id": Bson::ObjectId(copy.id).into_relaxed_extjson(),

@@ -16,12 +16,10 @@ use steadfast::{
     error::Outcome,
     event::{EventHandler, command::CommandEvent},
     options::ClientOptions,
-    patterns::{
-        counter::{Counters, Finished, Intent},
-        strategy::{IncrementError, Strategy},
-    },
 };
+use steadfast_chaos::strategy::{IncrementError, Strategy};
 use steadfast_embedded::Deployment;
+use steadfast_patterns::counter::{Counters, Finished, Intent};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::plan::{Event, Trouble};

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use steadfast::patterns::strategy::Strategy;
+use steadfast_chaos::strategy::Strategy;
 
 use super::{
     plan::{Event, Plan, Trouble},

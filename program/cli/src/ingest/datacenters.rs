@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use steadfast::{Namespace, bson::RawDocumentBuf, patterns::local_writes::LocalWriter};
+use steadfast::{Namespace, bson::RawDocumentBuf};
+use steadfast_patterns::local_writes::LocalWriter;
 
 use crate::{
     database::{PerhapsWhere, Where},

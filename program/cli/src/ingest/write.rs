@@ -8,14 +8,10 @@ use std::{
 };
 
 use indicatif::ProgressBar;
-use steadfast::{
-    Collection,
-    bson::RawDocumentBuf,
-    error::Error,
-    patterns::{
-        idempotent::{self, Fate, Known},
-        local_writes::{LocalWriteError, LocalWriter},
-    },
+use steadfast::{Collection, bson::RawDocumentBuf, error::Error};
+use steadfast_patterns::{
+    idempotent::{self, InsertEvidence, InsertOutcome},
+    local_writes::{LocalWriteError, LocalWriter},
 };
 use tokio::sync::watch;
 
@@ -202,12 +198,12 @@ impl Writer {
             return Ok(());
         }
         let sent = open.iter().map(|it| &documents[*it]);
-        let insert = idempotent::insert_many(collection, sent).already_there_is_fine();
+        let insert = idempotent::insert_many(collection, sent).ignore_existing();
         let (fates, error) = match insert.await {
-            Ok(done) => (done.fates, None),
-            Err(failure) => (failure.documents.fates, Some(failure.error)),
+            Ok(done) => (done.outcomes, None),
+            Err(failure) => (failure.documents.outcomes, Some(failure.error)),
         };
-        let is_slow = fates.iter().any(|fate| matches!(fate, Fate::NotDurable(_)));
+        let is_slow = fates.iter().any(|fate| matches!(fate, InsertOutcome::NotDurable(_)));
         for (index, fate) in open.iter().zip(fates) {
             settled[*index] = of_fate(fate);
         }
@@ -221,11 +217,11 @@ impl Writer {
 }
 
 /// None if it is open.
-fn of_fate(fate: Fate) -> Option<Settled> {
+fn of_fate(fate: InsertOutcome) -> Option<Settled> {
     match fate {
-        Fate::There(Known::AlreadyThere) => Some(Settled::AlreadyThere),
-        Fate::There(_) => Some(Settled::Added),
-        Fate::Refused(refusal) => {
+        InsertOutcome::Present(InsertEvidence::PreExisting) => Some(Settled::AlreadyThere),
+        InsertOutcome::Present(_) => Some(Settled::Added),
+        InsertOutcome::Rejected(refusal) => {
             Some(Settled::Refused(format!("the server refused it: {}", refusal.message)))
         }
         // What is not known may have happened: it is sent again, which does no harm.

@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn names_are_code_and_guides_are_links() {
         assert_eq!(
-            marked("with --key (or `a b`), see docs/chaos.md: the _id of steadfast::patterns."),
-            "with `--key` (or `a b`), see [docs/chaos.md](chaos.md): the `_id` of `steadfast::patterns`."
+            marked("with --key (or `a b`), see docs/chaos.md: the _id of steadfast_patterns."),
+            "with `--key` (or `a b`), see [docs/chaos.md](chaos.md): the `_id` of `steadfast_patterns`."
         );
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use steadfast::patterns::counter::SweepReport;
+use steadfast_patterns::counter::SweepReport;
 
 use super::Sweep;
 use crate::{

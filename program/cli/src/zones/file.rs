@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use steadfast::patterns::zones::Layout;
+use steadfast_patterns::zones::Layout;
 
 use crate::notes::WrongArguments;
 

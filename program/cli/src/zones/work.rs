@@ -6,10 +6,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use steadfast::{
-    Client,
-    patterns::zones::{self, Cluster, Layout, Plan, Progress, Status, Step},
-};
+use steadfast::Client;
+use steadfast_patterns::zones::{self, ApplyProgress, Cluster, Layout, Plan, Status, Step};
 
 use super::{Wait, What};
 use crate::{duration, errand::Done, notes::Notes};
@@ -132,15 +130,15 @@ impl Work {
         let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         *begun() = Some(Begun { steps: plan.steps().len(), done: Vec::new() });
         let applied = plan.apply(&self.client).progress(|progress| match progress {
-            Progress::Begun { number, steps, step, .. } => {
+            ApplyProgress::Begun { number, steps, step, .. } => {
                 self.notes.say(format_args!("step {number} of {steps}: {step}"));
             }
-            Progress::Done { step, .. } => {
+            ApplyProgress::Done { step, .. } => {
                 if let Some(begun) = &mut *begun() {
                     begun.done.push(step.clone());
                 }
             }
-            Progress::Again { error, .. } => {
+            ApplyProgress::Again { error, .. } => {
                 self.notes.say(format_args!("it failed and is tried again: {error}"));
             }
             _ => {}

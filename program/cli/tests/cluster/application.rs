@@ -13,8 +13,8 @@ use std::{
 use steadfast::{
     Client,
     bson::{Document, doc},
-    patterns::local_writes::{LocalWriteError, LocalWriter, Receipt},
 };
+use steadfast_patterns::local_writes::{LocalWriteError, LocalWriter, Receipt};
 use tokio::{sync::watch, task::JoinSet};
 
 const TASKS: usize = 4;

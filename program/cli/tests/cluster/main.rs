@@ -3,7 +3,7 @@
 
 #[allow(dead_code, reason = "shared with an example that uses more of it")]
 mod application;
-#[path = "../../../../driver/steadfast/tests/patterns/local_writes/books.rs"]
+#[path = "../../../../patterns/tests/patterns/local_writes/books.rs"]
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod books;
 #[allow(dead_code, reason = "shared with an example that uses more of it")]

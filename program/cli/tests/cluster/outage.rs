@@ -13,9 +13,9 @@ use ::steadfast::{
     Client, Collection,
     bson::{Document, doc},
     options::{ReadConcern, ReadPreference, ReadPreferenceOptions},
-    patterns::duplicates::Duplicates,
 };
 use serde_json::Value;
+use steadfast_patterns::duplicates::Duplicates;
 
 use crate::{
     application::{Application, Keys},

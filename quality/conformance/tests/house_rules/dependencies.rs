@@ -31,7 +31,8 @@ const HOUSE: &[Place] = &[
     published("steadfast-core", &[]),
     published("steadfast-value", &[]),
     published("steadfast-query", &["steadfast-value"]),
-    published("steadfast", &["steadfast-core", "steadfast-value", "steadfast-wire"]),
+    published("steadfast", &["steadfast-core", "steadfast-wire"]),
+    published("steadfast-patterns", &["steadfast", "steadfast-value"]),
     published("blackpipe-base", &["steadfast-wire"]),
     published("blackpipe", &["blackpipe-base", "steadfast-wire"]),
     published("steadfast-embedded", &["blackpipe-base", "steadfast-query", "steadfast-wire"]),
@@ -40,7 +41,14 @@ const HOUSE: &[Place] = &[
     published("steadfast-simulation", &["steadfast-core", "steadfast-report"]),
     published(
         "steadfast-chaos",
-        &["steadfast", "steadfast-embedded", "blackpipe", "steadfast-report", "steadfast-testbed"],
+        &[
+            "steadfast",
+            "steadfast-embedded",
+            "steadfast-patterns",
+            "blackpipe",
+            "steadfast-report",
+            "steadfast-testbed",
+        ],
     ),
     published(
         "steadfast-cli",
@@ -49,6 +57,7 @@ const HOUSE: &[Place] = &[
             "steadfast-embedded",
             "blackpipe",
             "steadfast-chaos",
+            "steadfast-patterns",
             "steadfast-report",
             "steadfast-simulation",
             "steadfast-testbed",

@@ -184,7 +184,7 @@ impl Operations {
         if let Some(position) = self.positions.get(namespace) {
             return Ok(*position);
         }
-        namespace.check()?;
+        namespace.validate()?;
         let position = self.namespaces.len();
         self.namespaces.push(namespace.clone());
         self.positions.insert(namespace.clone(), position);

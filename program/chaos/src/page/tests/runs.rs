@@ -4,7 +4,7 @@
 
 use std::{env, fs, path::PathBuf, process, time::Duration};
 
-use steadfast::patterns::strategy::Strategy;
+use crate::strategy::Strategy;
 use testbed::skip;
 
 use super::{browser::Browser, looks};

@@ -1,0 +1,55 @@
+//! Paths that an update changes, and their selection of array elements.
+
+use std::collections::BTreeMap;
+
+use super::Idempotence;
+use crate::path::overlaps;
+
+/// Paths that an update changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    paths: Vec<String>,
+}
+
+impl Touched {
+    pub(super) fn all(&mut self, paths: impl IntoIterator<Item = impl AsRef<str>>) {
+        self.paths.extend(paths.into_iter().map(|path| path.as_ref().to_owned()));
+    }
+
+    /// Returns `true` if one of the paths overlaps with this one.
+    pub(super) fn meets(&self, path: &str) -> bool {
+        self.paths.iter().any(|touched| overlaps(touched, path))
+    }
+
+    /// Checks that the paths select the same elements of arrays the second time.
+    ///
+    /// An element that no path changes is selected again, or left out again. A changed element that is selected
+    /// again is changed in the same way. So one way to select the elements of an array is safe; with two, one
+    /// may change what the other matches.
+    pub(super) fn idempotence(&self) -> Idempotence {
+        let mut chosen: BTreeMap<String, &str> = BTreeMap::new();
+        for path in &self.paths {
+            let parts: Vec<&str> = path.split('.').collect();
+            for (at, part) in parts.iter().enumerate().skip(1) {
+                if *part == "$" {
+                    return Idempotence::NotIdempotent(format!(
+                        "the $ in {path:?} is the element that matched, and the second time another \
+                         one may match"
+                    ));
+                }
+                if !part.starts_with("$[") {
+                    continue;
+                }
+                let array = parts[..at].join(".");
+                let before = *chosen.entry(array.clone()).or_insert(*part);
+                if before != *part {
+                    return Idempotence::Unknown(format!(
+                        "elements of {array:?} are chosen both by {before} and by {part}, and what \
+                         the one changes may make the other match more"
+                    ));
+                }
+            }
+        }
+        Idempotence::Idempotent
+    }
+}

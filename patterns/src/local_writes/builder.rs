@@ -1,0 +1,158 @@
+//! Builder of local writers.
+
+use std::{borrow::Borrow, time::Duration};
+
+use bson::{RawDocumentBuf, raw::CString};
+use steadfast::options::WriteConcern;
+
+use super::{
+    LocalWriter,
+    shared::{Shared, Site},
+};
+use steadfast::{
+    Collection,
+    error::{Error, Result},
+};
+
+/// Builder of a [`LocalWriter`]. Returned by [`LocalWriter::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct LocalWriterBuilder {
+    datacenters: Vec<(String, Collection<RawDocumentBuf>)>,
+    field: String,
+    acknowledged_within: Duration,
+    probe_every: Duration,
+    write_concern: WriteConcern,
+}
+
+impl Default for LocalWriterBuilder {
+    fn default() -> Self {
+        Self {
+            datacenters: Vec::new(),
+            field: "datacenter".to_owned(),
+            acknowledged_within: Duration::from_secs(2),
+            probe_every: Duration::from_secs(1),
+            write_concern: WriteConcern::majority(),
+        }
+    }
+}
+
+impl LocalWriterBuilder {
+    /// Adds the datacenters of one sharded cluster, nearest first. They share a collection, and the zones of
+    /// its shards route each document by its datacenter [field](Self::datacenter_field).
+    pub fn cluster<T: Send + Sync>(
+        self,
+        collection: impl Borrow<Collection<T>>,
+        datacenters: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        datacenters
+            .into_iter()
+            .fold(self, |builder, name| builder.datacenter(name, collection.borrow()))
+    }
+
+    /// Adds the next nearest datacenter, which has its own deployment: the collection's client routes. The
+    /// datacenter field is set as well.
+    pub fn datacenter<T: Send + Sync>(
+        mut self,
+        name: impl Into<String>,
+        collection: impl Borrow<Collection<T>>,
+    ) -> Self {
+        self.datacenters.push((name.into(), collection.borrow().clone_with_type()));
+        self
+    }
+
+    /// Sets the field with the name of the datacenter, the first one of the shard key. Defaults to
+    /// `datacenter`.
+    pub fn datacenter_field(mut self, field: impl Into<String>) -> Self {
+        self.field = field.into();
+        self
+    }
+
+    /// Sets the time limit for the acknowledgement of a datacenter, before the next one is tried. Defaults to
+    /// two seconds. It covers server selection, connection checkout and the driver's retries. A datacenter
+    /// whose elections take longer is left while they last; a remote one needs more. A caller that drops the
+    /// future earlier never reaches another datacenter.
+    ///
+    /// In a sharded cluster, `heartbeatFrequencyMS` plus `connectTimeoutMS` should be less than this, so that a
+    /// mongos that does not answer is detected, and writes are retried on another mongos, within this time.
+    pub fn acknowledged_within(mut self, limit: Duration) -> Self {
+        self.acknowledged_within = limit;
+        self
+    }
+
+    /// Sets the wait before a datacenter that was marked down is probed, and between its probes. Defaults to
+    /// one second. If it fails again soon after it was up, the first probe comes later each time, up to thirty
+    /// times this.
+    pub fn probe_every(mut self, wait: Duration) -> Self {
+        self.probe_every = wait;
+        self
+    }
+
+    /// Sets the write concern, whatever that of the collection. Defaults to `majority` of the datacenter's
+    /// members. With a weaker one, a document may be rolled back in a failover although there is a receipt for
+    /// it.
+    pub fn write_concern(mut self, concern: WriteConcern) -> Self {
+        self.write_concern = concern;
+        self
+    }
+
+    /// Builds the writer. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// An [invalid argument](Error::is_invalid_argument) if a datacenter, a name or a limit is missing or
+    /// invalid.
+    pub fn build(self) -> Result<LocalWriter> {
+        self.check().map_err(Error::invalid_argument)?;
+        for (_, collection) in &self.datacenters {
+            collection.namespace().validate()?;
+        }
+        let field = CString::try_from(self.field)?;
+        let sites = self.datacenters.into_iter();
+        let sites =
+            sites.map(|(name, collection)| Site { name: name.into(), collection }).collect();
+        let shared = Shared::new(
+            sites,
+            field,
+            self.acknowledged_within,
+            self.write_concern,
+            self.probe_every,
+        );
+        Ok(LocalWriter::over(shared))
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.datacenters.is_empty() {
+            return Err("a local writer needs a datacenter to write to".to_owned());
+        }
+        for (nth, (name, _)) in self.datacenters.iter().enumerate() {
+            if name.is_empty() {
+                return Err("the name of a datacenter is empty".to_owned());
+            }
+            if self.datacenters[..nth].iter().any(|(earlier, _)| earlier == name) {
+                return Err(format!("there are two datacenters named {name:?}"));
+            }
+        }
+        let field = &self.field;
+        if field.is_empty()
+            || field == "_id"
+            || field.starts_with('$')
+            || field.contains(['.', '\0'])
+        {
+            return Err(format!(
+                "{field:?} cannot be the datacenter field: it must be a field of the document itself, \
+                 and not its _id"
+            ));
+        }
+        if self.acknowledged_within.is_zero() {
+            return Err("acknowledged_within is zero: nothing is acknowledged that soon".to_owned());
+        }
+        if self.probe_every.is_zero() {
+            return Err("probe_every is zero: a datacenter would be asked without end".to_owned());
+        }
+        if !self.write_concern.is_acknowledged() {
+            return Err("the write concern asks for no acknowledgement (w: 0)".to_owned());
+        }
+        self.write_concern.validate().map_err(|error| error.to_string())
+    }
+}

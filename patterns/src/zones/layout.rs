@@ -1,0 +1,401 @@
+//! Layouts: the datacenters, their shards, and the collection.
+
+use std::fmt;
+
+use bson::{Bson, Document};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+};
+
+use steadfast::Namespace;
+
+/// Shards of each datacenter, and the collection whose documents are placed by it.
+///
+/// Deserialized from any format of serde; this is TOML:
+///
+/// ```toml
+/// collection = "app.messages"
+/// shard_key = ["datacenter", "userid"]
+///
+/// [datacenters]
+/// alfa = ["shard0000"]
+/// bravo = ["shard0001"]
+/// ```
+///
+/// An existing layout is valid: no name is empty, and no shard is in two datacenters. MongoDB would allow the
+/// latter, but a shard accepts writes in the datacenter of most of its members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Draft", into = "Draft")]
+pub struct Layout {
+    collection: Namespace,
+    shard_key: Vec<String>,
+    datacenters: Vec<Datacenter>,
+}
+
+/// Datacenter with the shards that have most of their members there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Datacenter {
+    /// Name: the value of the shard key's first field, and the name of its zone.
+    pub name: String,
+    /// Names of its shards.
+    pub shards: Vec<String>,
+}
+
+impl Layout {
+    /// Creates a layout for a collection, `database.collection`. The first field of the shard key is that of
+    /// the datacenter.
+    ///
+    /// # Errors
+    ///
+    /// A [`LayoutError`] if a name, the shard key or the datacenters are invalid.
+    ///
+    /// ```
+    /// use steadfast_patterns::zones::Layout;
+    ///
+    /// let layout = Layout::new(
+    ///     "app.messages",
+    ///     ["datacenter", "userid"],
+    ///     [("alfa", ["shard0000"]), ("bravo", ["shard0001"])],
+    /// )?;
+    /// assert_eq!(layout.datacenter_field(), "datacenter");
+    /// # Ok::<(), steadfast_patterns::zones::LayoutError>(())
+    /// ```
+    pub fn new<N, S>(
+        collection: &str,
+        shard_key: impl IntoIterator<Item = impl Into<String>>,
+        datacenters: impl IntoIterator<Item = (N, S)>,
+    ) -> Result<Self, LayoutError>
+    where
+        N: Into<String>,
+        S: IntoIterator<Item: Into<String>>,
+    {
+        let layout = Self {
+            collection: collection_named(collection)?,
+            shard_key: shard_key.into_iter().map(Into::into).collect(),
+            datacenters: datacenters
+                .into_iter()
+                .map(|(name, shards)| Datacenter {
+                    name: name.into(),
+                    shards: shards.into_iter().map(Into::into).collect(),
+                })
+                .collect(),
+        };
+        check_key(&layout.shard_key)?;
+        check_datacenters(&layout.datacenters)?;
+        Ok(layout)
+    }
+
+    /// Returns the collection.
+    pub fn collection(&self) -> &Namespace {
+        &self.collection
+    }
+
+    /// Returns the fields of the shard key. The first one is that of the datacenter.
+    pub fn shard_key(&self) -> &[String] {
+        &self.shard_key
+    }
+
+    /// Returns the field of the datacenter.
+    pub fn datacenter_field(&self) -> &str {
+        &self.shard_key[0]
+    }
+
+    /// Returns the datacenters.
+    pub fn datacenters(&self) -> &[Datacenter] {
+        &self.datacenters
+    }
+
+    /// Returns the shard key as commands have it: `{ datacenter: 1, userid: 1 }`.
+    pub fn key_pattern(&self) -> Document {
+        self.shard_key.iter().map(|field| (field.clone(), Bson::Int32(1))).collect()
+    }
+
+    /// Returns the lower bound of a datacenter's range: `{ datacenter: "alfa", userid: MinKey }`.
+    pub fn min(&self, datacenter: &str) -> Document {
+        self.bound(datacenter, &Bson::MinKey)
+    }
+
+    /// Returns the upper bound of a datacenter's range: `{ datacenter: "alfa", userid: MaxKey }`.
+    pub fn max(&self, datacenter: &str) -> Document {
+        self.bound(datacenter, &Bson::MaxKey)
+    }
+
+    fn bound(&self, datacenter: &str, rest: &Bson) -> Document {
+        let values = std::iter::once(Bson::from(datacenter)).chain(std::iter::repeat(rest.clone()));
+        self.shard_key.iter().cloned().zip(values).collect()
+    }
+
+    /// Returns the datacenter of a shard.
+    pub(super) fn datacenter_of(&self, shard: &str) -> Option<&Datacenter> {
+        self.datacenters.iter().find(|it| it.shards.iter().any(|name| name == shard))
+    }
+}
+
+/// Error of an invalid layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The namespace is invalid, or of a database of the server's own.
+    #[error("collection {name:?}: {why}")]
+    #[non_exhaustive]
+    Collection {
+        /// The namespace.
+        name: String,
+        /// Reason.
+        why: String,
+    },
+    /// The shard key is invalid.
+    #[error("shard_key: {why}")]
+    #[non_exhaustive]
+    ShardKey {
+        /// Reason.
+        why: String,
+    },
+    /// There is no datacenter.
+    #[error(
+        "there are no datacenters: each has a name and its shards, such as alfa = [\"shard0000\"]"
+    )]
+    NoDatacenters,
+    /// A datacenter is invalid.
+    #[error("datacenter {name:?}: {why}")]
+    #[non_exhaustive]
+    Datacenter {
+        /// Name of the datacenter.
+        name: String,
+        /// Reason.
+        why: String,
+    },
+    /// A shard is in two datacenters.
+    #[error(
+        "shard {shard} is in two datacenters, {one} and {other}: a shard takes writes where most of its \
+         members are, so it belongs to one"
+    )]
+    #[non_exhaustive]
+    ShardInTwo {
+        /// Name of the shard.
+        shard: String,
+        /// First datacenter.
+        one: String,
+        /// Second datacenter.
+        other: String,
+    },
+}
+
+fn collection_named(name: &str) -> Result<Namespace, LayoutError> {
+    let wrong = |why: &str| LayoutError::Collection { name: name.to_owned(), why: why.to_owned() };
+    let namespace = name
+        .split_once('.')
+        .filter(|(database, collection)| !database.is_empty() && !collection.is_empty())
+        .map(|(database, collection)| Namespace::new(database, collection))
+        .ok_or_else(|| wrong("it is a database and a collection, with a dot between them"))?;
+    namespace.validate().map_err(|error| wrong(&error.kind.to_string()))?;
+    if matches!(namespace.db.as_str(), "admin" | "config" | "local") {
+        return Err(wrong("collections of the server's own databases cannot be sharded"));
+    }
+    Ok(namespace)
+}
+
+fn check_key(fields: &[String]) -> Result<(), LayoutError> {
+    let wrong = |why: String| Err(LayoutError::ShardKey { why });
+    let Some((field, rest)) = fields.split_first() else {
+        return wrong(
+            "it has no fields; the first is the one that names the datacenter".to_owned(),
+        );
+    };
+    for (place, field) in fields.iter().enumerate() {
+        let part_is_wrong = |part: &str| part.is_empty() || part.starts_with('$');
+        if field.split('.').any(part_is_wrong) || field.contains('\0') {
+            return wrong(format!("{field:?} is no name of a field"));
+        }
+        if fields[..place].contains(field) {
+            return wrong(format!("{field} is in it twice"));
+        }
+        let lies_in = |inner: &str, outer: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let other = fields[..place].iter().find(|it| lies_in(field, it) || lies_in(it, field));
+        if let Some(other) = other {
+            return wrong(format!("{field} and {other} are in each other's way"));
+        }
+    }
+    if rest.is_empty() {
+        return wrong(format!(
+            "after {field} it needs a field with many different values, such as a user's id: else all \
+             documents of a datacenter have one and the same key"
+        ));
+    }
+    Ok(())
+}
+
+fn check_datacenters(datacenters: &[Datacenter]) -> Result<(), LayoutError> {
+    if datacenters.is_empty() {
+        return Err(LayoutError::NoDatacenters);
+    }
+    for (place, datacenter) in datacenters.iter().enumerate() {
+        let name = &datacenter.name;
+        let wrong =
+            |why: &str| Err(LayoutError::Datacenter { name: name.clone(), why: why.to_owned() });
+        if name.is_empty() {
+            return wrong("its name is empty");
+        }
+        if datacenters[..place].iter().any(|it| it.name == *name) {
+            return wrong("there is another one of this name");
+        }
+        if datacenter.shards.is_empty() {
+            return wrong("it has no shards: its documents could not be anywhere");
+        }
+        if datacenter.shards.iter().any(String::is_empty) {
+            return wrong("the name of a shard is empty");
+        }
+        for (at, shard) in datacenter.shards.iter().enumerate() {
+            if datacenter.shards[..at].contains(shard) {
+                return wrong(&format!("shard {shard} is in it twice"));
+            }
+            if let Some(other) = datacenters[..place].iter().find(|it| it.shards.contains(shard)) {
+                return Err(LayoutError::ShardInTwo {
+                    shard: shard.clone(),
+                    one: other.name.clone(),
+                    other: name.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Serialized form of a layout.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draft {
+    collection: String,
+    shard_key: Vec<String>,
+    datacenters: Datacenters,
+}
+
+impl TryFrom<Draft> for Layout {
+    type Error = LayoutError;
+
+    fn try_from(draft: Draft) -> Result<Self, LayoutError> {
+        Self::new(&draft.collection, draft.shard_key, draft.datacenters.0)
+    }
+}
+
+impl From<Layout> for Draft {
+    fn from(layout: Layout) -> Self {
+        let datacenters = layout.datacenters.into_iter().map(|it| (it.name, it.shards));
+        Self {
+            collection: layout.collection.to_string(),
+            shard_key: layout.shard_key,
+            datacenters: Datacenters(datacenters.collect()),
+        }
+    }
+}
+
+/// Datacenters as a map that keeps the order, so that a repeated name is detected.
+struct Datacenters(Vec<(String, Vec<String>)>);
+
+impl Serialize for Datacenters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, shards)| (name, shards)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Datacenters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Datacenters;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("datacenters, each with a list of its shards")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Datacenters, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Datacenters(entries))
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    fn refused(collection: &str, key: &[&str], datacenters: &[(&str, &[&str])]) -> String {
+        let datacenters = datacenters.iter().map(|(name, shards)| (*name, shards.iter().copied()));
+        Layout::new(collection, key.iter().copied(), datacenters).unwrap_err().to_string()
+    }
+
+    const KEY: &[&str] = &["datacenter", "userid"];
+    const ONE: &[(&str, &[&str])] = &[("alfa", &["s0"])];
+
+    #[test]
+    fn a_layout_is_read_from_a_document() {
+        let document = doc! {
+            "collection": "app.messages.new", "shard_key": ["datacenter", "userid", "_id"],
+            "datacenters": { "bravo": ["s1", "s2"], "alfa": ["s0"] },
+        };
+        let layout: Layout = bson::deserialize_from_document(document.clone()).unwrap();
+        assert_eq!(layout.collection().coll, "messages.new");
+        assert_eq!(layout.datacenters()[0].name, "bravo", "the order is kept");
+        assert_eq!(layout.datacenters()[0].shards, ["s1", "s2"]);
+        let min = doc! { "datacenter": "alfa", "userid": Bson::MinKey, "_id": Bson::MinKey };
+        let max = doc! { "datacenter": "alfa", "userid": Bson::MaxKey, "_id": Bson::MaxKey };
+        assert_eq!((layout.min("alfa"), layout.max("alfa")), (min, max));
+        assert_eq!(layout.key_pattern(), doc! { "datacenter": 1, "userid": 1, "_id": 1 });
+        assert_eq!(bson::serialize_to_document(&layout).unwrap(), document);
+    }
+
+    #[test]
+    fn what_is_not_known_in_a_layout_is_refused() {
+        let document = doc! {
+            "collection": "app.messages", "shard_key": ["datacenter", "userid"],
+            "datacentres": { "alfa": ["s0"] },
+        };
+        let error = bson::deserialize_from_document::<Layout>(document).unwrap_err().to_string();
+        assert!(error.contains("datacentres"), "{error}");
+    }
+
+    #[test]
+    fn names_must_be_there() {
+        assert!(refused("messages", KEY, ONE).contains("a dot between them"));
+        assert!(refused("app.", KEY, ONE).contains("a dot between them"));
+        assert!(refused("a b.messages", KEY, ONE).contains("a space"));
+        assert!(refused("config.messages", KEY, ONE).contains("cannot be sharded"));
+        assert!(refused("app.m", KEY, &[]).contains("no datacenters"));
+        assert!(refused("app.m", KEY, &[("", &["s0"])]).contains("name is empty"));
+        assert!(refused("app.m", KEY, &[("alfa", &[])]).contains("no shards"));
+        assert!(refused("app.m", KEY, &[("alfa", &[""])]).contains("name of a shard is empty"));
+    }
+
+    #[test]
+    fn a_shard_key_names_the_datacenter_and_something_else() {
+        assert!(refused("app.m", &[], ONE).contains("has no fields"));
+        assert!(refused("app.m", &["datacenter"], ONE).contains("many different values"));
+        assert!(refused("app.m", &["datacenter", ""], ONE).contains("no name of a field"));
+        assert!(refused("app.m", &["datacenter", "$a"], ONE).contains("no name of a field"));
+        assert!(refused("app.m", &["datacenter", "a", "a"], ONE).contains("a is in it twice"));
+        assert!(refused("app.m", &["dc", "dc.of"], ONE).contains("in each other's way"));
+        assert!(refused("app.m", &["dc.of", "a", "dc"], ONE).contains("in each other's way"));
+    }
+
+    #[test]
+    fn a_shard_is_in_one_datacenter() {
+        let two: &[(&str, &[&str])] = &[("alfa", &["s0"]), ("bravo", &["s1", "s0"])];
+        assert!(refused("app.m", KEY, two).contains("s0 is in two datacenters, alfa and bravo"));
+        assert!(refused("app.m", KEY, &[("alfa", &["s0", "s0"])]).contains("s0 is in it twice"));
+        let two: &[(&str, &[&str])] = &[("alfa", &["s0"]), ("alfa", &["s1"])];
+        assert!(refused("app.m", KEY, two).contains("another one of this name"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Exactly-once counters: the plain path, lost messages, late duplicates, crashes, clocks and sweeps, on
+//! real servers and on embedded ones.
+
+mod clocks;
+mod losses;
+mod plain;
+mod sharded;
+mod sweeping;
+mod telling;
+
+use std::sync::{Arc, Mutex};
+
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc, oid::ObjectId},
+    event::{EventHandler, command::CommandEvent},
+    options::ClientOptions,
+};
+use steadfast_patterns::counter::Counters;
+
+/// A collection of its own, its counters, and the commands that were sent for them.
+struct Counting {
+    collection: Collection<Document>,
+    counters: Counters,
+    sent: Arc<Mutex<Vec<Document>>>,
+}
+
+impl Counting {
+    async fn at(uri: &str) -> Self {
+        let name = format!("counting_{}", ObjectId::new());
+        Self::within(uri, &name).await
+    }
+
+    async fn within(uri: &str, name: &str) -> Self {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let mut options = ClientOptions::parse(uri).await.unwrap();
+        let commands = Arc::clone(&sent);
+        options.command_event_handler = Some(EventHandler::callback(move |event| {
+            if let CommandEvent::Started(event) = event {
+                commands.lock().unwrap().push(event.command.clone());
+            }
+        }));
+        let client = Client::with_options(options).unwrap();
+        let collection = client.database("patterns").collection::<Document>(name);
+        let counters = Counters::new(&collection);
+        Self { collection, counters, sent }
+    }
+
+    /// The names of the commands that were sent since last asked.
+    fn sent(&self) -> Vec<String> {
+        let sent = std::mem::take(&mut *self.sent.lock().unwrap());
+        sent.iter().filter_map(|command| command.keys().next().cloned()).collect()
+    }
+
+    /// Sends the first step one again, as the server would get it if it had been held up on the way; whether
+    /// it had an effect.
+    async fn deliver_step_one_late(&self) -> bool {
+        let is_step_one = |command: &&Document| command.to_string().contains("$addToSet");
+        let first = self.sent.lock().unwrap().iter().find(is_step_one).cloned();
+        let mut command = first.expect("it was sent");
+        for field in ["lsid", "txnNumber", "$clusterTime", "$db", "$readPreference"] {
+            command.remove(field);
+        }
+        let database = self.collection.client().database("patterns");
+        let reply = database.run_command(command).await.unwrap();
+        reply.get_i32("nModified").unwrap() > 0
+    }
+
+    async fn document(&self) -> Document {
+        self.collection.find_one(doc! { "_id": "day" }).await.unwrap().expect("it is there")
+    }
+
+    /// What is counted, if nothing is pending.
+    async fn settled(&self) -> i64 {
+        let value = self.counters.value_with_pending("day").await.unwrap().unwrap();
+        assert_eq!(value.pending, 0, "something is pending");
+        value.counted
+    }
+}

@@ -1,0 +1,161 @@
+//! Increments that nothing disturbs, and calls that are refused.
+
+use steadfast::bson::{Bson, Regex, doc};
+use steadfast_embedded::Deployment;
+use steadfast_patterns::counter::{Fields, Finished, IncrementState, IncrementStep};
+
+use super::Counting;
+
+#[tokio::test]
+async fn an_increment_takes_two_round_trips_and_leaves_the_articles_document() {
+    let set = Deployment::replica_set(3).start();
+    let alone = Deployment::standalone().start();
+    let real = testbed::shared::uri().unwrap();
+    let real_alone = testbed::shared::standalone().unwrap().uri();
+    for uri in [set.uri(), alone.uri(), real, real_alone] {
+        let counting = Counting::at(&uri).await;
+        counting.collection.insert_one(doc! { "_id": "day", "counter": 41_i64 }).await.unwrap();
+        counting.sent();
+
+        counting.counters.increment("day").await.unwrap();
+
+        assert_eq!(counting.sent(), ["update", "update"]);
+        let expected = doc! { "_id": "day", "counter": 42_i64, "pending": [] };
+        assert_eq!(counting.document().await, expected);
+        assert_eq!(counting.counters.value("day").await.unwrap(), Some(42));
+        assert_eq!(counting.counters.value("night").await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn the_first_increment_makes_the_document() {
+    let set = Deployment::replica_set(3).start();
+    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+        let counting = Counting::at(&uri).await;
+        counting.counters.increment("day").await.unwrap();
+        assert_eq!(counting.sent(), ["update", "update", "update", "update"]);
+        // Its step one was sent twice.
+        assert_eq!(counting.document().await.get_array("done").unwrap().len(), 1);
+        counting.counters.increment_by("day", -3).await.unwrap();
+        counting.counters.increment_by("day", 0).await.unwrap();
+        assert_eq!(counting.settled().await, -2);
+        assert_eq!(counting.document().await.get_array("done").unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_intent_counts_once_however_often_it_is_finished() {
+    let set = Deployment::replica_set(3).start();
+    let real_alone = testbed::shared::standalone().unwrap().uri();
+    for uri in [set.uri(), testbed::shared::uri().unwrap(), real_alone] {
+        let counting = Counting::at(&uri).await;
+        let counters = &counting.counters;
+        let intent = counters.intend("day", 5);
+        let stored = steadfast::bson::serialize_to_document(&intent).unwrap();
+        assert_eq!(counters.finish(&intent).await.unwrap(), Finished::Counted);
+        let restored = steadfast::bson::deserialize_from_document(stored).unwrap();
+        assert_eq!(counters.finish(&restored).await.unwrap(), Finished::Counted);
+        assert_eq!(counters.give_up(&restored).await.unwrap(), Finished::Counted);
+        assert_eq!(counting.settled().await, 5);
+        assert!(!counting.deliver_step_one_late().await);
+    }
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_never_counted() {
+    let set = Deployment::replica_set(3).start();
+    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+        let counting = Counting::at(&uri).await;
+        let intent = counting.counters.intend("day", 1);
+        assert_eq!(counting.counters.give_up(&intent).await.unwrap(), Finished::NeverBegun);
+        assert_eq!(counting.counters.finish(&intent).await.unwrap(), Finished::NeverBegun);
+        assert_eq!(counting.settled().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn counters_can_have_any_id_that_a_document_can_have() {
+    let set = Deployment::replica_set(1).start();
+    let counting = Counting::at(&set.uri()).await;
+    for id in [
+        Bson::Int32(3),
+        Bson::Document(doc! { "day": 3, "page": "home" }),
+        Bson::ObjectId(steadfast::bson::oid::ObjectId::new()),
+        Bson::Boolean(true),
+    ] {
+        counting.counters.increment(id.clone()).await.unwrap();
+        assert_eq!(counting.counters.value(id).await.unwrap(), Some(1));
+    }
+    counting.sent();
+    let (pattern, options) = ("a".try_into().unwrap(), "".try_into().unwrap());
+    for id in [
+        Bson::Null,
+        Bson::Array(vec![]),
+        Bson::RegularExpression(Regex { pattern, options }),
+        Bson::Document(doc! { "$gt": 0 }),
+    ] {
+        let error = counting.counters.increment(id).await.unwrap_err();
+        assert_eq!(
+            (error.step(), error.state()),
+            (IncrementStep::Asking, IncrementState::NeverBegun)
+        );
+        assert!(error.error().unwrap().is_invalid_argument());
+    }
+    assert!(counting.sent().is_empty());
+}
+
+#[tokio::test]
+async fn fields_have_other_names_and_places_if_told() {
+    let set = Deployment::replica_set(1).start();
+    let counting = Counting::at(&set.uri()).await;
+    let fields = |pending: &str| {
+        let mut fields = Fields::default();
+        fields.counter = "stats.views".to_owned();
+        fields.pending = pending.to_owned();
+        fields.done = "stats.done".to_owned();
+        fields
+    };
+    let counters = counting.counters.clone().fields(fields("stats.pending"));
+    counters.increment("day").await.unwrap();
+    counters.increment("day").await.unwrap();
+    assert_eq!(counters.value("day").await.unwrap(), Some(2));
+    for bad in ["stats", "stats.views.x", "", "_id", "$x", "a..b"] {
+        let counters = counting.counters.clone().fields(fields(bad));
+        let error = counters.increment("day").await.unwrap_err();
+        assert!(error.error().unwrap().is_invalid_argument(), "{bad}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_is_said_and_nothing_is_lost() {
+    let set = Deployment::replica_set(3).start();
+    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+        let counting = Counting::at(&uri).await;
+        for (bad, step, known) in [
+            (
+                doc! { "_id": "word", "counter": "many" },
+                IncrementStep::Two,
+                IncrementState::Pending,
+            ),
+            (
+                doc! { "_id": "full", "counter": i64::MAX },
+                IncrementStep::Two,
+                IncrementState::Pending,
+            ),
+            (doc! { "_id": "odd", "pending": 3 }, IncrementStep::One, IncrementState::NeverBegun),
+        ] {
+            let id = bad.get_str("_id").unwrap().to_owned();
+            counting.collection.insert_one(bad).await.unwrap();
+            let error = counting.counters.increment(id.clone()).await.unwrap_err();
+            assert_eq!((error.step(), error.state()), (step, known), "{error}");
+            assert!(error.error().unwrap().code().is_some(), "{error}");
+            if known == IncrementState::Pending {
+                let repaired = doc! { "$set": { "counter": 0_i64 } };
+                counting.collection.update_one(doc! { "_id": &id }, repaired).await.unwrap();
+                let finished = counting.counters.finish(error.intent()).await.unwrap();
+                assert_eq!(finished, Finished::Counted);
+                assert_eq!(counting.counters.value(id).await.unwrap(), Some(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Two datacenters of one sharded cluster, as the tutorial draws them: each shard has two members in its
+//! own datacenter and one of priority 0 in the other, and each datacenter has a router.
+//!
+//! ```text
+//!              alfa                    bravo
+//! shard0000    0, 1                    2 (priority 0)
+//! shard0001    2 (priority 0)          0, 1
+//! router       0                       1
+//! ```
+
+use std::time::Duration;
+
+use steadfast::{
+    Client, Collection,
+    bson::{Document, doc, oid::ObjectId},
+};
+use steadfast_embedded::{Deployment, Shard};
+use steadfast_patterns::zones::{self, Layout};
+use tokio::runtime::Handle;
+
+use super::{books::Census, census::all, weather::Datacenters};
+
+const SHARDS: [(&str, &str); 2] = [("alfa", "shard0000"), ("bravo", "shard0001")];
+
+pub(crate) struct Cluster {
+    deployment: Deployment,
+}
+
+impl Cluster {
+    /// Starts it, with the zones laid out.
+    pub(crate) async fn start(seed: u64) -> Self {
+        let deployment = Deployment::sharded(&SHARDS.map(|(_, shard)| shard))
+            .routers(2)
+            .priority_zero([2])
+            .election_timeout(Duration::from_millis(50))
+            .seed(seed)
+            .start();
+        let client = Client::with_uri_str(deployment.uri()).await.unwrap();
+        let datacenters = SHARDS.map(|(datacenter, shard)| (datacenter, [shard]));
+        let layout = Layout::new("app.messages", ["datacenter", "userid"], datacenters).unwrap();
+        let found = zones::Cluster::read(&client, &layout).await.unwrap();
+        zones::plan(&layout, &found).unwrap().apply(&client).await.unwrap();
+        Self { deployment }
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        self.deployment.uri()
+    }
+
+    pub(crate) async fn messages(&self) -> Collection<Document> {
+        let client = Client::with_uri_str(self.uri()).await.unwrap();
+        client.database("app").collection("messages")
+    }
+
+    /// Waits until every member that runs has everything.
+    pub(crate) async fn until_replicated(&self) {
+        self.deployment.until_replicated().await;
+    }
+
+    /// Whether the primary of a datacenter's shard has this document, on a majority or not.
+    pub(crate) async fn primary_has(&self, datacenter: &str, id: ObjectId) -> bool {
+        let messages = messages_of_primary(self.home_shard(datacenter)).await;
+        messages.count_documents(doc! { "_id": id }).await.unwrap() == 1
+    }
+
+    /// What each shard really has, asked behind the routers' back.
+    pub(crate) async fn census(&self) -> Census {
+        self.deployment.until_replicated().await;
+        let mut census = Census::default();
+        for (datacenter, name) in SHARDS {
+            let messages = messages_of_primary(self.deployment.shard(name)).await;
+            census.add(datacenter, &all(&messages).await);
+        }
+        census
+    }
+
+    fn home_shard(&self, datacenter: &str) -> &Shard {
+        let (_, shard) = SHARDS.into_iter().find(|(name, _)| *name == datacenter).unwrap();
+        self.deployment.shard(shard)
+    }
+
+    fn other_shard(&self, datacenter: &str) -> &Shard {
+        let (_, shard) = SHARDS.into_iter().find(|(name, _)| *name != datacenter).unwrap();
+        self.deployment.shard(shard)
+    }
+
+    fn router(datacenter: &str) -> usize {
+        SHARDS.iter().position(|(name, _)| *name == datacenter).unwrap()
+    }
+}
+
+/// The messages that the primary of a shard has.
+async fn messages_of_primary(shard: &Shard) -> Collection<Document> {
+    let primary = shard.members()[shard.until_primary().await].address();
+    let uri = format!("mongodb://{primary}/?directConnection=true");
+    let client = Client::with_uri_str(uri).await.unwrap();
+    client.database("app").collection("messages")
+}
+
+impl Datacenters for Cluster {
+    fn hold_acknowledgements(&self, datacenter: &str) {
+        let faults = self.home_shard(datacenter).faults();
+        (0..3).for_each(|member| faults.hold_replication(member));
+    }
+
+    fn release_acknowledgements(&self, datacenter: &str) {
+        let faults = self.home_shard(datacenter).faults();
+        (0..3).for_each(|member| faults.release_replication(member));
+    }
+
+    fn kill(&self, datacenter: &str) {
+        (0..2).for_each(|member| self.home_shard(datacenter).faults().kill(member));
+        self.other_shard(datacenter).faults().kill(2);
+        self.deployment.faults().kill(Self::router(datacenter));
+    }
+
+    /// The members that were primary come back last: what they alone have, they give up.
+    fn restart(&self, datacenters: &[&str]) {
+        for datacenter in datacenters {
+            self.home_shard(datacenter).faults().restart(1);
+            self.other_shard(datacenter).faults().restart(2);
+            self.deployment.faults().restart(Self::router(datacenter));
+        }
+        for datacenter in datacenters {
+            let shard = self.home_shard(datacenter);
+            Handle::current().block_on(shard.until_primary());
+            shard.faults().restart(0);
+        }
+    }
+}
