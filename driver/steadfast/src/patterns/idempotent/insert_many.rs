@@ -4,7 +4,7 @@ use std::{borrow::Borrow, ops::Range};
 
 use bson::RawDocumentBuf;
 use serde::Serialize;
-use steadfast_value::ByBytes;
+use steadfast_value::BinaryOrder;
 
 use super::{
     Prepared, USUAL_RETRIES,
@@ -167,7 +167,7 @@ fn check_ids(documents: Vec<Prepared>, already_there_is_fine: bool) -> Result<Ve
     }
     // As the index on `_id` has it, in which 1 and 1.0 are the same.
     let compare = |one: &usize, another: &usize| {
-        steadfast_value::compare(&documents[*one].id, &documents[*another].id, &ByBytes)
+        steadfast_value::compare(&documents[*one].id, &documents[*another].id, &BinaryOrder)
     };
     let mut given: Vec<_> = (0..documents.len()).filter(|at| documents[*at].is_given).collect();
     given.sort_by(compare);

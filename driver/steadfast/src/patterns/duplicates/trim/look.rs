@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bson::{Bson, RawDocument, RawDocumentBuf, doc, oid::ObjectId, raw::RawBsonRef};
 use sha2::{Digest, Sha256};
 use steadfast_core::{concern::ReadConcern, read_preference::ReadPreference};
-use steadfast_value::{ByBytes, compare};
+use steadfast_value::{BinaryOrder, compare};
 
 use super::{
     Deployments, Finding,
@@ -126,7 +126,7 @@ impl Seen {
 /// Whether a filter for the one finds the other.
 fn is_same(one: &Option<Bson>, other: &Option<Bson>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => compare(one, other, &ByBytes).is_eq(),
+        (Some(one), Some(other)) => compare(one, other, &BinaryOrder).is_eq(),
         (one, other) => one.is_none() && other.is_none(),
     }
 }

@@ -1,76 +1,78 @@
-//! How large the values may become that expressions make of others: a short expression can ask for more
-//! than any machine has.
+//! Limits on the size and depth of computed values. A short expression can request more memory than
+//! any machine has.
 
 use bson::{Bson, Document};
 
 use crate::{Code, Fault};
 
-/// How many bytes one operator may hold.
-const MOST: usize = 100 * 1024 * 1024;
+/// Maximum number of bytes that one operator may hold.
+const MAX_BYTES: usize = 100 * 1024 * 1024;
 
-/// How deep documents and arrays may lie in each other.
-const DEEPEST: usize = 200;
+/// Maximum nesting depth of documents and arrays.
+const MAX_DEPTH: usize = 200;
 
-/// What an operator holds so far.
+/// Memory accounting of one operator.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct SizeLimit {
     operator: &'static str,
     bytes: usize,
 }
 
-impl Room {
-    /// The room of an operator that holds nothing yet.
-    pub(super) fn of(operator: &'static str) -> Self {
+impl SizeLimit {
+    /// Starts with no bytes.
+    pub(super) fn new(operator: &'static str) -> Self {
         Self { operator, bytes: 0 }
     }
 
-    /// A value more.
+    /// Adds the size of a value.
     pub(super) fn take(&mut self, value: &Bson) -> Result<(), Fault> {
-        self.take_bytes(weight(value, 1)?)
+        self.add_bytes(approximate_size(value, 1)?)
     }
 
-    /// So many bytes more.
-    pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+    /// Adds a number of bytes.
+    pub(super) fn add_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.bytes <= MOST {
+        match self.bytes <= MAX_BYTES {
             true => Ok(()),
-            false => Err(too_much(self.operator, self.bytes)),
+            false => Err(exceeded_memory_limit(self.operator, self.bytes)),
         }
     }
 }
 
-/// Refuses a document that is too deep to go on with.
+/// Checks the nesting depth of a document.
 pub(crate) fn check_depth(document: &Document) -> Result<(), Fault> {
-    document.values().try_for_each(|it| weight(it, 2).map(drop))
+    document.values().try_for_each(|it| approximate_size(it, 2).map(drop))
 }
 
-pub(super) fn too_much(operator: &str, bytes: usize) -> Fault {
+pub(super) fn exceeded_memory_limit(operator: &str, bytes: usize) -> Fault {
     Fault::new(
         Code::named(146, "ExceededMemoryLimit"),
         format!("{operator} would use too much memory ({bytes} bytes) and cannot spill to disk"),
     )
 }
 
-/// About how many bytes a value takes, at 16 for a number, if it is not too deep at this level.
-fn weight(value: &Bson, level: usize) -> Result<usize, Fault> {
-    const ALONE: usize = 16;
-    if level > DEEPEST {
-        let message = format!("Document exceeds maximum nesting depth of {DEEPEST}");
+/// Returns the approximate size of a value, at 16 bytes per number. Fails if it is nested too
+/// deeply.
+fn approximate_size(value: &Bson, level: usize) -> Result<usize, Fault> {
+    const VALUE_BYTES: usize = 16;
+    if level > MAX_DEPTH {
+        let message = format!("Document exceeds maximum nesting depth of {MAX_DEPTH}");
         return Err(Fault::new(Code::OVERFLOW, message));
     }
     Ok(match value {
-        Bson::String(text) | Bson::Symbol(text) => ALONE + text.len(),
-        Bson::Binary(binary) => ALONE + binary.bytes.len(),
+        Bson::String(text) | Bson::Symbol(text) => VALUE_BYTES + text.len(),
+        Bson::Binary(binary) => VALUE_BYTES + binary.bytes.len(),
         Bson::Array(array) => {
-            let inner = array.iter().map(|it| weight(it, level + 1));
-            ALONE + inner.sum::<Result<usize, _>>()?
+            let inner = array.iter().map(|it| approximate_size(it, level + 1));
+            VALUE_BYTES + inner.sum::<Result<usize, _>>()?
         }
         Bson::Document(document) => {
             let inner = document.iter();
-            let inner = inner.map(|(name, it)| weight(it, level + 1).map(|it| it + name.len()));
-            ALONE + inner.sum::<Result<usize, _>>()?
+            let inner =
+                inner.map(|(name, it)| approximate_size(it, level + 1).map(|it| it + name.len()));
+            VALUE_BYTES + inner.sum::<Result<usize, _>>()?
         }
-        _ => ALONE,
+        _ => VALUE_BYTES,
     })
 }
 
@@ -84,14 +86,14 @@ mod tests {
     fn refusal(expression: Document) -> i32 {
         let env =
             Environment::new(DateTime::from_millis(0), Timestamp { time: 1, increment: 1 }, 1);
-        // What is constant is computed while it is read: so it comes from the document.
+        // Constants are folded while parsing, so the values come from the document.
         let document = doc! { "text": "x".repeat(1 << 20), "many": vec![1; 1000] };
         let parsed = Expression::parse(&expression.into(), &env).unwrap();
         parsed.evaluate(&document, &env).unwrap_err().code.number
     }
 
     #[test]
-    fn an_expression_cannot_ask_for_more_memory_than_there_is() {
+    fn expression_memory_is_limited() {
         let inner = doc! { "$map": { "input": "$many", "in": "$many" } };
         let map = doc! { "$map": { "input": "$many", "in": inner } };
         let reduce = |inner: Document| {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_cannot_lay_documents_into_each_other_without_end() {
+    fn expression_nesting_depth_is_limited() {
         let reduce = doc! {
             "$reduce": { "input": "$many", "initialValue": 1, "in": { "a": "$$value" } },
         };

@@ -1,4 +1,4 @@
-//! What an index is on: fields, and a direction or a kind for each.
+//! Key patterns: fields with direction or type.
 
 use bson::{Bson, Document};
 
@@ -7,19 +7,19 @@ use crate::{
     value::{Number, type_name},
 };
 
-/// The most fields of an index.
-const MOST_FIELDS: usize = 32;
+/// Maximum number of fields of an index.
+const MAX_INDEX_FIELDS: usize = 32;
 
-/// How a field of an index is ordered.
+/// Direction or type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum KeyDirection {
     Ascending,
     Descending,
-    /// By the hash of its value.
+    /// Hashed.
     Hashed,
 }
 
-/// The name that an index has if none is given: `a_1_b.c_-1`.
+/// Returns the default name of an index: `a_1_b.c_-1`.
 pub fn default_name(pattern: &Document) -> String {
     let parts = pattern.iter().map(|(path, direction)| {
         let direction = match (direction, Number::of(direction).and_then(Number::to_integer)) {
@@ -32,8 +32,8 @@ pub fn default_name(pattern: &Document) -> String {
     parts.collect::<Vec<_>>().join("_")
 }
 
-/// Reads the directions of a pattern and checks its fields.
-pub(super) fn directions(pattern: &Document) -> Result<Vec<Direction>, Fault> {
+/// Parses the directions of a key pattern and checks its fields.
+pub(super) fn directions(pattern: &Document) -> Result<Vec<KeyDirection>, Fault> {
     let refused = |message: &str| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
     if pattern.is_empty() {
         return refused("Index keys cannot be empty.");
@@ -59,12 +59,12 @@ pub(super) fn directions(pattern: &Document) -> Result<Vec<Direction>, Fault> {
     Ok(directions)
 }
 
-/// What is refused when the index is made, not when it is read.
-pub(super) fn check_fields(pattern: &Document, directions: &[Direction]) -> Result<(), Fault> {
-    if directions.len() > MOST_FIELDS {
+/// Checks that servers make when the index is created.
+pub(super) fn check_fields(pattern: &Document, directions: &[KeyDirection]) -> Result<(), Fault> {
+    if directions.len() > MAX_INDEX_FIELDS {
         return Err(Fault::location(13103, "too many compound keys"));
     }
-    let hashed = directions.iter().filter(|it| **it == Direction::Hashed).count();
+    let hashed = directions.iter().filter(|it| **it == KeyDirection::Hashed).count();
     if hashed > 1 {
         return Err(Fault::location(
             31303,
@@ -77,16 +77,16 @@ pub(super) fn check_fields(pattern: &Document, directions: &[Direction]) -> Resu
     Ok(())
 }
 
-fn direction(value: &Bson) -> Result<Direction, Fault> {
+fn direction(value: &Bson) -> Result<KeyDirection, Fault> {
     let refused = |message: String| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
     if let Bson::String(kind) = value {
         return match kind.as_str() {
-            "hashed" => Ok(Direction::Hashed),
+            "hashed" => Ok(KeyDirection::Hashed),
             "" => refused("Values in the index key pattern cannot be empty strings".into()),
             "geoHaystack" => {
                 refused("GeoHaystack indexes cannot be created in version 5.0 and above".into())
             }
-            // Texts and places too: there are no such indexes here.
+            // Text and geospatial indexes are not supported.
             other => refused(format!("Unknown index plugin '{other}'")),
         };
     }
@@ -104,5 +104,5 @@ fn direction(value: &Bson) -> Result<Direction, Fault> {
     if number == 0.0 {
         return refused("Values in the index key pattern cannot be 0.".into());
     }
-    Ok(if number > 0.0 { Direction::Ascending } else { Direction::Descending })
+    Ok(if number > 0.0 { KeyDirection::Ascending } else { KeyDirection::Descending })
 }

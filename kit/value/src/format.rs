@@ -1,18 +1,18 @@
-//! How error messages write values.
+//! Text of values in error messages.
 
 use std::fmt::Write;
 
 use bson::{Binary, Bson, Document, Uuid, spec::BinarySubtype};
 
-/// A value as a server's messages write it: `"text"`, `{ a: 1 }`, `[ 1, 2 ]`, `1.0`.
-pub fn show(value: &Bson) -> String {
+/// Formats a value as error messages of servers do: `"text"`, `{ a: 1 }`, `[ 1, 2 ]`, `1.0`.
+pub fn format_value(value: &Bson) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
     text
 }
 
-/// A document as a server's messages write it: `{ a: 1, b: "x" }`.
-pub fn show_document(document: &Document) -> String {
+/// Formats a document as error messages of servers do: `{ a: 1, b: "x" }`.
+pub fn format_document(document: &Document) -> String {
     let mut text = String::new();
     write_document(&mut text, document);
     text
@@ -21,7 +21,7 @@ pub fn show_document(document: &Document) -> String {
 fn write_value(text: &mut String, value: &Bson) {
     // Writing to a string cannot fail.
     let _ = match value {
-        Bson::Double(number) => write!(text, "{}", show_double(*number)),
+        Bson::Double(number) => write!(text, "{}", format_double(*number)),
         Bson::String(string) | Bson::Symbol(string) => write!(text, "\"{string}\""),
         Bson::Array(elements) => return write_array(text, elements),
         Bson::Document(document) => return write_document(text, document),
@@ -32,7 +32,7 @@ fn write_value(text: &mut String, value: &Bson) {
         }
         Bson::JavaScriptCode(code) => write!(text, "{code}"),
         Bson::JavaScriptCodeWithScope(code) => {
-            write!(text, "CodeWScope( {}, {})", code.code, show_document(&code.scope))
+            write!(text, "CodeWScope( {}, {})", code.code, format_document(&code.scope))
         }
         Bson::Int32(number) => write!(text, "{number}"),
         Bson::Int64(number) => write!(text, "{number}"),
@@ -83,9 +83,8 @@ fn write_document(text: &mut String, document: &Document) {
     text.push_str(" }");
 }
 
-/// A double with up to 16 digits, and always with a point: what C prints for `%.16g`, and `.0` after it
-/// if that has none.
-fn show_double(number: f64) -> String {
+/// Formats a double like `%.16g` in C and appends `.0` if there is no decimal point.
+fn format_double(number: f64) -> String {
     if !number.is_finite() {
         let name = if number.is_nan() { "nan" } else { "inf" };
         return format!("{}{name}.0", if number < 0.0 { "-" } else { "" });

@@ -1,13 +1,13 @@
-//! Places in a document: how far a path leads, and what is created where it ends.
+//! Navigation in a document by path, and creation of missing parts.
 
 use bson::{Bson, Document};
 
 use crate::{Code, Fault, text};
 
-/// An array is filled with at most this many nulls so that it has an index.
-const MOST_FILLED: usize = 1_500_000;
+/// Maximum number of nulls added to an array to reach an index.
+const MAX_BACKFILLED_ELEMENTS: usize = 1_500_000;
 
-/// How many components of a path lead to something that exists.
+/// Returns the number of path components that exist.
 pub(super) fn reached(root: &Bson, path: &[String]) -> usize {
     let mut at = root;
     for (depth, part) in path.iter().enumerate() {
@@ -19,16 +19,16 @@ pub(super) fn reached(root: &Bson, path: &[String]) -> usize {
     path.len()
 }
 
-/// What is at a path that exists.
+/// Returns the value at an existing path.
 pub(super) fn existing<'r>(root: &'r Bson, path: &[String]) -> &'r Bson {
     path.iter().fold(root, |at, part| child(at, part).unwrap_or(at))
 }
 
-/// What is at a path that exists, to be changed.
+/// Returns the value at an existing path for modification.
 pub(super) fn existing_mut<'r>(root: &'r mut Bson, path: &[String]) -> &'r mut Bson {
     let mut at = root;
     for part in path {
-        // One that does not exist is not asked for.
+        // The path exists, so this does not occur.
         if child(at, part).is_none() {
             break;
         }
@@ -49,14 +49,14 @@ fn child<'r>(parent: &'r Bson, part: &str) -> Option<&'r Bson> {
     }
 }
 
-/// The index that a component of a path means in an update: digits, zeros before them or not.
+/// Returns the array index of a path component in an update: digits, leading zeros permitted.
 pub(super) fn index(part: &str) -> Option<usize> {
     let digits = !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     let number: u32 = digits.then(|| part.parse().ok()).flatten()?;
     usize::try_from(number).ok()
 }
 
-/// Whether something could be created below this value.
+/// Returns `true` if a child can be created below this value.
 pub(super) fn is_viable(value: &Bson, part: &str) -> bool {
     match value {
         Bson::Document(_) => true,
@@ -65,7 +65,7 @@ pub(super) fn is_viable(value: &Bson, part: &str) -> bool {
     }
 }
 
-/// Creates a path of which this many components exist, with a value at its end.
+/// Creates the missing part of a path with a value at its end.
 pub(super) fn create(
     root: &mut Bson,
     path: &[String],
@@ -98,14 +98,14 @@ fn not_viable(part: &str, element: &str) -> Fault {
     Fault::new(Code::PATH_NOT_VIABLE, message)
 }
 
-/// An element as messages have it: `{a: 1}`.
+/// Formats an element in error messages: `{a: 1}`.
 pub(super) fn named(path: &[String], value: &Bson) -> String {
     format!("{{{}}}", text::field(path.last().map_or("", String::as_str), value))
 }
 
 fn fill(elements: &mut Vec<Bson>, index: usize, value: Bson) -> Result<(), Fault> {
-    if index.saturating_sub(elements.len()) > MOST_FILLED {
-        let message = format!("can't backfill more than {MOST_FILLED} elements");
+    if index.saturating_sub(elements.len()) > MAX_BACKFILLED_ELEMENTS {
+        let message = format!("can't backfill more than {MAX_BACKFILLED_ELEMENTS} elements");
         return Err(Fault::new(Code::named(34, "CannotBackfillArray"), message));
     }
     elements.resize(index, Bson::Null);
@@ -113,8 +113,8 @@ fn fill(elements: &mut Vec<Bson>, index: usize, value: Bson) -> Result<(), Fault
     Ok(())
 }
 
-/// Removes what is at a path that exists. In an array it becomes null, so that the others keep their
-/// places.
+/// Removes the value at an existing path. An array element becomes null, so that the others keep
+/// their positions.
 pub(super) fn remove(root: &mut Bson, path: &[String]) {
     let Some((last, parents)) = path.split_last() else { return };
     match existing_mut(root, parents) {
@@ -130,7 +130,8 @@ pub(super) fn remove(root: &mut Bson, path: &[String]) {
     }
 }
 
-/// Whether two values are stored as the same bytes: `1` is not `1.0`, and the order of fields counts.
+/// Returns `true` if two values have the same bytes: `1` is not `1.0`, and the order of fields
+/// counts.
 pub(super) fn identical(left: &Bson, right: &Bson) -> bool {
     match (left, right) {
         (Bson::Double(left), Bson::Double(right)) => left.to_bits() == right.to_bits(),
@@ -143,7 +144,8 @@ pub(super) fn identical(left: &Bson, right: &Bson) -> bool {
     }
 }
 
-/// Whether two documents are stored as the same bytes: `1` is not `1.0`, and the order of fields counts.
+/// Returns `true` if two documents have the same bytes: `1` is not `1.0`, and the order of fields
+/// counts.
 pub fn identical_documents(left: &Document, right: &Document) -> bool {
     left.len() == right.len()
         && left

@@ -1,4 +1,4 @@
-//! Sums, averages, extremes and deviations: of arguments, and of the documents of a group.
+//! `$sum`, `$avg`, `$min`, `$max` and standard deviations, for arguments and for groups.
 
 use bson::Bson;
 
@@ -8,25 +8,26 @@ use crate::{
     value::{self, Decimal, Number, is_nullish},
 };
 
-/// What summarises values that come one by one.
+/// Accumulator over values.
 #[derive(Clone, Debug)]
-pub(crate) enum Summary {
+pub(crate) enum SimpleAccumulator {
     Sum(Sum),
     Average { sum: Sum, count: u64 },
-    Least(Option<Bson>),
-    Greatest(Option<Bson>),
-    Deviation { of_a_sample: bool, spread: Spread },
+    Min(Option<Bson>),
+    Max(Option<Bson>),
+    StdDev { is_sample: bool, variance: RunningVariance },
 }
 
-impl Summary {
-    /// The one that an operator names.
+impl SimpleAccumulator {
+    /// Returns the accumulator of an operator.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let deviation = |of_a_sample| Self::Deviation { of_a_sample, spread: Spread::default() };
+        let deviation =
+            |is_sample| Self::StdDev { is_sample, variance: RunningVariance::default() };
         Some(match name {
             "$sum" => Self::Sum(Sum::default()),
             "$avg" => Self::Average { sum: Sum::default(), count: 0 },
-            "$min" => Self::Least(None),
-            "$max" => Self::Greatest(None),
+            "$min" => Self::Min(None),
+            "$max" => Self::Max(None),
             "$stdDevPop" => deviation(false),
             "$stdDevSamp" => deviation(true),
             _ => return None,
@@ -39,22 +40,22 @@ impl Summary {
                 sum.add(&value);
             }
             Self::Average { sum, count } => *count += u64::from(sum.add(&value)),
-            Self::Least(_) | Self::Greatest(_) if is_nullish(&value) => {}
-            Self::Least(least) => {
+            Self::Min(_) | Self::Max(_) if is_nullish(&value) => {}
+            Self::Min(min) => {
                 let less = |it: &Bson| value::compare(&value, it, collation).is_lt();
-                if least.as_ref().is_none_or(less) {
-                    *least = Some(value);
+                if min.as_ref().is_none_or(less) {
+                    *min = Some(value);
                 }
             }
-            Self::Greatest(greatest) => {
+            Self::Max(max) => {
                 let greater = |it: &Bson| value::compare(&value, it, collation).is_gt();
-                if greatest.as_ref().is_none_or(greater) {
-                    *greatest = Some(value);
+                if max.as_ref().is_none_or(greater) {
+                    *max = Some(value);
                 }
             }
-            Self::Deviation { spread, .. } => {
+            Self::StdDev { variance, .. } => {
                 if let Some(number) = Number::of(&value) {
-                    spread.add(number.to_f64());
+                    variance.add(number.to_f64());
                 }
             }
         }
@@ -66,29 +67,29 @@ impl Summary {
             Self::Sum(sum) => sum.value(),
             Self::Average { count: 0, .. } => Bson::Null,
             Self::Average { sum, count } => sum.divided(count),
-            Self::Least(value) | Self::Greatest(value) => value.unwrap_or(Bson::Null),
-            Self::Deviation { of_a_sample, spread } => {
+            Self::Min(value) | Self::Max(value) => value.unwrap_or(Bson::Null),
+            Self::StdDev { is_sample, variance } => {
                 let divisor =
-                    if of_a_sample { spread.count.saturating_sub(1) } else { spread.count };
+                    if is_sample { variance.count.saturating_sub(1) } else { variance.count };
                 if divisor == 0 {
                     return Bson::Null;
                 }
-                Bson::Double((spread.squares / divisor as f64).sqrt())
+                Bson::Double((variance.squares / divisor as f64).sqrt())
             }
         }
     }
 }
 
-/// A sum that does not lose what is small beside what is large: a double, and what it leaves out.
+/// Compensated sum: a double, and the rounding errors of the additions.
 #[derive(Clone, Debug)]
 pub(crate) struct Sum {
     widest: Width,
-    /// Without what is not finite.
+    /// Without infinities and NaN.
     total: f64,
     rest: f64,
-    /// The plain sum, for infinities and what is no number.
+    /// Uncompensated sum, for infinities and NaN.
     plain: f64,
-    /// Of integers, exactly, as long as there is nothing else.
+    /// Exact sum of integers.
     whole: i128,
     decimal: Option<Decimal>,
 }
@@ -103,13 +104,13 @@ enum Width {
 
 impl Default for Sum {
     fn default() -> Self {
-        // Zero is negative until something is added, so that a sum of negative zeros is one.
+        // The initial zero is negative, so that a sum of negative zeros is negative.
         Self { widest: Width::Int, total: -0.0, rest: 0.0, plain: -0.0, whole: 0, decimal: None }
     }
 }
 
 impl Sum {
-    /// Adds a number, and says whether it was one.
+    /// Adds a value. Returns `false` if it is not a number.
     fn add(&mut self, value: &Bson) -> bool {
         match Number::of(value) {
             None => return false,
@@ -138,7 +139,7 @@ impl Sum {
     fn add_whole(&mut self, number: i64, width: Width) {
         self.widen(width);
         self.whole += i128::from(number);
-        // In two parts, each of which a double holds exactly.
+        // Both parts are exact as doubles.
         let high = (number >> 32) << 32;
         self.add_double(high as f64);
         self.add_double((number - high) as f64);
@@ -159,8 +160,10 @@ impl Sum {
 
     fn decimal(&self) -> Decimal {
         let others = match (self.total + self.rest).is_nan() {
-            true => Decimal::of_double(self.plain),
-            false => Decimal::nearest(self.total).plus(Decimal::nearest(self.rest)),
+            true => Decimal::from_double(self.plain),
+            false => {
+                Decimal::from_double_exact(self.total).plus(Decimal::from_double_exact(self.rest))
+            }
         };
         match self.decimal {
             Some(decimal) if self.total == 0.0 && self.rest == 0.0 => decimal,
@@ -182,21 +185,21 @@ impl Sum {
     fn divided(self, count: u64) -> Bson {
         if self.widest == Width::Decimal {
             let count = Number::Long(i64::try_from(count).unwrap_or(i64::MAX)).to_decimal();
-            return Bson::Decimal128(self.decimal().over(count).into());
+            return Bson::Decimal128(self.decimal().divided_by(count).into());
         }
         Bson::Double(self.double() / count as f64)
     }
 }
 
-/// How far numbers are from their mean, kept as they come.
+/// Running variance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spread {
+pub(crate) struct RunningVariance {
     count: u64,
     mean: f64,
     squares: f64,
 }
 
-impl Spread {
+impl RunningVariance {
     #[allow(clippy::cast_precision_loss)]
     fn add(&mut self, number: f64) {
         self.count += 1;
@@ -206,10 +209,10 @@ impl Spread {
     }
 }
 
-/// An operator on its arguments, or on the elements of the only one.
+/// Evaluates over the arguments, or over the elements of a single array argument.
 pub(super) fn evaluate(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let collation = &arguments.env().collation;
-    let Some(mut summary) = Summary::named(arguments.name()) else { return Ok(None) };
+    let Some(mut summary) = SimpleAccumulator::named(arguments.name()) else { return Ok(None) };
     for index in 0..arguments.len() {
         match arguments.value(index)? {
             Some(Bson::Array(array)) if arguments.len() == 1 => {

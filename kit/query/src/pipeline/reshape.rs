@@ -1,81 +1,81 @@
-//! `$project`, `$addFields` and `$unset`: documents of another shape.
+//! `$project`, `$addFields` and `$unset`.
 
 use bson::{Bson, Document};
 
 use crate::{
     Code, Environment, Expression, Fault,
     expression::{field_path, is_operator},
-    value::truthy,
+    value::is_truthy,
 };
 
-/// What a document is to look like.
+/// New shape of a document.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
-    kind: Kind,
-    tree: Tree,
+pub(super) struct Reshape {
+    kind: ReshapeKind,
+    tree: FieldTree,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    /// What is named stays, and what is computed comes to it.
+enum ReshapeKind {
+    /// Keeps named fields and adds computed ones.
     Inclusion,
-    /// What is named goes.
+    /// Removes named fields.
     Exclusion,
-    /// All stays, and what is computed comes to it.
+    /// Keeps all fields and adds computed ones.
     Addition,
 }
 
-/// Fields, in the order in which they were named.
+/// Fields in the written order.
 #[derive(Clone, Debug, Default)]
-struct Tree {
-    fields: Vec<(String, Branch)>,
+struct FieldTree {
+    fields: Vec<(String, FieldAction)>,
 }
 
 #[derive(Clone, Debug)]
-enum Branch {
-    /// It stays, or it goes.
+enum FieldAction {
+    /// Included or excluded.
     Named,
     Computed(Expression),
-    Nested(Tree),
+    Nested(FieldTree),
 }
 
-impl Shape {
-    /// Reads a `$project`.
+impl Reshape {
+    /// Parses a `$project`.
     pub(super) fn project(specification: &Document, env: &Environment) -> Result<Self, Fault> {
         if specification.is_empty() {
             let message = "projection specification must have at least one field";
             return Err(Fault::location(51272, message));
         }
-        let mut reading = Reading { env, kind: None, id: None, tree: Tree::default() };
+        let mut reading = ProjectDraft { env, kind: None, id: None, tree: FieldTree::default() };
         reading.projection(specification, &[])?;
         reading.finish()
     }
 
-    /// Reads a `$unset`.
+    /// Parses a `$unset`.
     pub(super) fn unset(fields: &[&str]) -> Result<Self, Fault> {
-        let mut tree = Tree::default();
+        let mut tree = FieldTree::default();
         for field in fields {
-            tree.insert(&field_path(field)?, Branch::Named, project_collision)?;
+            tree.insert(&field_path(field)?, FieldAction::Named, project_collision)?;
         }
-        Ok(Self { kind: Kind::Exclusion, tree })
+        Ok(Self { kind: ReshapeKind::Exclusion, tree })
     }
 
-    /// Reads a `$addFields`.
+    /// Parses a `$addFields`.
     pub(super) fn addition(specification: &Document, env: &Environment) -> Result<Self, Fault> {
-        let mut tree = Tree::default();
+        let mut tree = FieldTree::default();
         add_fields(&mut tree, specification, &[], env)?;
-        Ok(Self { kind: Kind::Addition, tree })
+        Ok(Self { kind: ReshapeKind::Addition, tree })
     }
 
     pub(super) fn apply(&self, document: &Document, env: &Environment) -> Result<Document, Fault> {
         match self.kind {
-            Kind::Exclusion => Ok(self.tree.without(document)),
-            Kind::Inclusion => {
+            ReshapeKind::Exclusion => Ok(self.tree.without(document)),
+            ReshapeKind::Inclusion => {
                 let mut shaped = self.tree.only(document);
                 self.tree.compute(&mut shaped, document, env)?;
                 Ok(shaped)
             }
-            Kind::Addition => {
+            ReshapeKind::Addition => {
                 let mut shaped = document.clone();
                 self.tree.compute(&mut shaped, document, env)?;
                 Ok(shaped)
@@ -84,25 +84,25 @@ impl Shape {
     }
 }
 
-impl Tree {
-    fn get(&self, name: &str) -> Option<&Branch> {
+impl FieldTree {
+    fn get(&self, name: &str) -> Option<&FieldAction> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, branch)| branch)
     }
 
     fn computes(&self) -> bool {
         self.fields.iter().any(|(_, branch)| match branch {
-            Branch::Named => false,
-            Branch::Computed(_) => true,
-            Branch::Nested(tree) => tree.computes(),
+            FieldAction::Named => false,
+            FieldAction::Computed(_) => true,
+            FieldAction::Nested(tree) => tree.computes(),
         })
     }
 
-    /// Puts a branch at a path where there is none yet, else the error for a collision: whether it is
-    /// on the way, and the path.
+    /// Inserts a branch at a free path. `collision` creates the error; its flag is `true` if the
+    /// collision is inside the path.
     fn insert(
         &mut self,
         path: &[String],
-        branch: Branch,
+        branch: FieldAction,
         collision: fn(bool, &[String]) -> Fault,
     ) -> Result<(), Fault> {
         let mut tree = self;
@@ -111,8 +111,8 @@ impl Tree {
             let at = tree.fields.iter().position(|(field, _)| field == name);
             match at {
                 Some(at) => match &mut tree.fields[at].1 {
-                    Branch::Nested(inner) if !last => tree = inner,
-                    Branch::Named | Branch::Computed(_) | Branch::Nested(_) => {
+                    FieldAction::Nested(inner) if !last => tree = inner,
+                    FieldAction::Named | FieldAction::Computed(_) | FieldAction::Nested(_) => {
                         return Err(collision(!last, path));
                     }
                 },
@@ -121,8 +121,10 @@ impl Tree {
                     return Ok(());
                 }
                 None => {
-                    tree.fields.push((name.clone(), Branch::Nested(Tree::default())));
-                    let Some((_, Branch::Nested(inner))) = tree.fields.last_mut() else { break };
+                    tree.fields.push((name.clone(), FieldAction::Nested(FieldTree::default())));
+                    let Some((_, FieldAction::Nested(inner))) = tree.fields.last_mut() else {
+                        break;
+                    };
                     tree = inner;
                 }
             }
@@ -134,17 +136,17 @@ impl Tree {
         let mut kept = Document::new();
         for (name, value) in document {
             match self.get(name) {
-                Some(Branch::Named) => {
+                Some(FieldAction::Named) => {
                     kept.insert(name.as_str(), value.clone());
                 }
-                Some(Branch::Nested(tree)) => {
-                    // What is computed comes to the place of what was there.
+                Some(FieldAction::Nested(tree)) => {
+                    // A computed field takes the position of the existing one.
                     let place = tree.computes().then_some(Bson::Null);
                     if let Some(value) = tree.only_of(value).or(place) {
                         kept.insert(name.as_str(), value);
                     }
                 }
-                Some(Branch::Computed(_)) | None => {}
+                Some(FieldAction::Computed(_)) | None => {}
             }
         }
         kept
@@ -154,7 +156,7 @@ impl Tree {
         match value {
             Bson::Document(document) => Some(self.only(document).into()),
             Bson::Array(array) => {
-                // What is no document goes, unless something is computed in its place.
+                // Other values are removed, unless a computed field replaces them.
                 let place = self.computes().then_some(Bson::Null);
                 let kept = array.iter().filter_map(|it| self.only_of(it).or_else(|| place.clone()));
                 Some(Bson::Array(kept.collect()))
@@ -168,8 +170,8 @@ impl Tree {
         for (name, value) in document {
             let value = match self.get(name) {
                 None => value.clone(),
-                Some(Branch::Nested(tree)) => tree.without_of(value),
-                Some(Branch::Named | Branch::Computed(_)) => continue,
+                Some(FieldAction::Nested(tree)) => tree.without_of(value),
+                Some(FieldAction::Named | FieldAction::Computed(_)) => continue,
             };
             kept.insert(name.as_str(), value);
         }
@@ -184,7 +186,7 @@ impl Tree {
         }
     }
 
-    /// Puts what is computed into a document.
+    /// Adds computed fields to a document.
     fn compute(
         &self,
         document: &mut Document,
@@ -193,8 +195,8 @@ impl Tree {
     ) -> Result<(), Fault> {
         for (name, branch) in &self.fields {
             match branch {
-                Branch::Named => {}
-                Branch::Computed(expression) => match expression.evaluate(root, env)? {
+                FieldAction::Named => {}
+                FieldAction::Computed(expression) => match expression.evaluate(root, env)? {
                     Some(value) => {
                         document.insert(name.as_str(), value);
                     }
@@ -202,19 +204,19 @@ impl Tree {
                         document.remove(name);
                     }
                 },
-                Branch::Nested(tree) if tree.computes() => {
-                    // Taken out and put back at its place.
+                FieldAction::Nested(tree) if tree.computes() => {
+                    // The field keeps its position.
                     let old = document.get_mut(name).map(|it| std::mem::replace(it, Bson::Null));
                     let new = tree.compute_in(old.unwrap_or(Bson::Null), root, env)?;
                     document.insert(name.as_str(), new);
                 }
-                Branch::Nested(_) => {}
+                FieldAction::Nested(_) => {}
             }
         }
         Ok(())
     }
 
-    /// What is no document becomes one; an array's elements become such.
+    /// Computes inside a value. Values other than documents and arrays become documents.
     fn compute_in(&self, value: Bson, root: &Document, env: &Environment) -> Result<Bson, Fault> {
         match value {
             Bson::Array(array) => {
@@ -234,16 +236,16 @@ impl Tree {
     }
 }
 
-/// A `$project` while it is read.
-struct Reading<'a> {
+/// Options of a `$project` parsed so far.
+struct ProjectDraft<'a> {
     env: &'a Environment,
-    kind: Option<Kind>,
-    /// Whether `_id` is to stay, if that is said.
+    kind: Option<ReshapeKind>,
+    /// `_id` included or excluded, if it is named.
     id: Option<bool>,
-    tree: Tree,
+    tree: FieldTree,
 }
 
-impl Reading<'_> {
+impl ProjectDraft<'_> {
     fn projection(&mut self, specification: &Document, above: &[String]) -> Result<(), Fault> {
         for (name, value) in specification {
             let mut path = above.to_vec();
@@ -263,7 +265,7 @@ impl Reading<'_> {
                     if !is_operator(name) {
                         return Err(unknown_operator(name));
                     }
-                    if self.kind == Some(Kind::Exclusion) {
+                    if self.kind == Some(ReshapeKind::Exclusion) {
                         let message =
                             "Cannot use expression other than $meta in exclusion projection";
                         return Err(Fault::location(31252, message));
@@ -276,20 +278,20 @@ impl Reading<'_> {
             | Bson::Int32(_)
             | Bson::Int64(_)
             | Bson::Double(_)
-            | Bson::Decimal128(_) => self.named(path, truthy(value)),
+            | Bson::Decimal128(_) => self.named(path, is_truthy(value)),
             other => self.computed(path, other),
         }
     }
 
     fn computed(&mut self, path: &[String], value: &Bson) -> Result<(), Fault> {
-        if self.kind == Some(Kind::Exclusion) {
+        if self.kind == Some(ReshapeKind::Exclusion) {
             let path = path.join(".");
             let message = format!("Cannot use an expression {path} in an exclusion projection");
             return Err(Fault::location(31310, message));
         }
-        self.kind = Some(Kind::Inclusion);
+        self.kind = Some(ReshapeKind::Inclusion);
         let expression = Expression::parse(value, self.env)?;
-        self.tree.insert(path, Branch::Computed(expression), project_collision)
+        self.tree.insert(path, FieldAction::Computed(expression), project_collision)
     }
 
     fn named(&mut self, path: &[String], stays: bool) -> Result<(), Fault> {
@@ -297,41 +299,41 @@ impl Reading<'_> {
             self.id = Some(stays);
             return Ok(());
         }
-        let kind = if stays { Kind::Inclusion } else { Kind::Exclusion };
+        let kind = if stays { ReshapeKind::Inclusion } else { ReshapeKind::Exclusion };
         match self.kind {
-            Some(Kind::Exclusion) if stays => Err(Fault::location(
+            Some(ReshapeKind::Exclusion) if stays => Err(Fault::location(
                 31253,
                 format!("Cannot do inclusion on field {} in exclusion projection", path.join(".")),
             )),
-            Some(Kind::Inclusion) if !stays => Err(Fault::location(
+            Some(ReshapeKind::Inclusion) if !stays => Err(Fault::location(
                 31254,
                 format!("Cannot do exclusion on field {} in inclusion projection", path.join(".")),
             )),
             _ => {
                 self.kind = Some(kind);
-                self.tree.insert(path, Branch::Named, project_collision)
+                self.tree.insert(path, FieldAction::Named, project_collision)
             }
         }
     }
 
-    fn finish(mut self) -> Result<Shape, Fault> {
+    fn finish(mut self) -> Result<Reshape, Fault> {
         let kind = match (self.kind, self.id) {
             (Some(kind), _) => kind,
-            (None, Some(false)) => Kind::Exclusion,
-            (None, _) => Kind::Inclusion,
+            (None, Some(false)) => ReshapeKind::Exclusion,
+            (None, _) => ReshapeKind::Inclusion,
         };
         let id = ["_id".to_owned()];
         let named = match kind {
-            Kind::Inclusion | Kind::Addition => match self.id {
+            ReshapeKind::Inclusion | ReshapeKind::Addition => match self.id {
                 None => self.tree.get("_id").is_none(),
                 Some(stays) => stays,
             },
-            Kind::Exclusion => self.id == Some(false),
+            ReshapeKind::Exclusion => self.id == Some(false),
         };
         if named {
-            self.tree.insert(&id, Branch::Named, project_collision)?;
+            self.tree.insert(&id, FieldAction::Named, project_collision)?;
         }
-        Ok(Shape { kind, tree: self.tree })
+        Ok(Reshape { kind, tree: self.tree })
     }
 }
 
@@ -357,7 +359,7 @@ fn project_collision(on_the_way: bool, path: &[String]) -> Fault {
 }
 
 fn add_fields(
-    tree: &mut Tree,
+    tree: &mut FieldTree,
     specification: &Document,
     above: &[String],
     env: &Environment,
@@ -371,7 +373,7 @@ fn add_fields(
             }
             other => {
                 let expression = Expression::parse(other, env)?;
-                tree.insert(&path, Branch::Computed(expression), |_, path| {
+                tree.insert(&path, FieldAction::Computed(expression), |_, path| {
                     let message = "specification contains two conflicting paths";
                     Fault::location(40176, format!("{message} at '{}'", path.join(".")))
                 })?;
@@ -381,7 +383,7 @@ fn add_fields(
     Ok(())
 }
 
-/// Whether a document is an operator with its arguments; else it has fields of its own.
+/// Returns `true` for an operator with arguments, and `false` for nested fields.
 fn is_call(document: &Document) -> Result<bool, Fault> {
     if document.is_empty() {
         return Err(Fault::location(40180, "an empty object is not a valid value"));
