@@ -1,6 +1,7 @@
-//! One connection: requests one way, replies the other, and what rules do to both.
+//! One proxied connection: requests in one direction, replies in the other, and the faults of
+//! rules.
 
-mod pending;
+mod in_flight;
 mod replies;
 mod requests;
 
@@ -20,74 +21,74 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::pending::Waiting;
+use self::in_flight::InFlightRequests;
 use super::{
-    dial::Stream,
-    event::{Event, Shown, is_sensitive},
+    dial::ServerStream,
+    event::{MessageSummary, ProxyEvent, is_sensitive},
     members::Member,
-    rulebook::Circumstances,
-    shared::Shared,
-    sight::Sight,
+    message_view::MessageView,
+    rulebook::MatchContext,
+    state::ProxyState,
 };
 
-/// How long a server may take to say what it still has to, after the client has hung up.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Time-out for replies that are still expected after the client closed its connection.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a connection ended.
+/// Reason for the end of a connection.
 #[derive(Debug)]
-enum End {
+enum CloseReason {
     ClientClosed,
     ServerClosed,
-    /// A rule ended it.
+    /// A rule ended the connection.
     Cut {
         reset: bool,
     },
     Broken(String),
 }
 
-impl End {
+impl CloseReason {
     fn of_client(error: &io::Error) -> Self {
-        Self::Broken(format!("from the client: {error}"))
+        Self::Broken(format!("connection to the client failed: {error}"))
     }
 
     fn of_server(error: &io::Error) -> Self {
-        Self::Broken(format!("from the server: {error}"))
+        Self::Broken(format!("connection to the server failed: {error}"))
     }
 
-    fn in_words(&self) -> String {
+    fn description(&self) -> String {
         match self {
-            Self::ClientClosed => "the client hung up".to_owned(),
-            Self::ServerClosed => "the server hung up".to_owned(),
-            Self::Cut { reset: false } => "cut by a rule".to_owned(),
+            Self::ClientClosed => "the client closed the connection".to_owned(),
+            Self::ServerClosed => "the server closed the connection".to_owned(),
+            Self::Cut { reset: false } => "closed by a rule".to_owned(),
             Self::Cut { reset: true } => "reset by a rule".to_owned(),
             Self::Broken(why) => why.clone(),
         }
     }
 }
 
-/// Both halves of a connection work on this; they run in one task.
-struct Line<'a> {
-    shared: &'a Shared,
+/// State shared by both directions of a connection, which run in one task.
+struct ProxiedConnection<'a> {
+    state: &'a ProxyState,
     member: &'a Member,
     number: u64,
-    waiting: Mutex<Waiting>,
+    in_flight: Mutex<InFlightRequests>,
     app_name: Mutex<Option<String>>,
 }
 
-/// Replies come from the server and from the proxy itself; one message at a time.
+/// Writer to the client, for replies of the server and of the proxy; one message at a time.
 type ToClient<'a> = tokio::sync::Mutex<WriteHalf<'a>>;
 
-/// Serves a client's connection to its end.
+/// Serves the connection of a client until it ends.
 pub(crate) async fn serve(
-    shared: Arc<Shared>,
+    state: Arc<ProxyState>,
     member: Arc<Member>,
     mut client: TcpStream,
     from: SocketAddr,
 ) {
-    let number = shared.next_connection();
+    let number = state.next_connection();
     let server = &*member.name;
     let names = member.names();
-    let now = Circumstances {
+    let now = MatchContext {
         server: &names,
         connection: number,
         app_name: None,
@@ -95,66 +96,71 @@ pub(crate) async fn serve(
         namespace: "",
         is_retry: false,
     };
-    shared.tell(&Event::Connected { connection: number, server, client: from });
-    let why = match shared.refuses(&now) {
+    state.emit(&ProxyEvent::Connected { connection: number, server, client: from });
+    let why = match state.refuses(&now) {
         Some(rule) => {
             let rules = [rule];
             let what = "refused the connection";
-            shared.tell(&Event::Fault { connection: number, server, rules: &rules, what });
+            state.emit(&ProxyEvent::Fault { connection: number, server, rules: &rules, what });
             close(client, true);
             "refused by a rule".to_owned()
         }
-        None => match shared.dialer.connect(&member.address).await {
+        None => match state.dialer.connect(&member.address).await {
             Ok(upstream) => {
-                let end = connect(&shared, &member, number, &mut client, upstream).await;
-                close(client, matches!(end, End::Cut { reset: true }));
-                end.in_words()
+                let end = connect(&state, &member, number, &mut client, upstream).await;
+                close(client, matches!(end, CloseReason::Cut { reset: true }));
+                end.description()
             }
             Err(error) => {
-                // As near as can be to the refusal that the client would have met.
+                // A reset is the closest to the error that a direct connection would get.
                 close(client, true);
-                format!("the server cannot be reached: {error}")
+                format!("cannot connect to the server: {error}")
             }
         },
     };
-    shared.tell(&Event::Closed { connection: number, server, why: &why });
+    state.emit(&ProxyEvent::Closed { connection: number, server, why: &why });
 }
 
 async fn connect(
-    shared: &Shared,
+    state: &ProxyState,
     member: &Member,
     number: u64,
     client: &mut TcpStream,
-    upstream: Stream,
-) -> End {
-    // Without it, small replies wait for each other.
+    upstream: ServerStream,
+) -> CloseReason {
+    // Nagle's algorithm would delay small messages.
     if let Err(error) = client.set_nodelay(true) {
-        return End::of_client(&error);
+        return CloseReason::of_client(&error);
     }
-    let line =
-        Line { shared, member, number, waiting: Mutex::default(), app_name: Mutex::default() };
+    let line = ProxiedConnection {
+        state,
+        member,
+        number,
+        in_flight: Mutex::default(),
+        app_name: Mutex::default(),
+    };
     let (from_client, to_client) = client.split();
     match upstream {
-        Stream::Plain(mut server) => {
+        ServerStream::Plain(mut server) => {
             let (from_server, to_server) = server.split();
-            line.carry(from_client, to_client, from_server, to_server).await
+            line.run(from_client, to_client, from_server, to_server).await
         }
         #[cfg(feature = "tls")]
-        Stream::Encrypted(server) => {
+        ServerStream::Encrypted(server) => {
             let (from_server, to_server) = tokio::io::split(server);
-            line.carry(from_client, to_client, from_server, to_server).await
+            line.run(from_client, to_client, from_server, to_server).await
         }
     }
 }
 
-/// Ends the client's connection: in order, or by a reset.
+/// Closes the client's connection, orderly or with a reset.
 fn close(client: TcpStream, reset: bool) {
     if reset {
-        // Whether it works or not, the connection ends.
+        // The connection ends even if this fails.
         let _ = client.set_zero_linger();
         return;
     }
-    // A connection that is closed with unread bytes is reset; they are read, and forgotten.
+    // Closing a socket with unread bytes resets it, so they are read and discarded.
     let mut unread = [0; 4096];
     for _ in 0..1024 {
         if !matches!(client.try_read(&mut unread), Ok(1..)) {
@@ -163,88 +169,88 @@ fn close(client: TcpStream, reset: bool) {
     }
 }
 
-impl Line<'_> {
-    async fn carry<R, W>(
+impl ProxiedConnection<'_> {
+    async fn run<R, W>(
         &self,
         from_client: ReadHalf<'_>,
         to_client: WriteHalf<'_>,
         from_server: R,
         to_server: W,
-    ) -> End
+    ) -> CloseReason
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
         let to_client = ToClient::new(to_client);
-        let end = self.carry_both(from_client, from_server, to_server, &to_client).await;
-        if !matches!(end, End::Cut { reset: true }) {
+        let end = self.run_both_directions(from_client, from_server, to_server, &to_client).await;
+        if !matches!(end, CloseReason::Cut { reset: true }) {
             let _ = to_client.into_inner().shutdown().await;
         }
         end
     }
 
-    /// Whoever holds the way to the client when one direction ends lets go of it with this future: a
-    /// stalled reply, or one that the client does not read.
-    async fn carry_both<R, W>(
+    /// Forwards both directions until one ends. Dropping this future releases the writer to the
+    /// client, which a stalled or unread reply may hold.
+    async fn run_both_directions<R, W>(
         &self,
         from_client: ReadHalf<'_>,
         from_server: R,
         to_server: W,
         to_client: &ToClient<'_>,
-    ) -> End
+    ) -> CloseReason
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let requests = self.carry_requests(from_client, to_server, to_client);
-        let replies = self.carry_replies(from_server, to_client);
+        let requests = self.forward_requests(from_client, to_server, to_client);
+        let replies = self.forward_replies(from_server, to_client);
         tokio::pin!(requests, replies);
         let end = tokio::select! {
             biased;
             end = &mut replies => end,
             end = &mut requests => end,
         };
-        if matches!(end, End::ClientClosed) {
-            // The server was told; what it still says goes into the ledger.
-            let _ = timeout(LAST_WORDS, replies).await;
+        if matches!(end, CloseReason::ClientClosed) {
+            // The server's side was shut down. Its last replies are recorded in the ledger.
+            let _ = timeout(DRAIN_TIMEOUT, replies).await;
         }
         end
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_flight(&self) -> MutexGuard<'_, InFlightRequests> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn app_name(&self) -> MutexGuard<'_, Option<String>> {
         self.app_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell_fault(&self, rules: &[String], what: &str) {
-        if self.shared.is_watched() {
+    fn emit_fault(&self, rules: &[String], what: &str) {
+        if self.state.has_observer() {
             let server = &*self.member.name;
-            self.shared.tell(&Event::Fault { connection: self.number, server, rules, what });
+            self.state.emit(&ProxyEvent::Fault { connection: self.number, server, rules, what });
         }
     }
 }
 
 fn shown<'a>(
-    sight: &'a Sight<'_>,
+    view: &'a MessageView<'_>,
     command: &'a str,
     namespace: &'a str,
     bytes: usize,
-) -> Shown<'a> {
-    let body = sight.sound_document();
-    Shown {
+) -> MessageSummary<'a> {
+    let body = view.validated_document();
+    MessageSummary {
         command,
         namespace,
         bytes,
-        request_id: sight.request_id,
-        response_to: sight.response_to,
+        request_id: view.request_id,
+        response_to: view.response_to,
         body: body.filter(|_| !is_sensitive(command, body)),
     }
 }
 
-/// Returns when the client has hung up, even if it sent more before that.
+/// Returns when the client closed its connection, even if unread bytes precede the end.
 async fn client_gone(client: &TcpStream) {
     const LOOK_EVERY: Duration = Duration::from_millis(50);
     loop {

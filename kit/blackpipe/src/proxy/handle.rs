@@ -1,4 +1,4 @@
-//! A proxy from its start to its end.
+//! Starting, controlling and shutting down a proxy.
 
 use std::{
     fmt,
@@ -15,20 +15,34 @@ use tokio::{
 };
 
 use super::{
+    connection,
     dial::Dialer,
     error::ProxyError,
-    event::Event,
+    event::ProxyEvent,
     ledger::Ledger,
-    line,
-    members::{Members, Opened},
+    members::{Members, NewListener},
     rule::{Rule, RuleError},
     rulebook::{RuleState, Rulebook},
-    shared::{Observer, Shared},
+    state::{Observer, ProxyState},
     upstream::Upstream,
 };
 use blackpipe_base::address::Listener;
 
-/// A proxy to be started.
+/// Options of a proxy. [`Proxy::builder`] creates it.
+///
+/// ```no_run
+/// use blackpipe::proxy::{Proxy, Reaction, Rule};
+///
+/// # async fn example() -> Result<(), blackpipe::proxy::ProxyError> {
+/// let proxy = Proxy::builder("mongodb://localhost:27017")
+///     .listen(([127, 0, 0, 1], 27100).into())
+///     .rule(Rule::new(Reaction::cut_request()).command("find").nth(1))
+///     .start()
+///     .await?;
+/// assert_eq!(proxy.members()[0].0.port(), 27100);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub struct ProxyBuilder {
     uri: String,
@@ -39,39 +53,45 @@ pub struct ProxyBuilder {
 }
 
 impl ProxyBuilder {
-    /// Where to listen, instead of on any free port of the loopback interface. The members of a
-    /// replica set get this port and those after it, as far as they are free.
+    /// Sets the listening address. Defaults to any free port of the loopback interface. Further
+    /// members of a replica set get the following ports, if they are free.
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.listen = address;
         self
     }
 
-    /// The host that clients are told, instead of the address that is listened on.
+    /// Sets the host that clients see in connection strings and `hello`. Defaults to the listening
+    /// address.
     pub fn advertise(mut self, host: impl Into<String>) -> Self {
         self.advertised_host = Some(host.into());
         self
     }
 
-    /// A rule that is in force from the start. May be given several times.
+    /// Adds a rule that is in force from the start.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Rules that are in force from the start.
+    /// Adds rules that are in force from the start.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.rules.extend(rules);
         self
     }
 
-    /// Calls this for all that happens. It is called from the tasks that carry messages, and should
-    /// not keep them waiting.
-    pub fn observe(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    /// Registers an observer of all events. It runs in the tasks that forward messages and must not
+    /// block.
+    pub fn observe(mut self, observer: impl Fn(&ProxyEvent<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Asks the servers who they are, and listens. At least one must answer.
+    /// Connects to the servers and starts to listen.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the connection string or a rule is invalid, if no server replies to `hello`, or if
+    /// an address cannot be bound.
     pub async fn start(self) -> Result<Proxy, ProxyError> {
         let upstream: Upstream = self.uri.parse()?;
         let mut rulebook = Rulebook::default();
@@ -79,29 +99,32 @@ impl ProxyBuilder {
             rulebook.add(rule)?;
         }
         let dialer = Dialer::new(&upstream)?;
-        let hellos = greet(&dialer, &upstream).await?;
+        let hellos = fetch_hellos(&dialer, &upstream).await?;
         let (sender, opened) = mpsc::unbounded_channel();
         let members = Members::new(self.listen, self.advertised_host, sender);
         for seed in &upstream.seeds {
             members.add_seed(seed)?;
         }
-        let shared = Arc::new(Shared::new(members, dialer, self.observer));
-        shared.with_rules(|rules| *rules = rulebook);
-        learn(&shared, &hellos);
+        let state = Arc::new(ProxyState::new(members, dialer, self.observer));
+        state.with_rules(|rules| *rules = rulebook);
+        update_from_hello(&state, &hellos);
         let set_name = hellos.iter().flatten().find_map(|hello| hello.get_str("setName").ok());
-        let ending = Arc::new(Notify::new());
+        let shutdown_signal = Arc::new(Notify::new());
         Ok(Proxy {
             set_name: set_name.map(str::to_owned),
-            running: tokio::spawn(listen(Arc::clone(&shared), opened, Arc::clone(&ending))),
-            ending,
+            task: tokio::spawn(listen(Arc::clone(&state), opened, Arc::clone(&shutdown_signal))),
+            shutdown_signal,
             upstream,
-            shared,
+            state,
         })
     }
 }
 
-/// What each server that the connection string names says, if it answers.
-async fn greet(dialer: &Dialer, upstream: &Upstream) -> Result<Vec<Option<Document>>, ProxyError> {
+/// Sends `hello` to each server of the connection string. Fails if none replies.
+async fn fetch_hellos(
+    dialer: &Dialer,
+    upstream: &Upstream,
+) -> Result<Vec<Option<Document>>, ProxyError> {
     let mut hellos = Vec::new();
     let mut problems = Vec::new();
     for seed in &upstream.seeds {
@@ -119,50 +142,50 @@ async fn greet(dialer: &Dialer, upstream: &Upstream) -> Result<Vec<Option<Docume
     }
 }
 
-/// Takes in what servers call themselves first, so that none of them is taken for another.
-fn learn(shared: &Shared, hellos: &[Option<Document>]) {
-    let seeds = shared.members.all();
+/// Adds the servers' own names (`me`) first, so that one server is not added twice under two names.
+fn update_from_hello(state: &ProxyState, hellos: &[Option<Document>]) {
+    let seeds = state.members.all();
     let greeted =
         || seeds.iter().zip(hellos).filter_map(|(seed, said)| Some((seed, said.as_ref()?)));
     for (seed, hello) in greeted() {
         let mut name_alone = Document::new();
         name_alone.extend(hello.get_str("me").ok().map(|me| ("me".to_owned(), me.into())));
-        shared.members.learn(seed, &name_alone);
+        state.members.update_from_hello(seed, &name_alone);
     }
     for (seed, hello) in greeted() {
-        shared.members.learn(seed, hello);
+        state.members.update_from_hello(seed, hello);
     }
 }
 
-/// Accepts connections on every listener there is, and on those to come.
+/// Accepts connections on all listeners, including those added later.
 async fn listen(
-    shared: Arc<Shared>,
-    mut opened: mpsc::UnboundedReceiver<Opened>,
-    ending: Arc<Notify>,
+    state: Arc<ProxyState>,
+    mut opened: mpsc::UnboundedReceiver<NewListener>,
+    shutdown_signal: Arc<Notify>,
 ) {
-    // Dropped with this task, and all connections with them.
+    // Dropping the set ends all connections.
     let mut listeners = JoinSet::new();
     loop {
         tokio::select! {
             Some(opened) = opened.recv() => {
-                listeners.spawn(accept(Arc::clone(&shared), opened));
+                listeners.spawn(accept(Arc::clone(&state), opened));
             }
-            () = ending.notified() => break,
+            () = shutdown_signal.notified() => break,
         }
     }
     listeners.shutdown().await;
 }
 
-async fn accept(shared: Arc<Shared>, Opened { listener, member }: Opened) {
-    /// When there are no more file descriptors, some may come back.
+async fn accept(state: Arc<ProxyState>, NewListener { listener, member }: NewListener) {
+    /// Pause after a failed accept, for example without free file descriptors.
     const PAUSE: Duration = Duration::from_millis(50);
     let Ok(listener) = TcpListener::from_std(listener).map(Listener::from) else { return };
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
-                connections.spawn(line::serve(
-                    Arc::clone(&shared),
+                connections.spawn(connection::serve(
+                    Arc::clone(&state),
                     Arc::clone(&member),
                     client,
                     from,
@@ -174,20 +197,20 @@ async fn accept(shared: Arc<Shared>, Opened { listener, member }: Opened) {
     }
 }
 
-/// A running proxy. It ends, with all its connections, when this is dropped.
+/// A running proxy. Dropping it closes all connections.
 pub struct Proxy {
     upstream: Upstream,
     set_name: Option<String>,
-    shared: Arc<Shared>,
-    /// Told when it is to end in order.
-    ending: Arc<Notify>,
-    running: JoinHandle<()>,
+    state: Arc<ProxyState>,
+    /// Signals an orderly shutdown.
+    shutdown_signal: Arc<Notify>,
+    task: JoinHandle<()>,
 }
 
 impl Proxy {
-    /// A proxy before the servers of a connection string. All members of a replica set come to stand
-    /// behind it, unless the string says `directConnection=true`.
-    pub fn before(uri: impl Into<String>) -> ProxyBuilder {
+    /// Creates the builder of a proxy in front of the servers of a connection string. The proxy
+    /// fronts all members of a replica set, except with `directConnection=true`.
+    pub fn builder(uri: impl Into<String>) -> ProxyBuilder {
         ProxyBuilder {
             uri: uri.into(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -197,79 +220,85 @@ impl Proxy {
         }
     }
 
-    /// The connection string for clients. It has the options of the servers' own that are the
-    /// client's business, and no credentials.
+    /// Returns the connection string for clients. It has the client options of the original one,
+    /// and no credentials.
     pub fn uri(&self) -> String {
-        let members = self.shared.members.all();
-        let mut hosts: Vec<_> = members.iter().map(|member| member.front.clone()).collect();
+        let members = self.state.members.all();
+        let mut hosts: Vec<_> =
+            members.iter().map(|member| member.client_address.clone()).collect();
         if self.upstream.direct {
             hosts.truncate(1);
         }
         self.upstream.client_uri(&hosts, self.set_name.as_deref())
     }
 
-    /// Whether the servers' connection string had credentials, which [`uri`](Self::uri) leaves out.
-    pub fn left_out_credentials(&self) -> bool {
+    /// Returns `true` if credentials of the original connection string are missing in
+    /// [`uri`](Self::uri).
+    pub fn removed_credentials(&self) -> bool {
         self.upstream.had_credentials
     }
 
-    /// Where it listens, and for which server, in the order in which they became known.
+    /// Returns listening address and server of each member, in the order of discovery.
     pub fn members(&self) -> Vec<(SocketAddr, String)> {
-        let members = self.shared.members.all();
+        let members = self.state.members.all();
         members.iter().map(|member| (member.listening, member.name.to_string())).collect()
     }
 
-    /// Adds a rule, or replaces the one with its name; it holds from the next request on. Returns its
-    /// name.
+    /// Adds a rule, or replaces the one of the same name. It applies from the next request on.
+    /// Returns its name.
     ///
     /// # Panics
     ///
-    /// If the rule contradicts itself; [`try_add`](Self::try_add) says so in another way.
+    /// Panics if the rule is invalid; see [`try_add`](Self::try_add).
     pub fn add(&self, rule: Rule) -> String {
         self.try_add(rule).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Like [`add`](Self::add), for rules from elsewhere.
+    /// Adds a rule like [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the rule is invalid.
     pub fn try_add(&self, rule: Rule) -> Result<String, RuleError> {
-        self.shared.with_rules(|rules| rules.add(rule))
+        self.state.with_rules(|rules| rules.add(rule))
     }
 
-    /// Removes a rule; returns how often it was applied. What it stalls goes on.
+    /// Removes a rule and resumes the messages that it stalled. Returns how often it applied.
     pub fn remove(&self, name: &str) -> Option<u64> {
-        self.shared.with_rules(|rules| rules.remove(name))
+        self.state.with_rules(|rules| rules.remove(name))
     }
 
-    /// Removes all rules. What they stall goes on.
-    pub fn clear(&self) {
-        self.shared.with_rules(Rulebook::clear);
+    /// Removes all rules and resumes stalled messages.
+    pub fn clear_rules(&self) {
+        self.state.with_rules(Rulebook::clear);
     }
 
-    /// The rules with their counts.
+    /// Returns the rules with their counts.
     pub fn rules(&self) -> Vec<RuleState> {
-        self.shared.with_rules(|rules| rules.list().to_vec())
+        self.state.with_rules(|rules| rules.list().to_vec())
     }
 
-    /// The ledger as it is now.
+    /// Returns a copy of the ledger.
     pub fn ledger(&self) -> Ledger {
-        self.shared.ledger().clone()
+        self.state.ledger().clone()
     }
 
-    /// Begins a new ledger.
-    pub fn forget(&self) {
-        self.shared.forget();
+    /// Removes all records from the ledger.
+    pub fn clear_ledger(&self) {
+        self.state.clear_ledger();
     }
 
-    /// Ends the proxy; returns when its ports are free.
+    /// Shuts the proxy down. Returns when its ports are free.
     pub async fn shutdown(mut self) {
-        self.ending.notify_one();
-        // It fails only with the runtime.
-        let _ = (&mut self.running).await;
+        self.shutdown_signal.notify_one();
+        // Fails only if the runtime shuts down.
+        let _ = (&mut self.task).await;
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.running.abort();
+        self.task.abort();
     }
 }
 

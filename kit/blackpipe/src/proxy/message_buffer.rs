@@ -1,62 +1,62 @@
-//! Whole messages out of a stream of bytes, and a limit to what a peer can make the proxy keep.
+//! Messages read from a stream, with a bound on the memory that a peer can make the proxy hold.
 
 use std::{io, ops::Range};
 
 use steadfast_wire::{DEFAULT_MAX_MESSAGE_SIZE, HEADER_LENGTH};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-const USUAL_BYTES: usize = 64 * 1024;
-/// A buffer that had to grow beyond this is let go of once its message is through.
-const KEPT_BYTES: usize = 4 * 1024 * 1024;
+const INITIAL_BYTES: usize = 64 * 1024;
+/// A larger buffer is released after its message.
+const MAX_RETAINED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Of messages longer than this, parts are told of before they are whole.
+/// Messages above this size are reported in parts while they arrive.
 const LARGE_BYTES: usize = 64 * 1024;
 
-/// What has come.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum ReadProgress {
     /// A whole message of this length.
-    Whole(usize),
-    /// So many bytes of a large message.
-    Part(usize),
-    /// The end of the stream.
-    End,
+    Message(usize),
+    /// The first bytes of a large message; the number buffered so far.
+    Partial(usize),
+    /// End of the stream.
+    EndOfStream,
 }
 
-/// What has been read and not yet been handed out.
+/// Bytes that were read and not yet consumed.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct MessageBuffer {
     buffer: Vec<u8>,
-    /// What of the buffer holds bytes.
+    /// Range of the buffer that holds bytes.
     filled: Range<usize>,
-    /// How long the message is that was handed out last.
+    /// Length of the message that was returned last.
     handed_out: usize,
-    /// Whether anything was handed out yet.
+    /// `true` after the first message was returned.
     begun: bool,
 }
 
-impl Inbox {
+impl MessageBuffer {
     pub(crate) fn new() -> Self {
         Self { buffer: Vec::new(), filled: 0..0, handed_out: 0, begun: false }
     }
 
-    /// The next whole message, or nothing at the end of the stream. A length that no message has is
-    /// an error; the rest of the header is not looked at.
+    /// Returns the next whole message, or `None` at the end of the stream. Fails if the length is
+    /// invalid; other header fields are not checked.
     pub(crate) async fn next<R>(&mut self, from: &mut R) -> io::Result<Option<&[u8]>>
     where
         R: AsyncRead + Unpin,
     {
         loop {
-            match self.arrive(from).await? {
-                Arrived::Whole(length) => return Ok(Some(self.first(length))),
-                Arrived::Part(_) => {}
-                Arrived::End => return Ok(None),
+            match self.read_more(from).await? {
+                ReadProgress::Message(length) => return Ok(Some(self.bytes(length))),
+                ReadProgress::Partial(_) => {}
+                ReadProgress::EndOfStream => return Ok(None),
             }
         }
     }
 
-    /// Like [`next`](Self::next), but tells of a large message each time that more of it has come.
-    pub(crate) async fn arrive<R>(&mut self, from: &mut R) -> io::Result<Arrived>
+    /// Reads until a message is complete. Returns early each time more of a large message arrived.
+    pub(crate) async fn read_more<R>(&mut self, from: &mut R) -> io::Result<ReadProgress>
     where
         R: AsyncRead + Unpin,
     {
@@ -71,28 +71,28 @@ impl Inbox {
                 Some(length) if length <= self.filled.len() => {
                     self.handed_out = length;
                     self.begun = true;
-                    return Ok(Arrived::Whole(length));
+                    return Ok(ReadProgress::Message(length));
                 }
                 Some(length) if length > LARGE_BYTES && has_read => {
-                    return Ok(Arrived::Part(self.filled.len()));
+                    return Ok(ReadProgress::Partial(self.filled.len()));
                 }
                 Some(_) | None => {}
             }
             self.make_room(length.unwrap_or(HEADER_LENGTH));
             match from.read(&mut self.buffer[self.filled.end..]).await? {
-                0 => return Ok(Arrived::End),
+                0 => return Ok(ReadProgress::EndOfStream),
                 count => self.filled.end += count,
             }
             has_read = true;
         }
     }
 
-    /// The first bytes of the message at hand, as many as [`arrive`](Self::arrive) told of.
-    pub(crate) fn first(&self, length: usize) -> &[u8] {
+    /// Returns the first `length` bytes of the current message.
+    pub(crate) fn bytes(&self, length: usize) -> &[u8] {
         &self.buffer[self.filled.start..self.filled.start + length]
     }
 
-    /// How many bytes of a message that never became whole are there.
+    /// Number of buffered bytes of an incomplete message.
     #[cfg(test)]
     pub(crate) fn left_over(&self) -> usize {
         self.filled.len() - self.handed_out
@@ -100,12 +100,12 @@ impl Inbox {
 
     fn start_anew(&mut self) {
         self.filled = 0..0;
-        if self.buffer.len() > KEPT_BYTES {
+        if self.buffer.len() > MAX_RETAINED_BYTES {
             self.buffer = Vec::new();
         }
     }
 
-    /// The length of the message at hand, as soon as it is there.
+    /// Returns the length of the current message, once its first four bytes are buffered.
     fn message_length(&self) -> io::Result<Option<usize>> {
         let Some(bytes) = self.buffer[self.filled.clone()].first_chunk::<4>() else {
             return Ok(None);
@@ -113,17 +113,18 @@ impl Inbox {
         let claimed = i32::from_le_bytes(*bytes);
         let bad = |problem| Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         match (usize::try_from(claimed), bytes) {
-            // What TLS begins with is the length of a message, too, but of no first one.
+            // The first bytes of a TLS handshake are also a valid length, but no first message is
+            // that long.
             (_, [0x16, 3, 0..=4, _]) if !self.begun => {
-                bad("it speaks TLS, which the proxy does not do with clients".to_owned())
+                bad("TLS handshake received; connect to the proxy without TLS".to_owned())
             }
             (Ok(length @ HEADER_LENGTH..=DEFAULT_MAX_MESSAGE_SIZE), _) => Ok(Some(length)),
-            (Ok(_) | Err(_), _) => bad(format!("a message claims to have {claimed} bytes")),
+            (Ok(_) | Err(_), _) => bad(format!("invalid message length {claimed}")),
         }
     }
 
-    /// Makes room for more of a message of this length. A claim alone buys no memory: the buffer
-    /// grows as bytes come.
+    /// Makes space for a message of this length. The buffer grows as bytes arrive, not by the
+    /// claimed length.
     fn make_room(&mut self, length: usize) {
         if self.filled.end < self.buffer.len() && self.filled.start + length <= self.buffer.len() {
             return;
@@ -134,7 +135,7 @@ impl Inbox {
         }
         if self.filled.end == self.buffer.len() {
             let doubled = self.buffer.len().saturating_mul(2);
-            self.buffer.resize(doubled.min(length).max(USUAL_BYTES), 0);
+            self.buffer.resize(doubled.min(length).max(INITIAL_BYTES), 0);
         }
     }
 }
@@ -152,11 +153,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_come_out_whole_however_they_come_in() {
+    async fn messages_are_reassembled_from_any_packets() {
         let lengths = [16, 17, 200_000, 16, 65_536, 65_520, 5_000_000, 40];
         let all: Vec<_> = (1_u8..).zip(lengths).map(|(fill, at)| message(at, fill)).collect();
         for packet in [1, 7, 16, 1000, 65_536, usize::MAX] {
-            // A byte at a time, the large ones would take their time.
+            // Sending large messages in tiny packets would be slow.
             let some = |all: &[Vec<u8>]| match packet {
                 1 | 7 => all[..2].to_vec(),
                 _ => all.to_vec(),
@@ -169,34 +170,34 @@ mod tests {
                     here.write_all(packet).await.unwrap();
                 }
             });
-            let mut inbox = Inbox::new();
+            let mut buffer = MessageBuffer::new();
             for expected in &expected {
-                assert_eq!(inbox.next(&mut there).await.unwrap(), Some(expected.as_slice()));
+                assert_eq!(buffer.next(&mut there).await.unwrap(), Some(expected.as_slice()));
             }
-            assert_eq!(inbox.next(&mut there).await.unwrap(), None);
-            assert_eq!(inbox.left_over(), 0);
+            assert_eq!(buffer.next(&mut there).await.unwrap(), None);
+            assert_eq!(buffer.left_over(), 0);
             sending.await.unwrap();
         }
     }
 
     #[tokio::test]
-    async fn a_message_that_ends_early_is_none() {
+    async fn incomplete_message_is_not_returned() {
         let whole = message(100, 1);
-        let mut inbox = Inbox::new();
-        assert_eq!(inbox.next(&mut &whole[..99]).await.unwrap(), None);
-        assert_eq!(inbox.left_over(), 99);
+        let mut buffer = MessageBuffer::new();
+        assert_eq!(buffer.next(&mut &whole[..99]).await.unwrap(), None);
+        assert_eq!(buffer.left_over(), 99);
     }
 
     #[tokio::test]
-    async fn a_length_that_no_message_has_is_refused_and_a_claim_buys_no_memory() {
+    async fn invalid_length_fails_and_claimed_length_allocates_no_memory() {
         for claim in [-1, 0, 15, 48_000_001, i32::MAX] {
-            let error = Inbox::new().next(&mut &claim.to_le_bytes()[..]).await.unwrap_err();
+            let error = MessageBuffer::new().next(&mut &claim.to_le_bytes()[..]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
-        let error = Inbox::new().next(&mut &[0x16, 3, 1, 2, 0, 1][..]).await.unwrap_err();
+        let error = MessageBuffer::new().next(&mut &[0x16, 3, 1, 2, 0, 1][..]).await.unwrap_err();
         assert!(error.to_string().contains("TLS"));
-        let mut inbox = Inbox::new();
-        assert_eq!(inbox.next(&mut &48_000_000_i32.to_le_bytes()[..]).await.unwrap(), None);
-        assert_eq!(inbox.buffer.len(), USUAL_BYTES);
+        let mut buffer = MessageBuffer::new();
+        assert_eq!(buffer.next(&mut &48_000_000_i32.to_le_bytes()[..]).await.unwrap(), None);
+        assert_eq!(buffer.buffer.len(), INITIAL_BYTES);
     }
 }

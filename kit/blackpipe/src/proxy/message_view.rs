@@ -1,4 +1,4 @@
-//! What a message says, seen by walking over it: a proxy in a hurry does not decode what it passes on.
+//! View of a wire message: the fields that the proxy needs, found without decoding the documents.
 
 use std::ops::Deref;
 
@@ -9,19 +9,20 @@ use steadfast_wire::{
     fields, validate_document,
 };
 
-/// The arguments of writes whose elements are statements. A `bulkWrite` has others beside them.
+/// Returns `true` for arguments of write commands whose elements are statements. A `bulkWrite` has
+/// other sequences, too (`nsInfo`).
 fn is_statements(argument: &[u8]) -> bool {
     matches!(argument, b"documents" | b"updates" | b"deletes" | b"ops")
 }
 
-/// A document's bytes: a part of the message, or of what it held in compressed form.
+/// Bytes of a document: a slice of the message, or decompressed.
 #[derive(Clone, Debug)]
-pub(crate) enum Body<'m> {
+pub(crate) enum BodyBytes<'m> {
     Part(&'m [u8]),
     Inflated(Bytes),
 }
 
-impl Deref for Body<'_> {
+impl Deref for BodyBytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -32,75 +33,75 @@ impl Deref for Body<'_> {
     }
 }
 
-/// In which form a message came, and so in which its answer goes back.
+/// Wire format of a message. A reply uses that of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Form {
-    /// An OP_QUERY, or the OP_REPLY to one.
+pub(crate) struct WireFormat {
+    /// `true` for OP_QUERY and OP_REPLY.
     pub(crate) legacy: bool,
     pub(crate) compressor: Option<Compressor>,
 }
 
-/// A message as far as it can be made sense of.
+/// View of a message. Fields are missing if the message is invalid.
 #[derive(Clone, Debug)]
-pub(crate) struct Sight<'m> {
+pub(crate) struct MessageView<'m> {
     pub(crate) request_id: i32,
     pub(crate) response_to: i32,
-    pub(crate) form: Form,
+    pub(crate) form: WireFormat,
     pub(crate) more_to_come: bool,
-    /// The command or the reply; nothing, if this is neither, or garbage.
-    body: Option<Body<'m>>,
-    /// How many documents travel beside the body as the arguments of a write.
-    beside: usize,
-    /// What a legacy query is addressed to.
+    /// Command or reply. `None` if the message has neither.
+    body: Option<BodyBytes<'m>>,
+    /// Number of statements in document sequences.
+    sequence_statements: usize,
+    /// Database of an OP_QUERY.
     database: Option<String>,
 }
 
-impl<'m> Sight<'m> {
-    /// Looks at a whole message, which is at least as long as a header.
+impl<'m> MessageView<'m> {
+    /// Parses a whole message of at least the length of a header.
     pub(crate) fn of(message: &'m [u8]) -> Self {
-        let mut sight = Self {
+        let mut view = Self {
             request_id: int_at(message, 4),
             response_to: int_at(message, 8),
-            form: Form::default(),
+            form: WireFormat::default(),
             more_to_come: false,
             body: None,
-            beside: 0,
+            sequence_statements: 0,
             database: None,
         };
         let payload = message.get(HEADER_LENGTH..).unwrap_or_default();
         match OpCode::from_code(int_at(message, 12)) {
-            Ok(OpCode::Msg) => sight.look_at_msg(payload),
-            Ok(OpCode::Query) => sight.look_at_query(payload),
-            Ok(OpCode::Reply) => sight.look_at_reply(payload),
-            Ok(OpCode::Compressed) => sight.inflate(message),
-            // Operations of another age pass as they are. So does what is none.
+            Ok(OpCode::Msg) => view.parse_msg(payload),
+            Ok(OpCode::Query) => view.parse_query(payload),
+            Ok(OpCode::Reply) => view.parse_reply(payload),
+            Ok(OpCode::Compressed) => view.inflate(message),
+            // Legacy and unknown operations are forwarded unchanged.
             Ok(_) | Err(_) => {}
         }
-        sight
+        view
     }
 
-    fn look_at_msg(&mut self, payload: &'m [u8]) {
+    fn parse_msg(&mut self, payload: &'m [u8]) {
         let flags = int_at(payload, 0).cast_unsigned();
         self.more_to_come = flags & MsgFlags::MORE_TO_COME.bits() != 0;
         let checksum = if flags & MsgFlags::CHECKSUM_PRESENT.bits() != 0 { 4 } else { 0 };
         let end = payload.len().saturating_sub(checksum);
         let mut rest = payload.get(4..end).unwrap_or_default();
-        // Both kinds of sections begin with the number of their bytes.
+        // Sections of both kinds start with their length.
         while let Some((kind, section)) = rest.split_first() {
             let length = usize::try_from(int_at(section, 0)).unwrap_or(0);
             let Some((section, after)) = section.split_at_checked(length.max(5)) else { return };
             match kind {
-                0 => self.body = Some(Body::Part(section)),
-                1 => self.beside += count_documents(section),
+                0 => self.body = Some(BodyBytes::Part(section)),
+                1 => self.sequence_statements += count_documents(section),
                 _ => return,
             }
             rest = after;
         }
     }
 
-    fn look_at_query(&mut self, payload: &'m [u8]) {
+    fn parse_query(&mut self, payload: &'m [u8]) {
         self.form.legacy = true;
-        // Flags, the namespace, two numbers, the query.
+        // Flags, namespace, two integers, query.
         let rest = payload.get(4..).unwrap_or_default();
         let Some(end) = rest.iter().position(|byte| *byte == 0) else { return };
         let namespace = String::from_utf8_lossy(&rest[..end]);
@@ -109,9 +110,9 @@ impl<'m> Sight<'m> {
         self.body = first_document(rest.get(end + 9..).unwrap_or_default());
     }
 
-    fn look_at_reply(&mut self, payload: &'m [u8]) {
+    fn parse_reply(&mut self, payload: &'m [u8]) {
         self.form.legacy = true;
-        // Flags, a cursor, two numbers, the documents.
+        // Flags, cursor id, two integers, documents.
         self.body = first_document(payload.get(20..).unwrap_or_default());
     }
 
@@ -122,43 +123,43 @@ impl<'m> Sight<'m> {
         match incoming.message {
             Message::Msg(message) => {
                 self.more_to_come = message.flags.contains(MsgFlags::MORE_TO_COME);
-                let statements = message
-                    .sequences
-                    .iter()
-                    .filter(|beside| is_statements(beside.identifier.as_bytes()));
-                self.beside = statements.map(|beside| beside.documents.len()).sum();
-                self.body = Some(Body::Inflated(message.body.into_bytes()));
+                let statements = message.sequences.iter().filter(|sequence_statements| {
+                    is_statements(sequence_statements.identifier.as_bytes())
+                });
+                self.sequence_statements =
+                    statements.map(|sequence_statements| sequence_statements.documents.len()).sum();
+                self.body = Some(BodyBytes::Inflated(message.body.into_bytes()));
             }
             Message::Query(query) => {
                 self.form.legacy = true;
                 self.database = query.command_database().map(str::to_owned);
-                self.body = Some(Body::Inflated(query.query.into_bytes()));
+                self.body = Some(BodyBytes::Inflated(query.query.into_bytes()));
             }
             Message::Reply(reply) => {
                 self.form.legacy = true;
                 let reply = reply.command_reply().ok();
-                self.body = reply.map(|reply| Body::Inflated(reply.into_bytes()));
+                self.body = reply.map(|reply| BodyBytes::Inflated(reply.into_bytes()));
             }
             _ => {}
         }
     }
 
-    /// The command or the reply.
+    /// Returns the body: a command or a reply.
     pub(crate) fn document(&self) -> Option<&RawDocument> {
         RawDocument::from_bytes(self.body.as_deref()?).ok()
     }
 
-    /// The same if it is sound and not nested too deeply, so that it can be read without care.
-    pub(crate) fn sound_document(&self) -> Option<&RawDocument> {
+    /// Returns the body if it is valid BSON within the nesting limit.
+    pub(crate) fn validated_document(&self) -> Option<&RawDocument> {
         self.document().filter(|document| validate_document(document.as_bytes()).is_ok())
     }
 
-    /// What a request is about.
-    pub(crate) fn command(&self) -> Option<Command<'_>> {
+    /// Parses the command of a request.
+    pub(crate) fn command(&self) -> Option<CommandView<'_>> {
         let document = self.document()?;
         let mut walk = fields(document);
         let first = walk.next()?;
-        let mut command = Command {
+        let mut command = CommandView {
             name: std::str::from_utf8(first.key).ok()?,
             target: as_str(&first),
             database: self.database.as_deref().unwrap_or_default(),
@@ -166,7 +167,7 @@ impl<'m> Sight<'m> {
             txn_number: None,
             in_transaction: false,
             ordered: true,
-            statements: self.beside,
+            statements: self.sequence_statements,
         };
         if command.name.eq_ignore_ascii_case("findAndModify") {
             command.statements = 1;
@@ -186,20 +187,20 @@ impl<'m> Sight<'m> {
         Some(command)
     }
 
-    /// What a reply came to.
-    pub(crate) fn outcome(&self) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Summarizes a reply.
+    pub(crate) fn outcome(&self) -> ReplySummary {
+        let mut outcome = ReplySummary::default();
         let Some(document) = self.document() else { return outcome };
         let (mut modified, mut upserted) = (None, 0);
         for field in fields(document) {
             match field.key {
                 b"nModified" => modified = field.as_i32().map(i64::from),
-                // Of a bulkWrite, beside `nModified`.
+                // Reply of a `bulkWrite`.
                 b"nInserted" | b"nUpserted" | b"nDeleted" => {
                     upserted += field.as_i32().map(i64::from).or(field.as_i64()).unwrap_or(0);
                 }
                 b"upserted" => upserted = i64::try_from(elements(&field)).unwrap_or(0),
-                // Of a findAndModify.
+                // Reply of a `findAndModify`.
                 b"lastErrorObject" => outcome.n = count_within(&field),
                 b"ok" => outcome.ok = number(&field).is_some_and(|ok| ok != 0.0),
                 b"code" => outcome.code = field.as_i32(),
@@ -219,22 +220,22 @@ impl<'m> Sight<'m> {
     }
 }
 
-/// What a request is about.
+/// View of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Command<'s> {
+pub(crate) struct CommandView<'s> {
     pub(crate) name: &'s str,
-    /// The collection, of commands that have one.
+    /// Collection, for commands with one.
     pub(crate) target: Option<&'s str>,
     pub(crate) database: &'s str,
     pub(crate) lsid: Option<[u8; 16]>,
     pub(crate) txn_number: Option<i64>,
     pub(crate) in_transaction: bool,
     pub(crate) ordered: bool,
-    /// How many documents are inserted, or updates or deletes done.
+    /// Number of statements: inserted documents, updates, deletes.
     pub(crate) statements: usize,
 }
 
-impl Command<'_> {
+impl CommandView<'_> {
     pub(crate) fn namespace(&self) -> String {
         match self.target {
             Some(target) if !target.is_empty() => format!("{}.{target}", self.database),
@@ -246,31 +247,31 @@ impl Command<'_> {
         self.name == "hello" || self.name.eq_ignore_ascii_case("ismaster")
     }
 
-    /// Whether this ends a transaction.
+    /// Returns `true` for `commitTransaction` and `abortTransaction`.
     pub(crate) fn ends_transaction(&self) -> bool {
         matches!(self.name, "commitTransaction" | "abortTransaction")
     }
 }
 
-/// What a reply came to.
+/// Summary of a server's reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
-    /// Whether the command as a whole succeeded.
+pub struct ReplySummary {
+    /// `true` if the command succeeded (`ok: 1`).
     pub ok: bool,
-    /// The number of the error, if it did not.
+    /// Error code (`code`).
     pub code: Option<i32>,
-    /// The `n` of the reply.
+    /// Field `n`.
     pub n: Option<i64>,
-    /// How many documents were changed: inserted, modified or deleted.
+    /// Number of changed documents: inserted, modified, deleted.
     pub changed: Option<i64>,
-    /// How many statements the server did not execute because its record says that it did before.
+    /// Number of statements replied to from the session record (`retriedStmtIds`), not executed.
     pub retried: usize,
-    /// How many statements failed.
+    /// Number of failed statements (`writeErrors`).
     pub write_errors: usize,
-    /// Which statement failed first.
+    /// Index of the first failed statement.
     pub first_write_error: Option<usize>,
-    /// Whether there was a write concern error.
+    /// `true` if the reply has a `writeConcernError`.
     pub write_concern_error: bool,
 }
 
@@ -279,12 +280,12 @@ fn int_at(bytes: &[u8], at: usize) -> i32 {
     four.map_or(0, |four| i32::from_le_bytes(*four))
 }
 
-fn first_document(bytes: &[u8]) -> Option<Body<'_>> {
+fn first_document(bytes: &[u8]) -> Option<BodyBytes<'_>> {
     let length = usize::try_from(int_at(bytes, 0)).ok()?;
-    bytes.get(..length).map(Body::Part)
+    bytes.get(..length).map(BodyBytes::Part)
 }
 
-/// The statements of a sequence, whose bytes begin with their number and its name.
+/// Counts the statements of a document sequence: length, name, documents.
 fn count_documents(section: &[u8]) -> usize {
     let name = section.get(4..).unwrap_or_default();
     let Some(end) = name.iter().position(|byte| *byte == 0) else { return 0 };
@@ -313,7 +314,7 @@ fn as_str<'a>(field: &Field<'a>) -> Option<&'a str> {
 fn number(field: &Field<'_>) -> Option<f64> {
     let integer = field.as_i32().map(f64::from);
     let truth = field.as_bool().map(|truth| if truth { 1.0 } else { 0.0 });
-    // Of an int64, only whether it is 0 matters.
+    // Only zero and non-zero are distinguished.
     let long = field.as_i64().map(|long| if long == 0 { 0.0 } else { 1.0 });
     field.as_f64().or(integer).or(truth).or(long)
 }
@@ -339,7 +340,7 @@ fn first_write_error(field: &Field<'_>) -> Option<usize> {
 
 fn session_id(field: &Field<'_>) -> Option<[u8; 16]> {
     let id = fields(within(field)?).find(|field| field.key == b"id")?;
-    // A binary's bytes come after its length and its subtype.
+    // Length and subtype precede the bytes of a binary.
     (id.element_type == 0x05).then(|| id.value.get(5..)?.first_chunk().copied())?
 }
 
@@ -366,16 +367,16 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_seen_alike_whether_it_is_compressed_or_not() {
+    fn compressed_request_is_parsed_like_a_plain_one() {
         let plain = insert();
         let mut compressed = Vec::new();
         let compressor: Compressor = "zstd".parse().unwrap();
         compress(&plain, compressor, &mut compressed).unwrap();
         for (message, form) in [(&plain, None), (&compressed, Some(compressor))] {
-            let sight = Sight::of(message);
-            assert_eq!(sight.request_id, 9);
-            assert_eq!(sight.form, Form { legacy: false, compressor: form });
-            let command = sight.command().unwrap();
+            let view = MessageView::of(message);
+            assert_eq!(view.request_id, 9);
+            assert_eq!(view.form, WireFormat { legacy: false, compressor: form });
+            let command = view.command().unwrap();
             assert_eq!((command.name, command.namespace().as_str()), ("insert", "shop.orders"));
             assert_eq!((command.lsid, command.txn_number), (Some([7; 16]), Some(5)));
             assert_eq!((command.statements, command.ordered), (2, false));
@@ -383,38 +384,38 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_hello_and_its_reply_are_seen() {
+    fn legacy_hello_and_reply_are_parsed() {
         let command: DocumentBytes = rawdoc! { "isMaster": 1 }.try_into().unwrap();
         let mut bytes = Vec::new();
         OpQuery::hello(command).encode(1, &mut bytes).unwrap();
-        let sight = Sight::of(&bytes);
-        let command = sight.command().unwrap();
-        assert!(command.is_hello() && sight.form.legacy);
+        let view = MessageView::of(&bytes);
+        let command = view.command().unwrap();
+        assert!(command.is_hello() && view.form.legacy);
         assert_eq!(command.namespace(), "admin");
 
         let reply: DocumentBytes = rawdoc! { "ok": 1.0, "me": "a:1" }.try_into().unwrap();
         let mut bytes = Vec::new();
         OpReply::to_command(&reply).unwrap().encode(2, 1, &mut bytes).unwrap();
-        let sight = Sight::of(&bytes);
-        assert!(sight.outcome().ok);
-        assert_eq!(sight.document().unwrap().get_str("me").unwrap(), "a:1");
+        let view = MessageView::of(&bytes);
+        assert!(view.outcome().ok);
+        assert_eq!(view.document().unwrap().get_str("me").unwrap(), "a:1");
     }
 
     #[test]
-    fn a_reply_tells_what_the_server_did_before() {
+    fn reply_summary_counts_retried_statements() {
         let body = rawdoc! {
             "n": 3, "retriedStmtIds": [0, 1], "writeErrors": [{ "index": 2, "code": 1 }], "ok": 1,
         };
         let mut bytes = Vec::new();
         OpMsg::new(body.try_into().unwrap()).encode(2, 1, &mut bytes).unwrap();
-        let outcome = Sight::of(&bytes).outcome();
+        let outcome = MessageView::of(&bytes).outcome();
         assert_eq!((outcome.ok, outcome.n, outcome.retried), (true, Some(3), 2));
         assert_eq!(outcome.changed, Some(3));
         assert_eq!((outcome.write_errors, outcome.first_write_error), (1, Some(2)));
     }
 
     #[test]
-    fn a_bulk_write_has_as_many_statements_as_operations() {
+    fn bulk_write_counts_one_statement_per_operation() {
         let body = rawdoc! { "bulkWrite": 1, "$db": "admin" };
         let operations = [rawdoc! { "insert": 0 }, rawdoc! { "delete": 1 }];
         let message = OpMsg::new(body.try_into().unwrap())
@@ -425,27 +426,27 @@ mod tests {
         let mut compressed = Vec::new();
         compress(&plain, "zlib".parse().unwrap(), &mut compressed).unwrap();
         for message in [plain, compressed] {
-            assert_eq!(Sight::of(&message).command().unwrap().statements, 2);
+            assert_eq!(MessageView::of(&message).command().unwrap().statements, 2);
         }
         let reply = rawdoc! { "nInserted": 1, "nModified": 0, "nDeleted": 1, "ok": 1 };
         let mut bytes = Vec::new();
         OpMsg::new(reply.try_into().unwrap()).encode(2, 1, &mut bytes).unwrap();
-        assert_eq!(Sight::of(&bytes).outcome().changed, Some(2));
+        assert_eq!(MessageView::of(&bytes).outcome().changed, Some(2));
     }
 
     #[test]
-    fn any_bytes_can_be_looked_at() {
+    fn parsing_corrupted_messages_does_not_panic() {
         let message = insert();
         for cut in HEADER_LENGTH..message.len() {
-            let _ = Sight::of(&message[..cut]).command();
+            let _ = MessageView::of(&message[..cut]).command();
         }
         for at in 0..message.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut wrong = message.clone();
                 wrong[at] = byte;
-                let sight = Sight::of(&wrong);
-                let _ = sight.command().map(|command| command.namespace());
-                let _ = sight.outcome();
+                let view = MessageView::of(&wrong);
+                let _ = view.command().map(|command| command.namespace());
+                let _ = view.outcome();
             }
         }
     }

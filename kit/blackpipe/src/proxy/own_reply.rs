@@ -1,4 +1,4 @@
-//! Replies of the proxy's own making, in the form in which the client asked.
+//! Replies made by the proxy, in the wire format of the request.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use bytes::Bytes;
@@ -7,15 +7,15 @@ use steadfast_wire::{
 };
 
 use super::{
+    message_view::WireFormat,
     reaction::{ErrorReply, WriteConcernError},
-    sight::Form,
 };
 use blackpipe_base::codes::{self, ErrorContext};
 
-/// A reply to a request.
+/// Encodes a reply to a request.
 pub(crate) fn compose(
     reply: &Document,
-    form: Form,
+    form: WireFormat,
     request_id: i32,
     response_to: i32,
 ) -> Result<Vec<u8>, WireError> {
@@ -26,14 +26,15 @@ pub(crate) fn compose(
     encode(&message, form, request_id, response_to)
 }
 
-/// The message with another document in it; all else stays.
-pub(crate) fn with_body(
+/// Re-encodes the message after `change` edited its body. Returns `None` if `change` returns
+/// `false` or the message has no body.
+pub(crate) fn map_body(
     message: &[u8],
     change: impl FnOnce(&mut Document) -> bool,
 ) -> Result<Option<Vec<u8>>, WireError> {
     let incoming = decode(Bytes::copy_from_slice(message), DEFAULT_MAX_MESSAGE_SIZE)?;
     let header = incoming.header;
-    let form = Form { legacy: false, compressor: incoming.compressor };
+    let form = WireFormat { legacy: false, compressor: incoming.compressor };
     let raw = match &incoming.message {
         Message::Msg(message) => message.body.clone(),
         Message::Reply(reply) => reply.command_reply()?,
@@ -60,7 +61,7 @@ pub(crate) fn with_body(
 
 fn encode(
     message: &Message,
-    form: Form,
+    form: WireFormat,
     request_id: i32,
     response_to: i32,
 ) -> Result<Vec<u8>, WireError> {
@@ -74,15 +75,15 @@ fn encode(
 
 fn document_bytes(document: &Document) -> Result<DocumentBytes, WireError> {
     let raw = RawDocumentBuf::try_from(document)
-        // A document that was read can be written, unless it has a NUL in a key.
+        // A decoded document can be encoded, unless a key contains NUL.
         .unwrap_or_else(|_| RawDocumentBuf::new());
     raw.try_into().map_err(|fault| WireError::Document { what: "the reply", fault })
 }
 
-/// The reply that a rule puts in place of the server's.
+/// Builds the error reply of a rule.
 pub(crate) fn error_document(error: &ErrorReply, context: ErrorContext) -> Document {
     let name = error.code_name.as_deref().or(codes::name_of(error.code));
-    let message = error.message.as_deref().unwrap_or("an error that a rule of the proxy asks for");
+    let message = error.message.as_deref().unwrap_or("error injected by a rule of the proxy");
     let mut reply = doc! { "ok": 0.0, "errmsg": message, "code": error.code };
     if let Some(name) = name {
         reply.insert("codeName", name);
@@ -95,13 +96,14 @@ pub(crate) fn error_document(error: &ErrorReply, context: ErrorContext) -> Docum
     reply
 }
 
-/// Adds a write concern error to a reply that has none of its own.
+/// Adds the write concern error of a rule to a reply.
 pub(crate) fn add_write_concern_error(
     reply: &mut Document,
     error: &WriteConcernError,
     context: ErrorContext,
 ) {
-    let message = error.message.as_deref().unwrap_or("a rule of the proxy asks for it");
+    let message =
+        error.message.as_deref().unwrap_or("write concern error injected by a rule of the proxy");
     let mut added = doc! { "code": error.code, "errmsg": message };
     let name = error.code_name.as_deref().or(codes::name_of(error.code));
     if let Some(name) = name {

@@ -1,13 +1,13 @@
-//! Sending bytes on: all at once, or no faster than a rate.
+//! Sending of bytes, with an optional rate.
 
 use std::{io, num::NonZeroU64, time::Duration};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// A rate is kept in slices of this length.
+/// Interval between the slices of a rate-limited message.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Sends bytes on. With a rate, in slices with a pause after each.
+/// Sends bytes. With a rate, sends them in slices with a pause after each.
 pub(crate) async fn send<W>(to: &mut W, bytes: &[u8], rate: Option<NonZeroU64>) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_rate_is_kept() {
+    async fn send_keeps_the_rate() {
         tokio::time::pause();
         for (bytes, rate, expected) in [(1000, 1000, 1.0), (10, 2, 5.0), (100_000, 1_000_000, 0.1)]
         {

@@ -1,4 +1,4 @@
-//! What all connections of a proxy have in common.
+//! State shared by all connections of a proxy.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -9,29 +9,29 @@ use tokio::sync::watch;
 
 use super::{
     dial::Dialer,
-    event::Event,
+    event::ProxyEvent,
     ledger::Ledger,
     members::Members,
-    rulebook::{Circumstances, Rulebook, Verdict},
+    rulebook::{MatchContext, RuleVerdict, Rulebook},
 };
 
-pub(crate) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub(crate) type Observer = Arc<dyn Fn(&ProxyEvent<'_>) + Send + Sync>;
 
-/// The proxy's state. No lock is held across an await.
-pub(crate) struct Shared {
+/// State of the proxy. No lock is held across an `.await`.
+pub(crate) struct ProxyState {
     pub(crate) members: Members,
     pub(crate) dialer: Dialer,
     observer: Option<Observer>,
     rules: Mutex<Rulebook>,
-    /// How many rules there are, so that none costs nothing.
+    /// Number of rules. Without rules, requests take no lock.
     rule_count: AtomicUsize,
-    /// Told each time that rules change: a connection that is held up may go on.
+    /// Notified when rules change, so that stalled messages can continue.
     rules_changed: watch::Sender<()>,
     ledger: Mutex<Ledger>,
     connections: AtomicU64,
 }
 
-impl Shared {
+impl ProxyState {
     pub(crate) fn new(members: Members, dialer: Dialer, observer: Option<Observer>) -> Self {
         Self {
             members,
@@ -45,12 +45,12 @@ impl Shared {
         }
     }
 
-    /// The number of the next connection, from 1.
+    /// Returns the number of the next connection, from 1.
     pub(crate) fn next_connection(&self) -> u64 {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Works on the rules.
+    /// Runs a closure with exclusive access to the rules.
     pub(crate) fn with_rules<T>(&self, work: impl FnOnce(&mut Rulebook) -> T) -> T {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut rules);
@@ -60,16 +60,16 @@ impl Shared {
         result
     }
 
-    /// What the rules say; quick if there are none.
-    pub(crate) fn judge(&self, now: &Circumstances<'_>) -> Verdict {
+    /// Evaluates the rules. Takes no lock if there are none.
+    pub(crate) fn apply_rules(&self, now: &MatchContext<'_>) -> RuleVerdict {
         if !self.has_rules() {
-            return Verdict::default();
+            return RuleVerdict::default();
         }
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner).judge(now)
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).apply_rules(now)
     }
 
-    /// The rule that refuses a connection, if one does.
-    pub(crate) fn refuses(&self, now: &Circumstances<'_>) -> Option<String> {
+    /// Returns the name of the rule that refuses a connection.
+    pub(crate) fn refuses(&self, now: &MatchContext<'_>) -> Option<String> {
         if !self.has_rules() {
             return None;
         }
@@ -80,12 +80,12 @@ impl Shared {
         self.rule_count.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until a rule is gone.
+    /// Waits until a rule is removed.
     pub(crate) async fn until_removed(&self, id: u64) {
         let mut changes = self.rules_changed.subscribe();
         loop {
             let there = self.rules.lock().unwrap_or_else(PoisonError::into_inner).contains(id);
-            // The sender lives as long as this.
+            // The sender lives as long as `self`.
             if !there || changes.changed().await.is_err() {
                 return;
             }
@@ -96,16 +96,16 @@ impl Shared {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a new ledger.
-    pub(crate) fn forget(&self) {
-        self.ledger().forget();
+    /// Removes all records from the ledger.
+    pub(crate) fn clear_ledger(&self) {
+        self.ledger().clear();
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn has_observer(&self) -> bool {
         self.observer.is_some()
     }
 
-    pub(crate) fn tell(&self, event: &Event<'_>) {
+    pub(crate) fn emit(&self, event: &ProxyEvent<'_>) {
         if let Some(observer) = &self.observer {
             observer(event);
         }

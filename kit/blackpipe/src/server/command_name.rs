@@ -1,27 +1,28 @@
-//! The name of a command, as soon as the first bytes of a message are there.
+//! Command name from the first bytes of a message.
 
 use steadfast_wire::{HEADER_LENGTH, OpCode};
 
-/// So many bytes of a message tell what it is.
-pub(super) const ENOUGH: usize = 64;
+/// Number of bytes that contain the name of any command.
+pub(super) const PEEK_BYTES: usize = 64;
 
-/// The name of the command, if these first bytes of a message tell it.
+/// Returns the command name if the first bytes of a message contain it.
 pub(super) fn command_name(message: &[u8]) -> Option<&str> {
     let (header, rest) = message.split_first_chunk::<HEADER_LENGTH>()?;
     let code = i32::from_le_bytes(*header.last_chunk()?);
     let document = match OpCode::from_code(code).ok()? {
-        // Four bytes of flags, and a zero: a section that is the body.
+        // Four bytes of flags, then section kind 0 (body).
         OpCode::Msg => rest.strip_prefix(rest.get(..4)?)?.strip_prefix(&[0])?,
-        // Four bytes of flags, the namespace, and eight bytes of what to skip and to return.
+        // Four bytes of flags, the namespace, and eight bytes for `numberToSkip` and
+        // `numberToReturn`.
         OpCode::Query => until_nul(rest.get(4..)?)?.1.get(8..)?,
         _ => return None,
     };
-    // Four bytes of length, and one of the first element's type.
+    // Four bytes of length, one byte for the type of the first element.
     let (name, _) = until_nul(document.get(5..)?)?;
     std::str::from_utf8(name).ok()
 }
 
-/// What stands before the first NUL, and what stands after it.
+/// Splits at the first NUL.
 fn until_nul(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some((&bytes[..end], &bytes[end + 1..]))
@@ -34,11 +35,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_known_early_or_not_at_all() {
+    fn command_name_is_found_in_the_first_bytes() {
         let mut bytes = Vec::new();
         write_legacy_hello(&mut bytes, 1, bson::rawdoc! { "isMaster": 1, "helloOk": true })
             .unwrap();
-        assert_eq!(command_name(&bytes[..ENOUGH]), Some("isMaster"));
+        assert_eq!(command_name(&bytes[..PEEK_BYTES]), Some("isMaster"));
 
         let mut bytes = Vec::new();
         let mut message = MessageWriter::request(&mut bytes, 1, MsgFlags::empty());
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_mean_nothing_have_no_name() {
+    fn invalid_bytes_have_no_command_name() {
         for length in 0..100 {
             assert_eq!(command_name(&vec![0xdd; length]), None);
             assert_eq!(command_name(&vec![0; length]), None);

@@ -1,4 +1,4 @@
-//! One connection, from its first request to its end.
+//! One connection of a client.
 
 use std::time::Duration;
 
@@ -7,66 +7,67 @@ use tokio::io::AsyncWriteExt;
 
 use super::{
     Step,
-    beginning::{self, command_name},
-    conversation::Event,
-    play::{Decision, Play},
-    standing::asks_for_news,
+    command_name::{PEEK_BYTES, command_name},
+    hello_state::awaited_topology_version,
+    inner::{RequestDecision, ServerInner},
+    transcript::TranscriptEvent,
     transport::Transport,
 };
-use blackpipe_base::message::{Envelope, Inbox, MessageError, Request};
+use blackpipe_base::message::{MessageError, MessageReader, ReplyHeader, Request};
 
-/// Far enough from the ids of requests under way that a reply to it is a reply to none.
-const ANOTHER: i32 = 1_000_000;
+/// Offset to an id that no request in flight has.
+const OTHER_ID_OFFSET: i32 = 1_000_000;
 
-/// Serves a connection until it ends, and says how it did.
-pub(super) async fn serve(play: &Play, stream: impl Transport, connection: usize) {
-    let mut serving = Serving { play, stream, inbox: Inbox::new(), connection };
+/// Serves a connection until it ends, and records the reason.
+pub(super) async fn serve(server: &ServerInner, stream: impl Transport, connection: usize) {
+    let mut serving =
+        ServedConnection { inner: server, stream, inbox: MessageReader::new(), number: connection };
     let end = serving.serve_all().await;
-    if matches!(end, End::Reset | End::Cut(_)) {
+    if matches!(end, ConnectionEnd::Reset | ConnectionEnd::Cut(_)) {
         serving.stream.reset_when_dropped();
     }
     drop(serving);
-    if let (End::Nonsense(error), false) = (&end, play.manner.is_lenient) {
-        play.stage.failed(format!("through connection {connection} came nonsense: {error}"));
+    if let (ConnectionEnd::InvalidMessage(error), false) = (&end, server.behavior.is_lenient) {
+        server.script.failed(format!("connection {connection}: invalid message: {error}"));
     }
-    play.note(connection, Event::Closed(end.to_string()));
+    server.note(connection, TranscriptEvent::Closed(end.to_string()));
 }
 
-/// Why a connection came to its end.
+/// Reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
-enum End {
-    #[error("the client hung up")]
+enum ConnectionEnd {
+    #[error("the client closed the connection")]
     ByClient,
-    #[error("the client is gone: {0}")]
+    #[error("connection to the client lost: {0}")]
     Lost(MessageError),
-    #[error("the client sent nonsense: {0}")]
-    Nonsense(MessageError),
-    #[error("the server hung up")]
+    #[error("invalid message from the client: {0}")]
+    InvalidMessage(MessageError),
+    #[error("closed by the script")]
     HangUp,
-    #[error("the server reset it")]
+    #[error("reset by the script")]
     Reset,
-    #[error("the server reset it after {0} bytes of a request")]
+    #[error("reset by the script after {0} bytes of a request")]
     Cut(usize),
 }
 
-impl From<MessageError> for End {
+impl From<MessageError> for ConnectionEnd {
     fn from(error: MessageError) -> Self {
         match error {
-            MessageError::Io(_) | MessageError::Ended { .. } => Self::Lost(error),
-            _ => Self::Nonsense(error),
+            MessageError::Io(_) | MessageError::Truncated { .. } => Self::Lost(error),
+            _ => Self::InvalidMessage(error),
         }
     }
 }
 
-struct Serving<'a, S> {
-    play: &'a Play,
+struct ServedConnection<'a, S> {
+    inner: &'a ServerInner,
     stream: S,
-    inbox: Inbox,
-    connection: usize,
+    inbox: MessageReader,
+    number: usize,
 }
 
-impl<S: Transport> Serving<'_, S> {
-    async fn serve_all(&mut self) -> End {
+impl<S: Transport> ServedConnection<'_, S> {
+    async fn serve_all(&mut self) -> ConnectionEnd {
         let mut earlier = 0;
         loop {
             match self.serve_next(earlier).await {
@@ -76,24 +77,24 @@ impl<S: Transport> Serving<'_, S> {
         }
     }
 
-    async fn serve_next(&mut self, earlier: usize) -> Result<(), End> {
-        let beginning = self.inbox.peek(&mut self.stream, beginning::ENOUGH).await?;
-        if beginning.is_empty() {
-            return Err(End::ByClient);
+    async fn serve_next(&mut self, earlier: usize) -> Result<(), ConnectionEnd> {
+        let first_bytes = self.inbox.peek(&mut self.stream, PEEK_BYTES).await?;
+        if first_bytes.is_empty() {
+            return Err(ConnectionEnd::ByClient);
         }
-        if let Some(bytes) = self.play.cut(self.connection, command_name(beginning)) {
+        if let Some(bytes) = self.inner.cut(self.number, command_name(first_bytes)) {
             return Err(self.cut(bytes).await?);
         }
         let Some(message) = self.inbox.next(&mut self.stream).await? else {
-            return Err(End::ByClient);
+            return Err(ConnectionEnd::ByClient);
         };
-        let mut request = Request::decode(message, self.connection)?;
-        request.earlier = earlier;
-        request.member = self.play.member;
-        self.note(Event::came(&request));
-        let steps = match self.play.decide(&request) {
-            Decision::Steps(steps) => steps,
-            Decision::Asked(test) => self.unless_gone(test).await?.unwrap_or_default(),
+        let mut request = Request::decode(message, self.number)?;
+        request.earlier_requests = earlier;
+        request.member = self.inner.member;
+        self.note(TranscriptEvent::came(&request));
+        let steps = match self.inner.decide(&request) {
+            RequestDecision::Steps(steps) => steps,
+            RequestDecision::AskTest(test) => self.unless_gone(test).await?.unwrap_or_default(),
         };
         for step in steps {
             self.perform(&request, step).await?;
@@ -101,64 +102,66 @@ impl<S: Transport> Serving<'_, S> {
         Ok(())
     }
 
-    /// Reads so many bytes of a request, no more of the rest than is there already.
-    async fn cut(&mut self, bytes: usize) -> Result<End, End> {
+    /// Reads `bytes` bytes of a request.
+    async fn cut(&mut self, bytes: usize) -> Result<ConnectionEnd, ConnectionEnd> {
         let had = self.inbox.peek(&mut self.stream, bytes).await?.len();
-        self.play.log.send_modify(|log| log.cut += 1);
-        Ok(End::Cut(had))
+        self.inner.log.send_modify(|log| log.cut += 1);
+        Ok(ConnectionEnd::Cut(had))
     }
 
-    async fn perform(&mut self, request: &Request, step: Step) -> Result<(), End> {
+    async fn perform(&mut self, request: &Request, step: Step) -> Result<(), ConnectionEnd> {
         match step {
-            Step::Reply(_) | Step::Usual | Step::Hello(_) if !request.wants_reply => Ok(()),
+            Step::Reply(_) | Step::DefaultReply | Step::Hello(_) if !request.expects_reply => {
+                Ok(())
+            }
             Step::Reply(reply) => self.reply(request, &reply, request.id, false).await.map(drop),
-            Step::Usual if request.is_hello() => self.greet(request).await,
-            Step::Usual => {
-                let reply = self.play.usual(request);
+            Step::DefaultReply if request.is_hello() => self.greet(request).await,
+            Step::DefaultReply => {
+                let reply = self.inner.default_reply(request);
                 self.reply(request, &reply, request.id, false).await.map(drop)
             }
             Step::Hello(fields) => {
-                let hello = self.play.standing.borrow().hello(self.connection, &fields);
+                let hello = self.inner.hello.borrow().hello(self.number, &fields);
                 self.reply(request, &hello, request.id, false).await.map(drop)
             }
             Step::ReplyWithMoreToCome(reply) => {
                 self.reply(request, &reply, request.id, true).await.map(drop)
             }
             Step::ReplyToAnother(reply) => {
-                let another = request.id.wrapping_add(ANOTHER);
+                let another = request.id.wrapping_add(OTHER_ID_OFFSET);
                 self.reply(request, &reply, another, false).await.map(drop)
             }
-            Step::Part(reply, count) => self.reply_in_part(request, &reply, count).await,
-            Step::Raw(bytes) => {
-                self.note(Event::Did(format!("sends {} bytes of its own", bytes.len())));
+            Step::PartOfReply(reply, count) => self.reply_in_part(request, &reply, count).await,
+            Step::RawBytes(bytes) => {
+                self.note(TranscriptEvent::Did(format!("sent {} raw bytes", bytes.len())));
                 self.send(&bytes).await
             }
-            Step::Wait(gate) => self.unless_gone(gate.opened()).await,
-            Step::Pause(time) => self.unless_gone(tokio::time::sleep(time)).await,
-            Step::Nothing => Ok(()),
-            Step::HangUp => Err(End::HangUp),
-            Step::Reset => Err(End::Reset),
+            Step::WaitFor(gate) => self.unless_gone(gate.opened()).await,
+            Step::Delay(time) => self.unless_gone(tokio::time::sleep(time)).await,
+            Step::NoReply => Ok(()),
+            Step::HangUp => Err(ConnectionEnd::HangUp),
+            Step::Reset => Err(ConnectionEnd::Reset),
         }
     }
 
-    /// Answers a hello as the server's role demands: at once, or if the client knows all that there
-    /// is to say when there is something new; and then again and again, if it takes many replies.
-    async fn greet(&mut self, request: &Request) -> Result<(), End> {
-        let mut standing = self.play.standing.subscribe();
-        let streams = standing.borrow().version.is_some();
-        let mut known = asks_for_news(request).filter(|_| streams).cloned();
-        let more_to_come = request.takes_many && known.is_some();
-        let patience = request.body.get("maxAwaitTimeMS").and_then(milliseconds);
+    /// Replies to `hello` according to the role. With `topologyVersion`, waits for a change or
+    /// `maxAwaitTimeMS`; with `exhaustAllowed`, streams further replies.
+    async fn greet(&mut self, request: &Request) -> Result<(), ConnectionEnd> {
+        let mut hello = self.inner.hello.subscribe();
+        let streams = hello.borrow().version.is_some();
+        let mut known = awaited_topology_version(request).filter(|_| streams).cloned();
+        let more_to_come = request.exhaust_allowed && known.is_some();
+        let max_await = request.body.get("maxAwaitTimeMS").and_then(milliseconds);
         let mut response_to = request.id;
         loop {
             if let Some(known) = &known {
-                let news = standing.wait_for(|standing| standing.is_news_to(known));
-                let news = tokio::time::timeout(patience.unwrap_or(Duration::ZERO), news);
-                self.unless_gone(async { drop(news.await) }).await?;
+                let change = hello.wait_for(|hello| hello.differs_from(known));
+                let change = tokio::time::timeout(max_await.unwrap_or(Duration::ZERO), change);
+                self.unless_gone(async { drop(change.await) }).await?;
             }
-            let hello = standing.borrow_and_update().hello(self.connection, &Document::new());
+            let hello = hello.borrow_and_update().hello(self.number, &Document::new());
             response_to = self.reply(request, &hello, response_to, more_to_come).await?;
-            // A client that says something while it is told the news has heard enough.
+            // A client that sends another request ends the stream.
             if !more_to_come || !self.inbox.buffered().is_empty() {
                 return Ok(());
             }
@@ -166,22 +169,22 @@ impl<S: Transport> Serving<'_, S> {
         }
     }
 
-    /// Sends a reply, and gives its id.
+    /// Sends a reply. Returns its `requestID`.
     async fn reply(
         &mut self,
         request: &Request,
         reply: &Document,
         response_to: i32,
         more_to_come: bool,
-    ) -> Result<i32, End> {
-        let request_id = self.play.next_id();
-        let bytes = request.reply_as(reply, Envelope { request_id, response_to, more_to_come });
+    ) -> Result<i32, ConnectionEnd> {
+        let request_id = self.inner.next_id();
+        let bytes = request.reply_as(reply, ReplyHeader { request_id, response_to, more_to_come });
         let how = match (more_to_come, response_to == request.id) {
-            (true, _) => " (and more to come)",
+            (true, _) => " (moreToCome)",
             (false, true) => "",
-            (false, false) => " (as a reply to another request)",
+            (false, false) => " (responseTo of another request)",
         };
-        self.note(Event::sent(reply, how));
+        self.note(TranscriptEvent::sent(reply, how));
         self.send(&bytes).await?;
         Ok(request_id)
     }
@@ -191,35 +194,38 @@ impl<S: Transport> Serving<'_, S> {
         request: &Request,
         reply: &Document,
         count: usize,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnectionEnd> {
         let bytes = request.reply(reply);
         let count = count.min(bytes.len());
-        let how = format!(" (its first {count} of {} bytes)", bytes.len());
-        self.note(Event::sent(reply, &how));
+        let how = format!(" (first {count} of {} bytes)", bytes.len());
+        self.note(TranscriptEvent::sent(reply, &how));
         self.send(&bytes[..count]).await
     }
 
-    async fn send(&mut self, bytes: &[u8]) -> Result<(), End> {
-        self.stream.write_all(bytes).await.map_err(|error| End::Lost(MessageError::Io(error)))
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectionEnd> {
+        self.stream
+            .write_all(bytes)
+            .await
+            .map_err(|error| ConnectionEnd::Lost(MessageError::Io(error)))
     }
 
-    /// Waits for something, or until the client has hung up.
-    async fn unless_gone<T>(&mut self, what: impl Future<Output = T>) -> Result<T, End> {
+    /// Waits for a future. Fails if the client closes the connection first.
+    async fn unless_gone<T>(&mut self, what: impl Future<Output = T>) -> Result<T, ConnectionEnd> {
         tokio::pin!(what);
         let said = tokio::select! {
             biased;
             done = &mut what => return Ok(done),
             said = self.inbox.peek(&mut self.stream, 1) => !said?.is_empty(),
         };
-        // What it says in the meantime is looked at later.
+        // A request that arrived meanwhile is read later.
         match said {
             true => Ok(what.await),
-            false => Err(End::ByClient),
+            false => Err(ConnectionEnd::ByClient),
         }
     }
 
-    fn note(&self, event: Event) {
-        self.play.note(self.connection, event);
+    fn note(&self, event: TranscriptEvent) {
+        self.inner.note(self.number, event);
     }
 }
 

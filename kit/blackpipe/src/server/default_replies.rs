@@ -1,12 +1,12 @@
-//! What a server answers if no script says otherwise.
+//! Default replies, used without a script.
 
 use bson::{Bson, Document, doc};
 
 use blackpipe_base::message::Request;
 
-/// The answer to what drivers send by themselves and no test is about, unless it says so: pings, the
-/// end of sessions and cursors, what the server's version is. (Hello is another matter.)
-pub(super) fn to_chatter(request: &Request) -> Option<Document> {
+/// Returns the default reply to commands that drivers send on their own: `ping`, `endSessions`,
+/// `killCursors`, `buildInfo` and others. `hello` is separate.
+pub(super) fn to_driver_command(request: &Request) -> Option<Document> {
     Some(match request.name.as_str() {
         "ping" | "endSessions" | "killSessions" => doc! { "ok": 1 },
         "killCursors" => {
@@ -25,7 +25,7 @@ pub(super) fn to_chatter(request: &Request) -> Option<Document> {
     })
 }
 
-/// The answer of a server on which every write goes well and where nothing is found.
+/// Returns the default reply: writes succeed, reads find nothing.
 pub(super) fn to_command(request: &Request) -> Document {
     let length = |field: &str| {
         let documents = request.body.get_array(field).map_or(0, Vec::len);
@@ -53,11 +53,11 @@ pub(super) fn to_command(request: &Request) -> Document {
             let cursor = doc! { "id": 0_i64, "ns": namespace(request), "nextBatch": [] };
             doc! { "cursor": cursor, "ok": 1 }
         }
-        _ => to_chatter(request).unwrap_or_else(|| doc! { "ok": 1 }),
+        _ => to_driver_command(request).unwrap_or_else(|| doc! { "ok": 1 }),
     }
 }
 
-/// The namespace of a cursor, which always has a collection.
+/// Namespace of a cursor, which always includes a collection.
 fn namespace(request: &Request) -> String {
     match request.collection() {
         Some(_) => request.namespace(),
@@ -65,8 +65,8 @@ fn namespace(request: &Request) -> String {
     }
 }
 
-/// Whether only a primary does it.
-pub(super) fn is_for_primary(request: &Request) -> bool {
+/// Returns `true` if only a primary executes the command.
+pub(super) fn is_write(request: &Request) -> bool {
     const WRITES: [&str; 14] = [
         "abortTransaction",
         "bulkWrite",

@@ -1,31 +1,32 @@
-//! What a server says it is, and what it knows of the others.
+//! Fields of `hello`: role, primary, topology version.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 
 use blackpipe_base::message::Request;
 
-/// The process id in `topologyVersion`. Each server is known by its address, so that one will do.
-const PROCESS: [u8; 12] = *b"blackpipe...";
+/// `processId` of `topologyVersion`. One value suffices, because clients identify servers by
+/// address.
+const PROCESS_ID: [u8; 12] = *b"blackpipe...";
 
-/// What a server says it is.
+/// Role of a server in `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// A server of its own.
+    /// A standalone server.
     Standalone,
-    /// The primary of the replica set `set`, and its only member unless it is one of a
+    /// The primary of the replica set `set`. Its only member, unless it belongs to a
     /// [`Deployment`](super::Deployment).
     Primary,
     /// A secondary of the replica set `set`.
     Secondary,
-    /// A router of a sharded cluster.
+    /// A mongos.
     Mongos,
-    /// A router behind a load balancer.
+    /// A mongos behind a load balancer.
     LoadBalanced,
 }
 
 impl Role {
-    /// Whether it is a member of a replica set.
+    /// Returns `true` for members of a replica set.
     pub fn is_member(self) -> bool {
         match self {
             Self::Primary | Self::Secondary => true,
@@ -34,44 +35,43 @@ impl Role {
     }
 }
 
-/// All that goes into the reply to a hello.
+/// State that `hello` reports.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct HelloState {
     pub(super) role: Role,
     pub(super) me: String,
-    /// The members of the set, and which of them is primary.
+    /// Members of the replica set.
     pub(super) hosts: Vec<String>,
     pub(super) primary: Option<String>,
-    /// Counts the elections, from 1.
+    /// Number of elections, from 1.
     pub(super) election: u32,
-    /// What is said in place of all this; a null takes the field away.
-    pub(super) said: Document,
-    /// Counts the changes, from 1, if clients are told of them.
+    /// Overridden fields. Null removes a field.
+    pub(super) overrides: Document,
+    /// Counter of `topologyVersion`, from 1. `None` without streaming.
     pub(super) version: Option<i64>,
 }
 
-impl Standing {
-    pub(super) fn new(role: Role, me: String, said: Document, is_streaming: bool) -> Self {
+impl HelloState {
+    pub(super) fn new(role: Role, me: String, overrides: Document, is_streaming: bool) -> Self {
         Self {
             role,
             hosts: vec![me.clone()],
             primary: (role == Role::Primary).then(|| me.clone()),
             me,
             election: 1,
-            said,
+            overrides,
             version: is_streaming.then_some(1),
         }
     }
 
-    /// Counts a change that was made.
+    /// Increments the topology version.
     pub(super) fn changed(&mut self) {
         if let Some(version) = &mut self.version {
             *version += 1;
         }
     }
 
-    /// The reply to a hello that comes through this connection, with these fields beside what is
-    /// always said.
+    /// Builds the reply to `hello` with these overridden fields.
     pub(super) fn hello(&self, connection: usize, fields: &Document) -> Document {
         let is_writable = self.role != Role::Secondary;
         let mut hello = doc! {
@@ -94,7 +94,7 @@ impl Standing {
             hello.insert("topologyVersion", version);
         }
         hello.insert("ok", 1);
-        amend(&mut hello, &self.said);
+        amend(&mut hello, &self.overrides);
         amend(&mut hello, fields);
         hello
     }
@@ -114,7 +114,7 @@ impl Standing {
         fields
     }
 
-    /// The id of the last election. Ids grow.
+    /// Returns the id of the last election. Ids increase.
     fn election(&self) -> ObjectId {
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&0x7fff_ffff_u32.to_be_bytes());
@@ -124,21 +124,21 @@ impl Standing {
 
     pub(super) fn topology_version(&self) -> Option<Document> {
         let version = self.version?;
-        Some(doc! { "processId": ObjectId::from_bytes(PROCESS), "counter": version })
+        Some(doc! { "processId": ObjectId::from_bytes(PROCESS_ID), "counter": version })
     }
 
-    /// Whether a hello that asks for news since some version of the topology is still to wait.
-    pub(super) fn is_news_to(&self, known: &Document) -> bool {
+    /// Returns `true` if the topology version differs from that of the client.
+    pub(super) fn differs_from(&self, known: &Document) -> bool {
         self.topology_version().as_ref() != Some(known)
     }
 }
 
-/// What a hello knows already, if it asks for news of it.
-pub(super) fn asks_for_news(request: &Request) -> Option<&Document> {
+/// Returns the topology version of an awaitable `hello`.
+pub(super) fn awaited_topology_version(request: &Request) -> Option<&Document> {
     request.body.get_document("topologyVersion").ok()
 }
 
-/// Replaces fields of a document; a null takes a field away.
+/// Overrides fields of a document. Null removes a field.
 fn amend(document: &mut Document, fields: &Document) {
     for (key, value) in fields {
         match value {

@@ -1,4 +1,4 @@
-//! A server at work: who it is, what it decides about each request, and what it has seen.
+//! One server: decides the response to each request and records it.
 
 use std::{
     future::poll_fn,
@@ -19,8 +19,9 @@ use tokio::{
 };
 
 use super::{
-    Failure, Log, Received, Role, Stage, Step, conversation::Event, error, exchange::Reaction,
-    serving, standing::Standing, transport::Transport, usual,
+    FailureReply, ReceivedRequest, Role, ServerLog, SharedScript, Step, connection,
+    default_replies, error, exchange::ScriptedResponse, hello_state::HelloState,
+    transcript::TranscriptEvent, transport::Transport,
 };
 use blackpipe_base::{
     address::{Listener, ReservedAddress},
@@ -28,69 +29,70 @@ use blackpipe_base::{
     runtime::TaskRuntime,
 };
 
-/// What is done about a request, if anything but the usual.
+/// Handler of a test: steps for a request, or `None` for the default reply.
 pub(super) type Handler = dyn Fn(&Request) -> Option<Vec<Step>> + Send + Sync;
-/// After how many bytes a request is cut, by its connection and the name of its command.
+/// Rule that cuts requests: number of bytes by connection and command name.
 pub(super) type CutRule = dyn Fn(usize, &str) -> Option<usize> + Send + Sync;
 
-/// What a server does about what no script mentions.
+/// Response to requests that no script mentions.
 #[derive(Clone, Default)]
-pub(super) struct Manner {
+pub(super) struct DefaultBehavior {
     pub(super) handler: Option<Arc<Handler>>,
     pub(super) cut: Option<Arc<CutRule>>,
-    /// Whether every command is welcome.
+    /// Accepts every command.
     pub(super) is_lenient: bool,
 }
 
-/// One server.
-pub(super) struct Play {
-    pub(super) stage: Arc<Stage>,
+/// State of one server.
+pub(super) struct ServerInner {
+    pub(super) script: Arc<SharedScript>,
     pub(super) member: usize,
     pub(super) address: SocketAddr,
-    pub(super) standing: watch::Sender<Standing>,
-    pub(super) log: watch::Sender<Log>,
-    pub(super) manner: Manner,
-    pub(super) home: TaskRuntime,
+    pub(super) hello: watch::Sender<HelloState>,
+    pub(super) log: watch::Sender<ServerLog>,
+    pub(super) behavior: DefaultBehavior,
+    pub(super) runtime: TaskRuntime,
     pub(super) next_id: AtomicI32,
-    pub(super) tasks: Mutex<Tasks>,
+    pub(super) tasks: Mutex<ServerTasks>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
-    /// The only one that keeps it: when it goes, the address is free at once.
+pub(super) struct ServerTasks {
+    /// The only owner: dropping it frees the address immediately.
     listener: Option<Arc<Listener>>,
-    /// The address while the server is stopped.
-    seat: Option<ReservedAddress>,
+    /// Reserved address of a stopped server.
+    reserved: Option<ReservedAddress>,
     accepting: Option<AbortHandle>,
     serving: Vec<AbortHandle>,
 }
 
-/// What is to be done about a request.
-pub(super) enum Decision {
+/// Response that was decided for a request.
+pub(super) enum RequestDecision {
     Steps(Vec<Step>),
-    /// The test will say.
-    Asked(oneshot::Receiver<Vec<Step>>),
+    /// The test decides.
+    AskTest(oneshot::Receiver<Vec<Step>>),
 }
 
-impl Play {
-    /// Takes connections.
-    pub(super) fn listen(self: &Arc<Self>, seat: ReservedAddress) {
-        let play = Arc::clone(self);
-        let _context = self.home.handle.enter();
-        let listener = Arc::new(seat.listen().unwrap_or_else(|error| nobody(self.address, &error)));
+impl ServerInner {
+    /// Starts to accept connections.
+    pub(super) fn listen(self: &Arc<Self>, reserved: ReservedAddress) {
+        let server = Arc::clone(self);
+        let _context = self.runtime.handle.enter();
+        let listener =
+            Arc::new(reserved.listen().unwrap_or_else(|error| cannot_listen(self.address, &error)));
         let at = Arc::downgrade(&listener);
-        let accepting = self.home.handle.spawn(async move {
+        let accepting = self.runtime.handle.spawn(async move {
             loop {
-                let Ok(stream) = poll_fn(|context| play.accept(&at, context)).await else {
-                    // The machine has run out of something, and may have it again soon.
+                let Ok(stream) = poll_fn(|context| server.accept(&at, context)).await else {
+                    // The system may be out of file descriptors for a moment.
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
                 };
-                // What is sent in parts is to arrive in parts.
+                // Nagle's algorithm would join partial replies.
                 let _ = stream.set_nodelay(true);
-                let serving = play.serve(stream);
+                let serving = server.serve(stream);
                 if at.strong_count() == 0 {
-                    // The server was stopped while this one came.
+                    // The server was stopped while the connection was accepted.
                     serving.abort();
                 }
             }
@@ -100,29 +102,29 @@ impl Play {
         tasks.accepting = Some(accepting.abort_handle());
     }
 
-    /// The next connection. It never comes once the server is stopped; the task that waits for it is
-    /// ended then.
+    /// Accepts the next connection. Pending forever once the server is stopped; the task is aborted
+    /// then.
     fn accept(
         &self,
         at: &Weak<Listener>,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<TcpStream>> {
-        // Whoever stops the server waits for this, so that nobody else has the listener then.
+        // `stop` takes the same lock, so no accept holds the listener after it.
         let _tasks = self.tasks();
         let Some(listener) = at.upgrade() else { return Poll::Pending };
         listener.poll_accept(context).map_ok(|(stream, _)| stream)
     }
 
-    /// Serves a connection, in a task of its own.
+    /// Serves a connection in its own task.
     pub(super) fn serve(self: &Arc<Self>, stream: impl Transport) -> AbortHandle {
         let mut connection = 0;
         self.log.send_modify(|log| connection = log.opened());
-        self.note(connection, Event::Opened(stream.peer()));
-        let open = Open(Arc::clone(self));
-        let serving = self.home.handle.spawn(async move {
-            // Whichever way this ends, the stream is closed before that is written down.
-            let Open(play) = &open;
-            serving::serve(play, stream, connection).await;
+        self.note(connection, TranscriptEvent::Opened(stream.peer()));
+        let open = OpenConnectionGuard(Arc::clone(self));
+        let serving = self.runtime.handle.spawn(async move {
+            // The stream is closed before the end is recorded.
+            let OpenConnectionGuard(server) = &open;
+            connection::serve(server, stream, connection).await;
         });
         let mut tasks = self.tasks();
         tasks.serving.retain(|task| !task.is_finished());
@@ -130,142 +132,150 @@ impl Play {
         serving.abort_handle()
     }
 
-    /// Takes no more connections, closes those that there are, and keeps the address.
+    /// Stops listening, closes all connections and reserves the address.
     pub(super) fn stop(&self) {
         let mut tasks = self.tasks();
         tasks.accepting.take().iter().for_each(AbortHandle::abort);
         if let Some(listener) = tasks.listener.take() {
             drop(listener);
-            tasks.seat = ReservedAddress::reserve(self.address).ok();
+            tasks.reserved = ReservedAddress::reserve(self.address).ok();
         }
         tasks.serving.drain(..).for_each(|task| task.abort());
     }
 
-    /// Takes connections again.
+    /// Starts to listen again.
     pub(super) fn resume(self: &Arc<Self>) {
-        let kept = self.tasks().seat.take();
-        self.listen(kept.unwrap_or_else(|| take(self.address)));
+        let reserved = self.tasks().reserved.take();
+        self.listen(reserved.unwrap_or_else(|| reserve(self.address)));
     }
 
-    /// Takes no more connections, closes those that there are, and gives the address up.
+    /// Stops listening, closes all connections and releases the address.
     pub(super) fn end(&self) {
         self.stop();
-        self.tasks().seat = None;
+        self.tasks().reserved = None;
     }
 
     pub(super) fn close_connections(&self) {
         self.tasks().serving.drain(..).for_each(|task| task.abort());
     }
 
-    /// After how many bytes a request is to be cut that begins so.
+    /// Returns the number of bytes after which to cut a request with this command name.
     pub(super) fn cut(&self, connection: usize, name: Option<&str>) -> Option<usize> {
-        let by_rule = || self.manner.cut.as_ref()?(connection, name?);
-        self.stage.take_cut(name, self.member).or_else(by_rule)
+        let by_rule = || self.behavior.cut.as_ref()?(connection, name?);
+        self.script.take_cut(name, self.member).or_else(by_rule)
     }
 
-    /// What is to be done about a request, and writes down that it came.
-    pub(super) fn decide(&self, request: &Request) -> Decision {
-        let decision = self.guarded(request, || self.decide_by_script(request));
+    /// Decides the response to a request and records the request.
+    pub(super) fn decide(&self, request: &Request) -> RequestDecision {
+        let decision = self.guarded(request, || self.decide_response(request));
         self.log.send_modify(|log| log.requests.push(request.clone()));
         decision
     }
 
-    fn decide_by_script(&self, request: &Request) -> Decision {
-        match self.stage.take(request) {
-            Some(Reaction::HandOver(test)) => {
+    fn decide_response(&self, request: &Request) -> RequestDecision {
+        match self.script.take(request) {
+            Some(ScriptedResponse::AskTest(test)) => {
                 let (steps, decided) = oneshot::channel();
-                // A test that is gone leaves the request without an answer.
-                let _ = test.send(Received { request: request.clone(), steps });
-                Decision::Asked(decided)
+                // If the test dropped the receiver, the request gets no reply.
+                let _ = test.send(ReceivedRequest { request: request.clone(), steps });
+                RequestDecision::AskTest(decided)
             }
-            Some(Reaction::Steps(steps)) if steps.is_empty() => Decision::Steps(vec![Step::Usual]),
-            Some(Reaction::Steps(steps)) => Decision::Steps(steps),
-            Some(Reaction::Made(make)) => {
-                Decision::Steps(make.lock().unwrap_or_else(PoisonError::into_inner)(request))
+            Some(ScriptedResponse::Steps(steps)) if steps.is_empty() => {
+                RequestDecision::Steps(vec![Step::DefaultReply])
             }
-            Some(Reaction::Cut(_)) | None => Decision::Steps(self.decide_without_script(request)),
+            Some(ScriptedResponse::Steps(steps)) => RequestDecision::Steps(steps),
+            Some(ScriptedResponse::Computed(make)) => {
+                RequestDecision::Steps(make.lock().unwrap_or_else(PoisonError::into_inner)(request))
+            }
+            Some(ScriptedResponse::CutRequest(_)) | None => {
+                RequestDecision::Steps(self.decide_without_script(request))
+            }
         }
     }
 
     fn decide_without_script(&self, request: &Request) -> Vec<Step> {
-        if let Some(handler) = &self.manner.handler
+        if let Some(handler) = &self.behavior.handler
             && let Some(steps) = handler(request)
         {
             return steps;
         }
-        let is_usual = self.manner.is_lenient
+        let has_default_reply = self.behavior.is_lenient
             || request.is_hello()
-            || self.is_misplaced(request)
-            || usual::to_chatter(request).is_some();
-        match is_usual {
-            true => vec![Step::Usual],
+            || self.is_write_on_secondary(request)
+            || default_replies::to_driver_command(request).is_some();
+        match has_default_reply {
+            true => vec![Step::DefaultReply],
             false => {
-                let what = format!("blackpipe: {}", self.stage.unexpected(request));
-                vec![error(59).saying(what).into()]
+                let what = format!("blackpipe: {}", self.script.unexpected(request));
+                vec![error(59).with_message(what).into()]
             }
         }
     }
 
-    /// Decides by what a test has written. If that panics, it is a failure of the script, and the
-    /// connection is closed.
-    fn guarded(&self, request: &Request, decide: impl FnOnce() -> Decision) -> Decision {
+    /// Runs code of the test. A panic in it fails the script and closes the connection.
+    fn guarded(
+        &self,
+        request: &Request,
+        decide: impl FnOnce() -> RequestDecision,
+    ) -> RequestDecision {
         catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            self.stage.failed(format!("the test's code panicked at {request}: {text}"));
-            Decision::Steps(vec![Step::HangUp])
+            let text =
+                text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("panic without a message");
+            self.script.failed(format!("code of the test panicked on {request}: {text}"));
+            RequestDecision::Steps(vec![Step::HangUp])
         })
     }
 
-    /// Whether it is a write, and this server a member that is not primary.
-    fn is_misplaced(&self, request: &Request) -> bool {
-        self.standing.borrow().role == Role::Secondary && usual::is_for_primary(request)
+    /// Returns `true` for a write on a secondary.
+    fn is_write_on_secondary(&self, request: &Request) -> bool {
+        self.hello.borrow().role == Role::Secondary && default_replies::is_write(request)
     }
 
-    /// What the server says about anything but a hello if nobody tells it what to say.
-    pub(super) fn usual(&self, request: &Request) -> bson::Document {
-        match self.is_misplaced(request) {
+    /// Returns the default reply to a command other than `hello`.
+    pub(super) fn default_reply(&self, request: &Request) -> bson::Document {
+        match self.is_write_on_secondary(request) {
             true => self.not_primary().into_reply(),
-            false => usual::to_command(request),
+            false => default_replies::to_command(request),
         }
     }
 
-    fn not_primary(&self) -> Failure {
-        let failure = error(10107).saying("not primary");
-        match self.standing.borrow().topology_version() {
+    fn not_primary(&self) -> FailureReply {
+        let failure = error(10107).with_message("not primary");
+        match self.hello.borrow().topology_version() {
             Some(version) => failure.with(bson::doc! { "topologyVersion": version }),
             None => failure,
         }
     }
 
-    /// The id of the next message that the server sends.
+    /// Returns the `requestID` of the next message.
     pub(super) fn next_id(&self) -> i32 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn note(&self, connection: usize, event: Event) {
-        self.stage.note(self.member, connection, event);
+    pub(super) fn note(&self, connection: usize, event: TranscriptEvent) {
+        self.script.note(self.member, connection, event);
     }
 
-    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+    fn tasks(&self) -> MutexGuard<'_, ServerTasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection that is counted as open.
-struct Open(Arc<Play>);
+/// Guard that counts an open connection.
+struct OpenConnectionGuard(Arc<ServerInner>);
 
-impl Drop for Open {
+impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.0.log.send_modify(|log| log.open -= 1);
     }
 }
 
-/// An address for a server; with port 0, one with a free port.
-pub(super) fn take(address: SocketAddr) -> ReservedAddress {
-    ReservedAddress::reserve(address).unwrap_or_else(|error| nobody(address, &error))
+/// Reserves an address for a server. Port 0 selects a free port.
+pub(super) fn reserve(address: SocketAddr) -> ReservedAddress {
+    ReservedAddress::reserve(address).unwrap_or_else(|error| cannot_listen(address, &error))
 }
 
-fn nobody(address: SocketAddr, error: &std::io::Error) -> ! {
-    panic!("no socket can listen at {address}: {error}")
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> ! {
+    panic!("cannot listen on {address}: {error}")
 }

@@ -1,4 +1,4 @@
-//! What the servers of a deployment share: one script, and one conversation in its order.
+//! State shared by the servers of a deployment: script and transcript.
 
 use std::{
     fmt,
@@ -8,20 +8,21 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    Conversation, Exchange, conversation::Event, exchange::Reaction, patience, script::Script,
+    Exchange, Transcript, exchange::ScriptedResponse, script::Script, transcript::TranscriptEvent,
+    wait,
 };
 use blackpipe_base::message::Request;
 
-/// The script and the conversation.
+/// Script and transcript.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct SharedScript {
     script: Mutex<Script>,
-    conversation: Mutex<Conversation>,
-    /// Told whenever the script has got on.
+    transcript: Mutex<Transcript>,
+    /// Notified when the script makes progress.
     progress: watch::Sender<()>,
 }
 
-impl Stage {
+impl SharedScript {
     pub(super) fn expect(&self, group: impl IntoIterator<Item = Exchange>) {
         self.script().expect(group);
     }
@@ -30,7 +31,7 @@ impl Stage {
         self.script().whenever(exchange);
     }
 
-    pub(super) fn take(&self, request: &Request) -> Option<Reaction> {
+    pub(super) fn take(&self, request: &Request) -> Option<ScriptedResponse> {
         let taken = self.script().take(request);
         self.progress.send_replace(());
         taken
@@ -42,7 +43,7 @@ impl Stage {
         taken
     }
 
-    /// Writes down that a request came which was not expected, and says why it was not.
+    /// Records an unexpected request. Returns the reason.
     pub(super) fn unexpected(&self, request: &Request) -> String {
         let what = self.script().unexpected(request);
         self.progress.send_replace(());
@@ -54,40 +55,39 @@ impl Stage {
         self.progress.send_replace(());
     }
 
-    pub(super) fn note(&self, member: usize, connection: usize, event: Event) {
-        self.conversation().add(member, connection, event);
+    pub(super) fn note(&self, member: usize, connection: usize, event: TranscriptEvent) {
+        self.locked_transcript().add(member, connection, event);
     }
 
-    pub(super) fn transcript(&self) -> Conversation {
-        self.conversation().clone()
+    pub(super) fn transcript(&self) -> Transcript {
+        self.locked_transcript().clone()
     }
 
-    /// Waits until all that is expected has come, or something has gone wrong.
-    pub(super) async fn settled(&self) {
+    /// Waits until all expected requests arrived or the script failed.
+    pub(super) async fn wait_for_script(&self) {
         let mut progress = self.progress.subscribe();
         let is_settled = |_: &()| {
             let script = self.script();
             script.is_met() || !script.failures().is_empty()
         };
-        let settled = async { progress.wait_for(is_settled).await.is_ok() };
-        if patience::asynchronous(settled).await.is_none() {
-            self.give_up("waited for all that is expected");
+        let wait_for_script = async { progress.wait_for(is_settled).await.is_ok() };
+        if wait::with_timeout(wait_for_script).await.is_none() {
+            self.fail_wait("all expected requests");
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), NotKept> {
-        let complaints = self.script().complaints();
-        match complaints.is_empty() {
+    pub(super) fn check(&self) -> Result<(), ScriptError> {
+        let violations = self.script().violations();
+        match violations.is_empty() {
             true => Ok(()),
-            false => Err(NotKept(self.report("The script was not kept.", &complaints))),
+            false => Err(ScriptError(self.report("script failed:", &violations))),
         }
     }
 
-    /// Panics if the script was not kept. A test that panics already, as it will if the application
-    /// fails on what was not expected, is told so beside that.
+    /// Panics if the script failed. In a test that is already panicking, prints the report instead.
     #[track_caller]
     #[expect(clippy::print_stderr, reason = "a second panic would hide the first")]
-    pub(super) fn answer_for_script(&self) {
+    pub(super) fn check_on_drop(&self) {
         match self.check() {
             Ok(()) => {}
             Err(not_kept) if std::thread::panicking() => eprintln!("{not_kept}"),
@@ -95,37 +95,36 @@ impl Stage {
         }
     }
 
-    /// Panics because something did not come that was waited for.
+    /// Panics because a wait timed out.
     #[track_caller]
-    pub(super) fn give_up(&self, waited_for: &str) -> ! {
-        let complaints = self.script().complaints();
-        panic!("{}", self.report(&format!("In vain the test {waited_for}."), &complaints));
+    pub(super) fn fail_wait(&self, waited_for: &str) -> ! {
+        let violations = self.script().violations();
+        panic!("{}", self.report(&format!("timed out waiting for {waited_for}:"), &violations));
     }
 
-    fn report(&self, headline: &str, complaints: &[String]) -> String {
+    fn report(&self, headline: &str, violations: &[String]) -> String {
         let list: String =
-            complaints.iter().map(|complaint| format!("  - {complaint}\n")).collect();
-        let conversation = self.conversation();
-        format!("{headline}\n{list}\nThe conversation so far:\n{conversation}")
+            violations.iter().map(|violation| format!("  - {violation}\n")).collect();
+        let transcript = self.locked_transcript();
+        format!("{headline}\n{list}\ntranscript:\n{transcript}")
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn conversation(&self) -> MutexGuard<'_, Conversation> {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked_transcript(&self) -> MutexGuard<'_, Transcript> {
+        self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A script was not kept: what was expected and did not come, what came and was not expected, and the
-/// whole conversation.
+/// Report of a failed script: missing requests, unexpected requests and the transcript.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotKept(String);
+pub struct ScriptError(String);
 
-/// The same as is displayed, so that `unwrap` shows something to read.
-impl fmt::Debug for NotKept {
+/// Formats like `Display`, so that `unwrap` prints a readable report.
+impl fmt::Debug for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

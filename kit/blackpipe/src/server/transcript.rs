@@ -1,32 +1,32 @@
-//! All that was said between clients and servers, line by line, as a reader wants it.
+//! Transcript of requests and replies.
 
 use std::{fmt, net::SocketAddr};
 
 use bson::Document;
 
-/// How much of a document is shown.
-const MOST_SHOWN: usize = 400;
-/// How many lines are kept. A test that says more is not read from its beginning.
-const MOST_LINES: usize = 10_000;
+/// Maximum number of characters of a document.
+const MAX_DOCUMENT_CHARS: usize = 400;
+/// Maximum number of lines. Older lines are dropped.
+const MAX_LINES: usize = 10_000;
 
-/// All that was said between clients and servers so far, a line each. It is shown when a script is
-/// not kept, and [`transcript`](super::Server::transcript) gives it at any time.
+/// Transcript of requests and replies, one line each. Reports of failed scripts contain it;
+/// [`transcript`](super::Server::transcript) returns it at any time.
 #[derive(Clone, Debug, Default)]
-pub struct Conversation {
-    lines: std::collections::VecDeque<Line>,
-    forgotten: usize,
+pub struct Transcript {
+    lines: std::collections::VecDeque<TranscriptLine>,
+    dropped_lines: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct TranscriptLine {
     member: usize,
     connection: usize,
-    event: Event,
+    event: TranscriptEvent,
 }
 
-/// What happened on a connection.
+/// Event on a connection.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum TranscriptEvent {
     Opened(Option<SocketAddr>),
     Came(String),
     Sent(String),
@@ -34,8 +34,8 @@ pub(super) enum Event {
     Closed(String),
 }
 
-impl Event {
-    /// A reply was sent, in this way.
+impl TranscriptEvent {
+    /// Reply with a remark, such as "first 20 bytes".
     pub(super) fn sent(document: &Document, how: &str) -> Self {
         Self::Sent(format!("{}{how}", shortened(document.to_string())))
     }
@@ -45,31 +45,31 @@ impl Event {
     }
 }
 
-impl Conversation {
-    pub(super) fn add(&mut self, member: usize, connection: usize, event: Event) {
-        if self.lines.len() == MOST_LINES {
+impl Transcript {
+    pub(super) fn add(&mut self, member: usize, connection: usize, event: TranscriptEvent) {
+        if self.lines.len() == MAX_LINES {
             self.lines.pop_front();
-            self.forgotten += 1;
+            self.dropped_lines += 1;
         }
-        self.lines.push_back(Line { member, connection, event });
+        self.lines.push_back(TranscriptLine { member, connection, event });
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether nothing was said.
+    /// Returns `true` if there are no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 }
 
-/// `connection 2 > insert db.things { … }` and `connection 2 < { "ok": 1 }`, line by line.
-impl fmt::Display for Conversation {
+/// Formats lines like `connection 2 > insert db.things { … }` and `connection 2 < { "ok": 1 }`.
+impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.forgotten > 0 {
-            writeln!(f, "  ({} earlier lines are forgotten)", self.forgotten)?;
+        if self.dropped_lines > 0 {
+            writeln!(f, "  ({} earlier lines omitted)", self.dropped_lines)?;
         }
         let several = self.lines.iter().any(|line| line.member > 0);
         for line in &self.lines {
@@ -84,21 +84,21 @@ impl fmt::Display for Conversation {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for TranscriptEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Opened(Some(from)) => write!(f, "is opened from {from}"),
-            Self::Opened(None) => f.write_str("is opened"),
+            Self::Opened(Some(from)) => write!(f, "opened by {from}"),
+            Self::Opened(None) => f.write_str("opened"),
             Self::Came(request) => write!(f, "> {request}"),
             Self::Sent(reply) => write!(f, "< {reply}"),
             Self::Did(what) => write!(f, ". {what}"),
-            Self::Closed(how) => write!(f, "is closed: {how}"),
+            Self::Closed(how) => write!(f, "closed: {how}"),
         }
     }
 }
 
 fn shortened(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_DOCUMENT_CHARS) {
         text.truncate(end);
         text.push('…');
     }

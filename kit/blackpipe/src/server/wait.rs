@@ -1,12 +1,12 @@
-//! How long something is waited for that must come: a time that only a hang exceeds.
+//! Waiting with a time-out that only a hang exceeds.
 
 use std::time::Duration;
 
-const LONG_ENOUGH: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What comes, if it comes in time.
-pub(super) async fn asynchronous<T>(what: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(LONG_ENOUGH, what).await.ok()
+/// Waits with the time-out. `None` if it expires.
+pub(super) async fn with_timeout<T>(what: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(WAIT_TIMEOUT, what).await.ok()
 }
 
 /// Waits in a thread without a runtime.

@@ -1,4 +1,4 @@
-//! A server that counts the bytes it gets on each connection, and answers each whole message.
+//! A fake server that records the bytes of each connection and replies to each whole message.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,32 +12,32 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What came on one connection.
+/// Bytes received on one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedBytes {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ended: bool,
 }
 
-pub(crate) struct Upstream {
+pub(crate) struct FakeServer {
     pub(crate) address: std::net::SocketAddr,
-    got: watch::Receiver<Vec<Got>>,
+    got: watch::Receiver<Vec<ReceivedBytes>>,
     answer: Arc<Mutex<Answer>>,
     running: JoinHandle<()>,
 }
 
-/// What every whole message is answered with, a hello aside.
+/// Replies to messages.
 #[derive(Clone)]
 struct Answer {
     document: Document,
     hello: Document,
-    /// The answer comes in this many bytes at a time.
+    /// Number of reply bytes sent at a time.
     packet: usize,
-    /// This many answers to one request.
+    /// Number of replies to one request.
     times: i32,
 }
 
-impl Upstream {
+impl FakeServer {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -53,7 +53,7 @@ impl Upstream {
     }
 
     pub(crate) async fn proxy(&self) -> Proxy {
-        Proxy::before(self.address.to_string()).start().await.unwrap()
+        Proxy::builder(self.address.to_string()).start().await.unwrap()
     }
 
     pub(crate) fn answer_with(&self, document: Document) {
@@ -72,46 +72,51 @@ impl Upstream {
         self.answer.lock().unwrap().times = times;
     }
 
-    /// What came on the nth connection, the proxy's own first one aside, once it has ended.
-    pub(crate) async fn ended(&mut self, nth: usize) -> Got {
+    /// Waits for the end of the nth connection and returns its bytes. Connection 0 is the proxy's
+    /// own.
+    pub(crate) async fn ended(&mut self, nth: usize) -> ReceivedBytes {
         let ended = self.got.wait_for(|all| all.get(nth).is_some_and(|got| got.ended));
-        let all = tokio::time::timeout(super::client::PATIENCE, ended).await;
+        let all = tokio::time::timeout(super::client::TEST_TIMEOUT, ended).await;
         all.expect("it ends in time").expect("the server runs")[nth].clone()
     }
 
-    /// Waits until so many bytes came on the nth connection.
+    /// Waits for this number of bytes on the nth connection.
     pub(crate) async fn until(&mut self, nth: usize, bytes: usize) {
         let came =
             self.got.wait_for(|all| all.get(nth).is_some_and(|got| got.bytes.len() >= bytes));
-        let came = tokio::time::timeout(super::client::PATIENCE, came).await;
+        let came = tokio::time::timeout(super::client::TEST_TIMEOUT, came).await;
         came.expect("it comes in time").expect("the server runs");
     }
 
-    /// What came on the nth connection so far.
-    pub(crate) fn so_far(&self, nth: usize) -> Got {
+    /// Returns the bytes received so far on the nth connection.
+    pub(crate) fn so_far(&self, nth: usize) -> ReceivedBytes {
         self.got.borrow().get(nth).cloned().unwrap_or_default()
     }
 
-    /// The bytes of the answer to a message with this id, the nth of a connection.
+    /// Encodes the reply to the message with this id, the nth of a connection.
     pub(crate) fn answer_bytes(&self, response_to: i32) -> Vec<u8> {
         let document = self.answer.lock().unwrap().document.clone();
         encode(&document, response_to + 1000, response_to, false)
     }
 }
 
-impl Drop for Upstream {
+impl Drop for FakeServer {
     fn drop(&mut self) {
         self.running.abort();
     }
 }
 
-async fn accept(listener: TcpListener, got: watch::Sender<Vec<Got>>, answer: Arc<Mutex<Answer>>) {
+async fn accept(
+    listener: TcpListener,
+    got: watch::Sender<Vec<ReceivedBytes>>,
+    answer: Arc<Mutex<Answer>>,
+) {
     let mut connections = tokio::task::JoinSet::new();
     let mut next = 0;
     while let Ok((stream, _)) = listener.accept().await {
         let nth = next;
         next += 1;
-        got.send_modify(|all| all.push(Got::default()));
+        got.send_modify(|all| all.push(ReceivedBytes::default()));
         connections.spawn(converse(stream, nth, got.clone(), Arc::clone(&answer)));
     }
 }
@@ -119,7 +124,7 @@ async fn accept(listener: TcpListener, got: watch::Sender<Vec<Got>>, answer: Arc
 async fn converse(
     mut stream: TcpStream,
     nth: usize,
-    got: watch::Sender<Vec<Got>>,
+    got: watch::Sender<Vec<ReceivedBytes>>,
     answer: Arc<Mutex<Answer>>,
 ) {
     stream.set_nodelay(true).unwrap();
@@ -148,7 +153,7 @@ async fn converse(
     got.send_modify(|all| all[nth].ended = true);
 }
 
-/// The length and id of a whole message, and whether it is a hello.
+/// Length and id of a whole message, and `true` if it is a `hello`.
 fn whole(bytes: &[u8]) -> Option<(usize, i32, bool)> {
     let int_at = |at: usize| Some(i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let length = usize::try_from(int_at(0)?).unwrap();

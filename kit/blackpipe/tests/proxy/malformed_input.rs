@@ -1,12 +1,12 @@
-//! Clients that send garbage, lie about lengths or leave at any point: the proxy and the other
-//! connections do not notice.
+//! Malformed input from clients: invalid messages, false lengths, early disconnects. The proxy and
+//! other connections continue.
 
-use blackpipe::proxy::{Event, Proxy, Reaction, Rule};
+use blackpipe::proxy::{Proxy, ProxyEvent, Reaction, Rule};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
     client::{Client, insert, ping},
-    upstream::Upstream,
+    fake_server::FakeServer,
 };
 
 fn header(length: i32, op_code: i32) -> Vec<u8> {
@@ -14,9 +14,9 @@ fn header(length: i32, op_code: i32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_length_that_no_message_has_ends_that_connection() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn invalid_length_closes_only_its_connection() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut bystander = Client::of(&proxy).await;
     bystander.run(ping()).await.unwrap();
     let liars = [
@@ -26,7 +26,7 @@ async fn a_length_that_no_message_has_ends_that_connection() {
         header(48_000_001, 2013),
         header(i32::MAX, 2013),
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-        // TLS, whose first bytes could be a length.
+        // A TLS handshake, whose first bytes could be a length.
         [&[0x16, 3, 1, 2, 0][..], &[0; 600]].concat(),
     ];
     for liar in liars {
@@ -39,13 +39,13 @@ async fn a_length_that_no_message_has_ends_that_connection() {
 }
 
 #[tokio::test]
-async fn messages_that_make_no_sense_harm_nobody() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn invalid_messages_affect_no_other_connection() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::error(1)).command("insert").namespace("elsewhere"));
     let mut bystander = Client::of(&proxy).await;
     let valid = bystander.message(insert(1, 50));
-    let mut garbage: Vec<Vec<u8>> = [1, 2004, 2007, 2012, 2013, 77, -1]
+    let mut raw_bytes: Vec<Vec<u8>> = [1, 2004, 2007, 2012, 2013, 77, -1]
         .iter()
         .flat_map(|&op_code| {
             [&[][..], &[0xff; 60], &[0; 60], &[1; 60]].map(|payload| {
@@ -54,13 +54,13 @@ async fn messages_that_make_no_sense_harm_nobody() {
             })
         })
         .collect();
-    // A sound message with one byte wrong, anywhere behind its length.
+    // A valid message with one wrong byte, anywhere after its length.
     for at in 4..valid.len() {
         let mut wrong = valid.clone();
         wrong[at] ^= 0x85;
-        garbage.push(wrong);
+        raw_bytes.push(wrong);
     }
-    for message in garbage {
+    for message in raw_bytes {
         let mut client = Client::of(&proxy).await;
         client.stream.write_all(&message).await.unwrap();
         drop(client);
@@ -68,7 +68,7 @@ async fn messages_that_make_no_sense_harm_nobody() {
     bystander.run(ping()).await.unwrap();
 }
 
-/// A command with documents inside of each other, so many.
+/// A command with documents nested to this depth.
 fn nested(command: &str, depth: usize) -> Vec<u8> {
     let length = |bytes: usize| i32::try_from(bytes).unwrap().to_le_bytes();
     let mut deep = Vec::new();
@@ -89,11 +89,11 @@ fn nested(command: &str, depth: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn documents_nested_without_end_harm_nobody() {
-    let upstream = Upstream::start().await;
-    let watched = Proxy::before(upstream.address.to_string()).observe(|event| {
-        if let Event::Request { message, .. } = event {
-            // As whoever records them does.
+async fn deeply_nested_documents_do_not_crash_the_proxy() {
+    let server = FakeServer::start().await;
+    let watched = Proxy::builder(server.address.to_string()).observe(|event| {
+        if let ProxyEvent::Request { message, .. } = event {
+            // Decodes the body, as a recording observer does.
             let _ = message.body.map(bson::Document::try_from);
         }
     });
@@ -107,9 +107,9 @@ async fn documents_nested_without_end_harm_nobody() {
 }
 
 #[tokio::test]
-async fn a_client_may_leave_at_any_byte() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn client_disconnect_at_any_byte_affects_no_other_connection() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut bystander = Client::of(&proxy).await;
     let message = bystander.message(insert(1, 50));
     for sent in 0..=message.len() {
@@ -121,15 +121,15 @@ async fn a_client_may_leave_at_any_byte() {
         drop(client);
     }
     bystander.run(insert(2, 50)).await.unwrap();
-    // Half a request is never executed.
+    // An incomplete request is never executed.
     let ledger = proxy.ledger();
     assert!(ledger.count("insert", "shop.orders").attempts <= 2);
 }
 
 #[tokio::test]
-async fn many_requests_at_once_are_answered_in_their_order() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn pipelined_requests_are_forwarded_in_order() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let messages: Vec<u8> = (0..500).flat_map(|nth| client.message(insert(nth, 300))).collect();
     client.stream.write_all(&messages).await.unwrap();
@@ -140,21 +140,21 @@ async fn many_requests_at_once_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_large_message_passes_as_it_comes_and_counts_when_it_is_whole() {
-    let mut upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn large_message_is_forwarded_early_and_recorded_when_complete() {
+    let mut server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let message = client.message(insert(1, 1_000_000));
     let (early, late) = message.split_at(400_000);
     client.stream.write_all(early).await.unwrap();
-    upstream.until(1, early.len()).await;
+    server.until(1, early.len()).await;
     assert_eq!(proxy.ledger().entries().count(), 0);
-    // A rule that comes too late for it holds for the next.
+    // A rule added too late for this request applies to the next.
     proxy.add(Rule::new(Reaction::cut_request()).command("insert"));
     client.stream.write_all(late).await.unwrap();
     assert_eq!(client.reply().await.unwrap().get_i32("n").unwrap(), 1);
-    assert_eq!(upstream.so_far(1).bytes, message);
+    assert_eq!(server.so_far(1).bytes, message);
     assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 1);
     client.run(insert(2, 1_000_000)).await.unwrap_err();
-    assert_eq!(upstream.ended(1).await.bytes.len(), message.len());
+    assert_eq!(server.ended(1).await.bytes.len(), message.len());
 }

@@ -1,4 +1,4 @@
-//! In tests with a runtime and in tests without one.
+//! Tests with and without a runtime.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use steadfast_wire::MsgFlags;
 
 use super::*;
 
-/// A blocking client: sends a command, gives what comes first.
+/// A blocking client: sends a command and returns the first bytes of the reply.
 fn talk(server: &Server, command: &Document) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.socket_address()).unwrap();
     stream.write_all(&client::message(1, command, MsgFlags::empty())).unwrap();
@@ -21,24 +21,24 @@ fn talk(server: &Server, command: &Document) -> Vec<u8> {
 }
 
 #[test]
-fn a_test_without_a_runtime_has_all_of_it() {
+fn server_works_without_a_runtime() {
     let server = Server::start();
     server.expect(insert("db.things").then(hang_up()));
     assert_eq!(talk(&server, &insert_one()), [0_u8; 0]);
-    let log = server.block_until(|log| log.open == 0);
+    let log = server.wait_for_blocking(|log| log.open == 0);
     assert_eq!(log.named("insert").len(), 1);
 
-    let coming = server.receives(insert("db.things"));
+    let pending = server.receives(insert("db.things"));
     thread::scope(|scope| {
         let client = scope.spawn(|| talk(&server, &insert_one()));
-        coming.wait().reply(done());
+        pending.arrives_blocking().reply(done());
         assert!(!client.join().unwrap().is_empty());
     });
     server.finish();
 }
 
 #[test]
-fn a_deployment_needs_no_runtime_either() {
+fn deployment_works_without_a_runtime() {
     let set = Deployment::replica_set(3);
     set.expect(insert("db.things").at(0));
     assert!(!talk(set.member(0), &insert_one()).is_empty());
@@ -46,7 +46,7 @@ fn a_deployment_needs_no_runtime_either() {
 }
 
 #[tokio::test]
-async fn a_test_that_blocks_its_runtime_has_the_server_in_a_thread() {
+async fn in_thread_server_works_in_a_blocked_runtime() {
     let server = Server::builder().in_thread().start();
     server.expect(insert("db.things"));
     assert!(!talk(&server, &insert_one()).is_empty());
@@ -54,7 +54,7 @@ async fn a_test_that_blocks_its_runtime_has_the_server_in_a_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_clock_is_the_servers_too() {
+async fn paused_clock_also_pauses_the_server() {
     let server = Server::start();
     server.expect(insert("db.things").then(delay(Duration::from_secs(3_600))).then(reply(done())));
     let began = std::time::Instant::now();

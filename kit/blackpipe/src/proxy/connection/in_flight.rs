@@ -1,4 +1,4 @@
-//! The requests of a connection that the server has yet to answer.
+//! Requests of a connection that wait for their replies.
 
 use std::{
     collections::VecDeque,
@@ -10,46 +10,46 @@ use std::{
 use crate::proxy::reaction::Reaction;
 use blackpipe_base::codes::ErrorContext;
 
-/// A request under way, and what is to become of its reply.
+/// A request in flight, and the rules for its reply.
 #[derive(Debug)]
-pub(super) struct Pending {
-    /// The id that the reply will name.
+pub(super) struct InFlightRequest {
+    /// `requestID`, which the reply has as `responseTo`.
     pub(super) id: i32,
-    /// Its number in the ledger.
+    /// Sequence number in the ledger.
     pub(super) entry: u64,
     pub(super) command: Arc<str>,
     pub(super) namespace: Arc<str>,
     pub(super) is_hello: bool,
-    /// Whether the reply is one more to an earlier request, as those are of a hello that is streamed.
-    pub(super) is_one_more: bool,
+    /// `true` for a further reply to an earlier request, such as a streamed `hello`.
+    pub(super) is_further_reply: bool,
     pub(super) since: Instant,
-    /// What rules want; rarely anything.
-    pub(super) plan: Option<Box<Plan>>,
+    /// Rules for the reply. Usually `None`.
+    pub(super) plan: Option<Box<ReplyPlan>>,
 }
 
-/// What rules want of a reply.
+/// Rules for a reply.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ReplyPlan {
     pub(super) delay: Duration,
     pub(super) rate: Option<NonZeroU64>,
-    pub(super) decided: Option<(Reaction, u64)>,
+    pub(super) final_reaction: Option<(Reaction, u64)>,
     pub(super) rules: Vec<String>,
     pub(super) context: ErrorContext,
 }
 
-/// The requests under way, oldest first.
+/// Requests in flight, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    requests: VecDeque<Pending>,
+pub(super) struct InFlightRequests {
+    requests: VecDeque<InFlightRequest>,
 }
 
-impl Waiting {
-    pub(super) fn push(&mut self, pending: Pending) {
+impl InFlightRequests {
+    pub(super) fn push(&mut self, pending: InFlightRequest) {
         self.requests.push_back(pending);
     }
 
-    /// The request that a reply answers, which is nearly always the only one.
-    pub(super) fn take(&mut self, response_to: i32) -> Option<Pending> {
+    /// Removes and returns the request of a reply.
+    pub(super) fn take(&mut self, response_to: i32) -> Option<InFlightRequest> {
         let place = self.requests.iter().position(|pending| pending.id == response_to)?;
         self.requests.remove(place)
     }

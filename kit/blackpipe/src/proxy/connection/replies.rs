@@ -1,38 +1,42 @@
-//! The way of replies: noted in the ledger, with other addresses in them, and sent on, held up, cut,
-//! changed or lost.
+//! Forwarding of replies: recorded, addresses rewritten, then forwarded, delayed, cut, changed or
+//! lost.
 
 use std::{borrow::Cow, time::Duration};
 
 use tokio::{io::AsyncRead, time::sleep};
 
 use super::{
-    End, Line, ToClient,
-    pending::{Pending, Plan},
+    CloseReason, ProxiedConnection, ToClient,
+    in_flight::{InFlightRequest, ReplyPlan},
     shown,
 };
 use crate::proxy::{
-    answer,
-    event::Event,
-    inbox::Inbox,
-    outlet::send,
+    event::ProxyEvent,
+    message_buffer::MessageBuffer,
+    message_view::{MessageView, ReplySummary},
+    own_reply,
     reaction::{Direction, Reaction},
     rewrite,
-    sight::{Outcome, Sight},
+    send::send,
 };
 use blackpipe_base::codes::ErrorContext;
 
-impl Line<'_> {
-    /// Carries replies until the server hangs up or a rule ends it all.
-    pub(super) async fn carry_replies<R>(&self, mut from: R, to_client: &ToClient<'_>) -> End
+impl ProxiedConnection<'_> {
+    /// Forwards replies until the server closes the connection or a rule ends it.
+    pub(super) async fn forward_replies<R>(
+        &self,
+        mut from: R,
+        to_client: &ToClient<'_>,
+    ) -> CloseReason
     where
         R: AsyncRead + Unpin,
     {
-        let mut inbox = Inbox::new();
+        let mut buffer = MessageBuffer::new();
         loop {
-            let message = match inbox.next(&mut from).await {
+            let message = match buffer.next(&mut from).await {
                 Ok(Some(message)) => message,
-                Ok(None) => return End::ServerClosed,
-                Err(error) => return End::of_server(&error),
+                Ok(None) => return CloseReason::ServerClosed,
+                Err(error) => return CloseReason::of_server(&error),
             };
             if let Err(end) = self.reply(message, to_client).await {
                 return end;
@@ -40,110 +44,116 @@ impl Line<'_> {
         }
     }
 
-    async fn reply(&self, message: &[u8], to_client: &ToClient<'_>) -> Result<(), End> {
-        let sight = Sight::of(message);
-        let taken = self.waiting().take(sight.response_to);
+    async fn reply(&self, message: &[u8], to_client: &ToClient<'_>) -> Result<(), CloseReason> {
+        let view = MessageView::of(message);
+        let taken = self.in_flight().take(view.response_to);
         let Some(mut pending) = taken else {
             let sent = send(&mut *to_client.lock().await, message, None).await;
-            return sent.map_err(|error| End::of_client(&error));
+            return sent.map_err(|error| CloseReason::of_client(&error));
         };
-        let outcome = sight.outcome();
-        self.shared.ledger().answered(pending.entry, outcome);
-        self.tell_reply(&sight, &pending, outcome, message.len());
-        if pending.is_one_more {
-            pending.plan = self.plan_for_one_more(&pending);
+        let outcome = view.outcome();
+        self.state.ledger().answered(pending.entry, outcome);
+        self.emit_reply(&view, &pending, outcome, message.len());
+        if pending.is_further_reply {
+            pending.plan = self.plan_for_further_reply(&pending);
         }
         let message = self.renamed(message, &pending, outcome);
         let sent = match pending.plan.take() {
             None => {
                 let sent = send(&mut *to_client.lock().await, &message, None).await;
-                sent.map(|()| message.len()).map_err(|error| End::of_client(&error))
+                sent.map(|()| message.len()).map_err(|error| CloseReason::of_client(&error))
             }
             Some(mut plan) => {
-                if let Some((Reaction::Error(error), _)) = &plan.decided
+                if let Some((Reaction::Error(error), _)) = &plan.final_reaction
                     && !error.applies_to(outcome.code)
                 {
-                    plan.decided = None;
+                    plan.final_reaction = None;
                 }
-                self.act_on_reply(&message, &sight, *plan, pending.entry, to_client).await
+                self.act_on_reply(&message, &view, *plan, pending.entry, to_client).await
             }
         }?;
-        self.shared.ledger().returned(pending.entry, sent);
-        if sight.more_to_come {
-            // The next reply comes unasked, and names this one.
-            self.waiting().push(Pending { id: sight.request_id, is_one_more: true, ..pending });
+        self.state.ledger().returned(pending.entry, sent);
+        if view.more_to_come {
+            // The next reply arrives without a request and has the id of this one as `responseTo`.
+            self.in_flight().push(InFlightRequest {
+                id: view.request_id,
+                is_further_reply: true,
+                ..pending
+            });
         }
         Ok(())
     }
 
-    /// What rules want of one more reply to an earlier request. To a server, too, it is as if the
-    /// command had come again.
-    fn plan_for_one_more(&self, pending: &Pending) -> Option<Box<Plan>> {
-        let verdict = self.judge_command(&pending.command, &pending.namespace, false);
+    /// Applies the rules to a further reply, as if the client had sent the command again. Fail
+    /// points of servers do the same.
+    fn plan_for_further_reply(&self, pending: &InFlightRequest) -> Option<Box<ReplyPlan>> {
+        let verdict = self.apply_rules_to(&pending.command, &pending.namespace, false);
         if verdict.rules.is_empty() {
             return None;
         }
-        self.shared.ledger().applied(pending.entry, &verdict.rules);
-        Some(Box::new(Plan {
+        self.state.ledger().applied(pending.entry, &verdict.rules);
+        Some(Box::new(ReplyPlan {
             delay: verdict.request_delay.saturating_add(verdict.reply_delay),
             rate: verdict.reply_rate,
-            decided: verdict.decided.map(|(reaction, rule)| (without_request(reaction), rule)),
+            final_reaction: verdict
+                .final_reaction
+                .map(|(reaction, rule)| (without_request(reaction), rule)),
             rules: verdict.rules,
             context: ErrorContext::default(),
         }))
     }
 
-    /// Does what rules want of a reply. Returns how many bytes the client was given.
+    /// Applies the rules to a reply. Returns the number of bytes sent to the client.
     async fn act_on_reply(
         &self,
         message: &[u8],
-        sight: &Sight<'_>,
-        plan: Plan,
+        view: &MessageView<'_>,
+        plan: ReplyPlan,
         entry: u64,
         to_client: &ToClient<'_>,
-    ) -> Result<usize, End> {
+    ) -> Result<usize, CloseReason> {
         if plan.delay > Duration::ZERO {
-            self.tell_fault(&plan.rules, &format!("holds the reply up for {:?}", plan.delay));
+            self.emit_fault(&plan.rules, &format!("delayed the reply by {:?}", plan.delay));
             sleep(plan.delay).await;
         }
-        let message = match &plan.decided {
+        let message = match &plan.final_reaction {
             Some((Reaction::LoseReply { reset }, _)) => {
-                self.tell_fault(&plan.rules, "lost the reply after the server executed");
-                return Err(End::Cut { reset: *reset });
+                self.emit_fault(&plan.rules, "lost the reply after the execution");
+                return Err(CloseReason::Cut { reset: *reset });
             }
             Some((Reaction::CutReply { after, reset }, _)) => {
                 let part = &message[..message.len().min(*after)];
-                self.tell_fault(&plan.rules, &format!("cut the reply after {} bytes", part.len()));
+                self.emit_fault(&plan.rules, &format!("cut the reply after {} bytes", part.len()));
                 let sent = send(&mut *to_client.lock().await, part, plan.rate).await;
-                sent.map_err(|error| End::of_client(&error))?;
-                self.shared.ledger().returned(entry, part.len());
-                return Err(End::Cut { reset: *reset });
+                sent.map_err(|error| CloseReason::of_client(&error))?;
+                self.state.ledger().returned(entry, part.len());
+                return Err(CloseReason::Cut { reset: *reset });
             }
             Some((Reaction::Stall { direction: Direction::Reply }, rule)) => {
-                self.tell_fault(&plan.rules, "stalls replies");
-                // Nothing else may pass meanwhile, not even the proxy's own answers.
+                self.emit_fault(&plan.rules, "stalled replies");
+                // The lock keeps the proxy's own replies from passing a stalled one.
                 let _all = to_client.lock().await;
-                self.shared.until_removed(*rule).await;
+                self.state.until_removed(*rule).await;
                 Cow::Borrowed(message)
             }
             Some((Reaction::Error(error), _)) => {
-                let what = format!("put the error {} in place of the reply", error.code);
-                self.tell_fault(&plan.rules, &what);
-                let reply = answer::error_document(error, plan.context);
-                let form = sight.form;
-                let changed = answer::compose(&reply, form, sight.request_id, sight.response_to);
+                let what = format!("replaced the reply with error {}", error.code);
+                self.emit_fault(&plan.rules, &what);
+                let reply = own_reply::error_document(error, plan.context);
+                let form = view.form;
+                let changed = own_reply::compose(&reply, form, view.request_id, view.response_to);
                 changed.map_or(Cow::Borrowed(message), Cow::Owned)
             }
             Some((Reaction::WriteConcernError(error), _)) => {
-                let what = format!("added the write concern error {}", error.code);
-                self.tell_fault(&plan.rules, &what);
-                let changed = answer::with_body(message, |reply| {
-                    answer::add_write_concern_error(reply, error, plan.context);
+                let what = format!("added write concern error {}", error.code);
+                self.emit_fault(&plan.rules, &what);
+                let changed = own_reply::map_body(message, |reply| {
+                    own_reply::add_write_concern_error(reply, error, plan.context);
                     true
                 });
                 changed.ok().flatten().map_or(Cow::Borrowed(message), Cow::Owned)
             }
-            // These were seen to when the request came, or when the connection did.
+            // Handled when the request arrived or the connection was accepted.
             Some((
                 Reaction::Stall { direction: Direction::Request }
                 | Reaction::CutRequest { .. }
@@ -155,41 +165,52 @@ impl Line<'_> {
             | None => Cow::Borrowed(message),
         };
         let sent = send(&mut *to_client.lock().await, &message, plan.rate).await;
-        sent.map_err(|error| End::of_client(&error))?;
-        if sight.more_to_come && matches!(plan.decided, Some((Reaction::Error(_), _))) {
-            // For the client, the error was the last reply; the server would go on.
-            self.shared.ledger().returned(entry, message.len());
-            return Err(End::Cut { reset: false });
+        sent.map_err(|error| CloseReason::of_client(&error))?;
+        if view.more_to_come && matches!(plan.final_reaction, Some((Reaction::Error(_), _))) {
+            // The error was the last reply for the client; the server would continue the stream.
+            self.state.ledger().returned(entry, message.len());
+            return Err(CloseReason::Cut { reset: false });
         }
         Ok(message.len())
     }
 
-    /// The reply with the addresses at which clients reach the servers.
-    fn renamed<'m>(&self, message: &'m [u8], pending: &Pending, outcome: Outcome) -> Cow<'m, [u8]> {
+    /// Rewrites addresses of servers in a reply to those of the proxy.
+    fn renamed<'m>(
+        &self,
+        message: &'m [u8],
+        pending: &InFlightRequest,
+        outcome: ReplySummary,
+    ) -> Cow<'m, [u8]> {
         let is_error = !outcome.ok || outcome.write_concern_error || outcome.write_errors > 0;
         if !(pending.is_hello || is_error || rewrite::names_servers(&pending.command)) {
             return Cow::Borrowed(message);
         }
-        let changed = answer::with_body(message, |reply| {
+        let changed = own_reply::map_body(message, |reply| {
             let names = match pending.is_hello && outcome.ok {
-                true => self.shared.members.learn(self.member, reply),
-                false => self.shared.members.names(),
+                true => self.state.members.update_from_hello(self.member, reply),
+                false => self.state.members.names(),
             };
             let before = reply.clone();
             rewrite::rename(reply, &names);
             *reply != before
         });
-        // What cannot be read is the client's to complain about.
+        // Unreadable replies are forwarded unchanged; the client reports the error.
         changed.ok().flatten().map_or(Cow::Borrowed(message), Cow::Owned)
     }
 
-    fn tell_reply(&self, sight: &Sight<'_>, pending: &Pending, outcome: Outcome, bytes: usize) {
-        if self.shared.is_watched() {
+    fn emit_reply(
+        &self,
+        view: &MessageView<'_>,
+        pending: &InFlightRequest,
+        outcome: ReplySummary,
+        bytes: usize,
+    ) {
+        if self.state.has_observer() {
             let micros = u64::try_from(pending.since.elapsed().as_micros()).ok();
-            self.shared.tell(&Event::Reply {
+            self.state.emit(&ProxyEvent::Reply {
                 connection: self.number,
                 server: &self.member.name,
-                message: shown(sight, &pending.command, &pending.namespace, bytes),
+                message: shown(view, &pending.command, &pending.namespace, bytes),
                 ok: outcome.ok,
                 code: outcome.code,
                 micros,
@@ -199,7 +220,7 @@ impl Line<'_> {
     }
 }
 
-/// What happens to a reply that has no request of its own which could be cut or held up.
+/// Converts a reaction for a reply without a request, which cannot be cut or delayed.
 fn without_request(reaction: Reaction) -> Reaction {
     match reaction {
         Reaction::CutRequest { reset, .. } => Reaction::LoseReply { reset },

@@ -1,4 +1,5 @@
-//! The way of requests: looked at, judged, and sent on, held up, cut or answered.
+//! Forwarding of requests: parsed, matched with the rules, then forwarded, delayed, cut or replied
+//! to.
 
 use std::{
     io,
@@ -14,68 +15,70 @@ use tokio::{
 };
 
 use super::{
-    End, Line, ToClient, client_gone,
-    pending::{Pending, Plan},
+    CloseReason, ProxiedConnection, ToClient, client_gone,
+    in_flight::{InFlightRequest, ReplyPlan},
     shown,
 };
 use crate::proxy::{
-    admin, answer,
-    event::Event,
-    inbox::{Arrived, Inbox},
-    ledger::{Arrival, Delivery},
-    outlet::send,
+    admin,
+    event::ProxyEvent,
+    ledger::{Delivery, RecordedRequest},
+    message_buffer::{MessageBuffer, ReadProgress},
+    message_view::{CommandView, MessageView},
+    own_reply,
     reaction::{Direction, Reaction},
-    rulebook::{Circumstances, Verdict},
-    sight::{Command, Sight},
+    rulebook::{MatchContext, RuleVerdict},
+    send::send,
 };
 use blackpipe_base::codes::ErrorContext;
 
-/// A request and what is known of it.
+/// A parsed request.
 struct Request<'a> {
     message: &'a [u8],
-    /// How much of it the server has been given already, because it is large and there was no rule.
-    ahead: usize,
-    sight: &'a Sight<'a>,
-    command: Command<'a>,
-    /// Where it stands in the ledger.
-    arrival: Arrival,
+    /// Number of bytes already forwarded. Only large requests without rules are forwarded early.
+    forwarded_bytes: usize,
+    view: &'a MessageView<'a>,
+    command: CommandView<'a>,
+    /// Record in the ledger.
+    arrival: RecordedRequest,
 }
 
-impl Line<'_> {
-    /// Carries requests until the client hangs up or a rule ends it all.
-    pub(super) async fn carry_requests<W>(
+impl ProxiedConnection<'_> {
+    /// Forwards requests until the client closes the connection or a rule ends it.
+    pub(super) async fn forward_requests<W>(
         &self,
         mut from: ReadHalf<'_>,
         mut to: W,
         to_client: &ToClient<'_>,
-    ) -> End
+    ) -> CloseReason
     where
         W: AsyncWrite + Unpin,
     {
-        let mut inbox = Inbox::new();
-        // How much of the message at hand is on its way already.
-        let mut ahead = 0;
+        let mut buffer = MessageBuffer::new();
+        // Number of bytes of the current message that were forwarded.
+        let mut forwarded_bytes = 0;
         loop {
-            let went_on = match inbox.arrive(&mut from).await {
-                Ok(Arrived::Part(length)) => {
-                    let part = inbox.first(length);
-                    if ahead == 0 && !self.may_go_ahead(part) {
+            let went_on = match buffer.read_more(&mut from).await {
+                Ok(ReadProgress::Partial(length)) => {
+                    let part = buffer.bytes(length);
+                    if forwarded_bytes == 0 && !self.may_forward_early(part) {
                         continue;
                     }
-                    let sent = send(&mut to, &part[ahead..], None).await;
-                    ahead = part.len();
-                    sent.map_err(|error| End::of_server(&error))
+                    let sent = send(&mut to, &part[forwarded_bytes..], None).await;
+                    forwarded_bytes = part.len();
+                    sent.map_err(|error| CloseReason::of_server(&error))
                 }
-                Ok(Arrived::Whole(length)) => {
-                    let ahead = std::mem::take(&mut ahead);
-                    self.message(inbox.first(length), ahead, &from, &mut to, to_client).await
+                Ok(ReadProgress::Message(length)) => {
+                    let forwarded_bytes = std::mem::take(&mut forwarded_bytes);
+                    self.message(buffer.bytes(length), forwarded_bytes, &from, &mut to, to_client)
+                        .await
                 }
-                Ok(Arrived::End) => {
-                    // A message that did not come whole is not sent on.
+                Ok(ReadProgress::EndOfStream) => {
+                    // An incomplete message is not forwarded.
                     let _ = to.shutdown().await;
-                    return End::ClientClosed;
+                    return CloseReason::ClientClosed;
                 }
-                Err(error) => return End::of_client(&error),
+                Err(error) => return CloseReason::of_client(&error),
             };
             if let Err(end) = went_on {
                 return end;
@@ -83,39 +86,39 @@ impl Line<'_> {
         }
     }
 
-    /// Whether a large message may be passed on as it comes. Not if a rule might want it back, or if
-    /// it might be for the proxy itself.
-    fn may_go_ahead(&self, part: &[u8]) -> bool {
-        !self.shared.has_rules()
-            && first_key(part).is_some_and(|command| !admin::may_be_ours(command))
+    /// Returns `true` if a large message may be forwarded while it arrives: there are no rules, and
+    /// it is not a command for the proxy.
+    fn may_forward_early(&self, part: &[u8]) -> bool {
+        !self.state.has_rules()
+            && first_key(part).is_some_and(|command| !admin::is_proxy_command(command))
     }
 
     async fn message<W>(
         &self,
         message: &[u8],
-        ahead: usize,
+        forwarded_bytes: usize,
         from: &ReadHalf<'_>,
         to: &mut W,
         to_client: &ToClient<'_>,
-    ) -> Result<(), End>
+    ) -> Result<(), CloseReason>
     where
         W: AsyncWrite + Unpin,
     {
-        let sight = Sight::of(message);
-        let Some(command) = sight.command() else {
-            let sent = send(to, &message[ahead..], None).await;
-            return sent.map_err(|error| End::of_server(&error));
+        let view = MessageView::of(message);
+        let Some(command) = view.command() else {
+            let sent = send(to, &message[forwarded_bytes..], None).await;
+            return sent.map_err(|error| CloseReason::of_server(&error));
         };
-        if ahead == 0
-            && admin::may_be_ours(command.name)
-            && let Some(reply) = self.own_answer(&sight)
+        if forwarded_bytes == 0
+            && admin::is_proxy_command(command.name)
+            && let Some(reply) = self.own_answer(&view)
         {
-            let sent = self.reply_by_proxy(&sight, command.name, "admin", &reply, to_client);
+            let sent = self.reply_by_proxy(&view, command.name, "admin", &reply, to_client);
             return sent.await.map(drop);
         }
         let (server, namespace) = (&self.member.name, command.namespace());
-        let arrival = self.shared.ledger().arrived(server, self.number, &command, &namespace);
-        let request = Request { message, ahead, sight: &sight, command, arrival };
+        let arrival = self.state.ledger().arrived(server, self.number, &command, &namespace);
+        let request = Request { message, forwarded_bytes, view: &view, command, arrival };
         self.request(&request, from, to, to_client).await
     }
 
@@ -125,147 +128,160 @@ impl Line<'_> {
         from: &ReadHalf<'_>,
         to: &mut W,
         to_client: &ToClient<'_>,
-    ) -> Result<(), End>
+    ) -> Result<(), CloseReason>
     where
         W: AsyncWrite + Unpin,
     {
-        self.tell_request(request);
+        self.emit_request(request);
         if request.command.is_hello() {
-            self.note_app_name(request.sight);
+            self.note_app_name(request.view);
         }
-        let verdict = self.judge(request);
+        let verdict = self.apply_rules(request);
         if verdict.rules.is_empty() {
             return self.forward(request, verdict, to).await;
         }
-        self.shared.ledger().applied(request.arrival.number, &verdict.rules);
+        self.state.ledger().applied(request.arrival.number, &verdict.rules);
         self.act_on_request(request, verdict, from, to, to_client).await
     }
 
-    /// Does what rules want of a request, and leaves the rest to the reply.
+    /// Applies the rules to a request. Faults of the reply are left to [`ReplyPlan`].
     async fn act_on_request<W>(
         &self,
         request: &Request<'_>,
-        verdict: Verdict,
+        verdict: RuleVerdict,
         from: &ReadHalf<'_>,
         to: &mut W,
         to_client: &ToClient<'_>,
-    ) -> Result<(), End>
+    ) -> Result<(), CloseReason>
     where
         W: AsyncWrite + Unpin,
     {
         if verdict.request_delay > Duration::ZERO {
-            self.tell_fault(
+            self.emit_fault(
                 &verdict.rules,
-                &format!("holds it up for {:?}", verdict.request_delay),
+                &format!("delayed the request by {:?}", verdict.request_delay),
             );
             self.hold(from, sleep(verdict.request_delay)).await?;
         }
-        match &verdict.decided {
+        match &verdict.final_reaction {
             Some((Reaction::CutRequest { after, reset }, _)) => {
                 let part = &request.message[..request.message.len().min(*after)];
                 let what = format!("cut the request after {} bytes", part.len());
-                self.tell_fault(&verdict.rules, &what);
+                self.emit_fault(&verdict.rules, &what);
                 let sent = send(to, part, verdict.request_rate).await;
-                sent.map_err(|error| End::of_server(&error))?;
-                // So that the server sees these bytes and an end, whatever it has sent itself.
+                sent.map_err(|error| CloseReason::of_server(&error))?;
+                // Lets the server read these bytes and then the end of the stream.
                 let _ = to.shutdown().await;
                 self.note_delivery(request, part.len());
-                Err(End::Cut { reset: *reset })
+                Err(CloseReason::Cut { reset: *reset })
             }
             Some((Reaction::Stall { direction: Direction::Request }, rule)) => {
-                self.tell_fault(&verdict.rules, "stalls requests");
-                self.hold(from, self.shared.until_removed(*rule)).await?;
-                let verdict = Verdict { decided: None, ..verdict };
+                self.emit_fault(&verdict.rules, "stalled requests");
+                self.hold(from, self.state.until_removed(*rule)).await?;
+                let verdict = RuleVerdict { final_reaction: None, ..verdict };
                 self.forward(request, verdict, to).await
             }
             Some((Reaction::Error(error), _)) if !error.forwards() => {
-                self.tell_fault(&verdict.rules, &format!("answers with the error {}", error.code));
-                if request.sight.more_to_come {
+                self.emit_fault(&verdict.rules, &format!("replied with error {}", error.code));
+                if request.view.more_to_come {
                     return Ok(());
                 }
-                let reply = answer::error_document(error, context(&request.command));
+                let reply = own_reply::error_document(error, context(&request.command));
                 let name = request.command.name;
                 let namespace = &request.arrival.namespace;
-                let sent = self.reply_by_proxy(request.sight, name, namespace, &reply, to_client);
+                let sent = self.reply_by_proxy(request.view, name, namespace, &reply, to_client);
                 let bytes = sent.await?;
-                self.shared.ledger().returned(request.arrival.number, bytes);
+                self.state.ledger().returned(request.arrival.number, bytes);
                 Ok(())
             }
-            // A request without a reply: what would be lost is the connection.
+            // A request without a reply has no reply to lose, so the connection ends after the
+            // request.
             Some((Reaction::LoseReply { reset } | Reaction::CutReply { reset, .. }, _))
-                if request.sight.more_to_come =>
+                if request.view.more_to_come =>
             {
                 let reset = *reset;
-                self.tell_fault(&verdict.rules, "cut after a request that wants no reply");
+                self.emit_fault(
+                    &verdict.rules,
+                    "closed the connection after a request without a reply",
+                );
                 self.forward(request, verdict, to).await?;
                 let _ = to.shutdown().await;
-                Err(End::Cut { reset })
+                Err(CloseReason::Cut { reset })
             }
             Some(_) | None => self.forward(request, verdict, to).await,
         }
     }
 
-    /// Sends a request on, after noting what is to become of its reply.
+    /// Forwards a request, after the rules for its reply were stored.
     async fn forward<W>(
         &self,
         request: &Request<'_>,
-        verdict: Verdict,
+        verdict: RuleVerdict,
         to: &mut W,
-    ) -> Result<(), End>
+    ) -> Result<(), CloseReason>
     where
         W: AsyncWrite + Unpin,
     {
         let rate = verdict.request_rate;
-        if !request.sight.more_to_come {
+        if !request.view.more_to_come {
             let plan = (!verdict.rules.is_empty()).then(|| {
-                Box::new(Plan {
+                Box::new(ReplyPlan {
                     delay: verdict.reply_delay,
                     rate: verdict.reply_rate,
-                    decided: verdict.decided,
+                    final_reaction: verdict.final_reaction,
                     rules: verdict.rules,
                     context: context(&request.command),
                 })
             });
-            self.waiting().push(Pending {
-                id: request.sight.request_id,
+            self.in_flight().push(InFlightRequest {
+                id: request.view.request_id,
                 entry: request.arrival.number,
                 command: Arc::clone(&request.arrival.command),
                 namespace: Arc::clone(&request.arrival.namespace),
                 is_hello: request.command.is_hello(),
-                is_one_more: false,
+                is_further_reply: false,
                 since: Instant::now(),
                 plan,
             });
         }
-        let sent = send(to, &request.message[request.ahead..], rate).await;
-        sent.map_err(|error| End::of_server(&error))?;
+        let sent = send(to, &request.message[request.forwarded_bytes..], rate).await;
+        sent.map_err(|error| CloseReason::of_server(&error))?;
         self.note_delivery(request, request.message.len());
         Ok(())
     }
 
-    /// Waits, unless the client hangs up meanwhile.
-    async fn hold(&self, from: &ReadHalf<'_>, wait: impl Future<Output = ()>) -> Result<(), End> {
+    /// Waits. Fails if the client closes the connection first.
+    async fn hold(
+        &self,
+        from: &ReadHalf<'_>,
+        wait: impl Future<Output = ()>,
+    ) -> Result<(), CloseReason> {
         tokio::select! {
             () = wait => Ok(()),
-            () = client_gone(from.as_ref()) => Err(End::ClientClosed),
+            () = client_gone(from.as_ref()) => Err(CloseReason::ClientClosed),
         }
     }
 
-    fn judge(&self, request: &Request<'_>) -> Verdict {
-        if request.ahead > 0 {
-            return Verdict::default();
+    fn apply_rules(&self, request: &Request<'_>) -> RuleVerdict {
+        if request.forwarded_bytes > 0 {
+            return RuleVerdict::default();
         }
-        let Arrival { namespace, is_retry, .. } = &request.arrival;
-        self.judge_command(request.command.name, namespace, *is_retry)
+        let RecordedRequest { namespace, is_retry, .. } = &request.arrival;
+        self.apply_rules_to(request.command.name, namespace, *is_retry)
     }
 
-    /// What rules say about a command through this connection.
-    pub(super) fn judge_command(&self, command: &str, namespace: &str, is_retry: bool) -> Verdict {
-        if !self.shared.has_rules() {
-            return Verdict::default();
+    /// Applies the rules to a command on this connection.
+    pub(super) fn apply_rules_to(
+        &self,
+        command: &str,
+        namespace: &str,
+        is_retry: bool,
+    ) -> RuleVerdict {
+        if !self.state.has_rules() {
+            return RuleVerdict::default();
         }
         let app_name = self.app_name().clone();
-        self.shared.judge(&Circumstances {
+        self.state.apply_rules(&MatchContext {
             server: &self.member.names(),
             connection: self.number,
             app_name: app_name.as_deref(),
@@ -281,11 +297,11 @@ impl Line<'_> {
             part if part < request.message.len() => Delivery::Part(part),
             _ => Delivery::Whole,
         };
-        self.shared.ledger().delivered(request.arrival.number, delivery);
+        self.state.ledger().delivered(request.arrival.number, delivery);
     }
 
-    /// Takes the name of the client's application from its first hello.
-    fn note_app_name(&self, hello: &Sight<'_>) {
+    /// Stores `client.application.name` of the first `hello`.
+    fn note_app_name(&self, hello: &MessageView<'_>) {
         let name = hello.document().and_then(|hello| {
             let application =
                 hello.get_document("client").ok()?.get_document("application").ok()?;
@@ -296,26 +312,26 @@ impl Line<'_> {
         }
     }
 
-    fn own_answer(&self, sight: &Sight<'_>) -> Option<Document> {
-        let command = Document::try_from(sight.sound_document()?).ok()?;
-        admin::answer(self.shared, self.member, &command)
+    fn own_answer(&self, view: &MessageView<'_>) -> Option<Document> {
+        let command = Document::try_from(view.validated_document()?).ok()?;
+        admin::answer(self.state, self.member, &command)
     }
 
-    /// Answers in the server's place. Returns how many bytes the client was given.
+    /// Replies in place of the server. Returns the number of bytes sent to the client.
     async fn reply_by_proxy(
         &self,
-        sight: &Sight<'_>,
+        view: &MessageView<'_>,
         command: &str,
         namespace: &str,
         reply: &Document,
         to_client: &ToClient<'_>,
-    ) -> Result<usize, End> {
-        let composed = answer::compose(reply, sight.form, sight.request_id, sight.request_id);
-        let bytes = composed.map_err(|error| End::of_client(&io::Error::other(error)))?;
-        if self.shared.is_watched() {
-            let seen = Sight::of(&bytes);
+    ) -> Result<usize, CloseReason> {
+        let composed = own_reply::compose(reply, view.form, view.request_id, view.request_id);
+        let bytes = composed.map_err(|error| CloseReason::of_client(&io::Error::other(error)))?;
+        if self.state.has_observer() {
+            let seen = MessageView::of(&bytes);
             let outcome = seen.outcome();
-            self.shared.tell(&Event::Reply {
+            self.state.emit(&ProxyEvent::Reply {
                 connection: self.number,
                 server: &self.member.name,
                 message: shown(&seen, command, namespace, bytes.len()),
@@ -326,37 +342,37 @@ impl Line<'_> {
             });
         }
         let sent = send(&mut *to_client.lock().await, &bytes, None).await;
-        sent.map(|()| bytes.len()).map_err(|error| End::of_client(&error))
+        sent.map(|()| bytes.len()).map_err(|error| CloseReason::of_client(&error))
     }
 
-    fn tell_request(&self, request: &Request<'_>) {
-        if self.shared.is_watched() {
+    fn emit_request(&self, request: &Request<'_>) {
+        if self.state.has_observer() {
             let (name, namespace) = (request.command.name, &request.arrival.namespace);
-            self.shared.tell(&Event::Request {
+            self.state.emit(&ProxyEvent::Request {
                 connection: self.number,
                 server: &self.member.name,
-                message: shown(request.sight, name, namespace, request.message.len()),
+                message: shown(request.view, name, namespace, request.message.len()),
                 is_retry: request.arrival.is_retry,
             });
         }
     }
 }
 
-fn context(command: &Command<'_>) -> ErrorContext {
+fn context(command: &CommandView<'_>) -> ErrorContext {
     let ends = command.ends_transaction();
     ErrorContext {
         is_retryable_write: ends || (command.txn_number.is_some() && !command.in_transaction),
         is_in_transaction: command.in_transaction && !ends,
-        // What a cursor is about is not seen in what goes by.
+        // A `getMore` does not say whether its cursor is a change stream.
         is_change_stream: false,
         is_mongos: false,
     }
 }
 
-/// The command in a message of which only a part has come: an OP_MSG whose body is its first section.
+/// Returns the command name from the start of an OP_MSG whose first section is the body.
 fn first_key(part: &[u8]) -> Option<&str> {
     const OP_MSG: [u8; 4] = 2013_i32.to_le_bytes();
-    // Flags, the kind of the section, the document's length, the type of its first field.
+    // Flags, section kind, document length, type of the first field.
     const KEY_AT: usize = 16 + 4 + 1 + 4 + 1;
     if part.get(12..16) != Some(&OP_MSG) || part.get(20) != Some(&0) {
         return None;
