@@ -1,9 +1,9 @@
-// The reply to an insert is lost, the driver tries again, and the order is there once.
+// The reply to an insert is lost, the driver retries, and the order exists once.
 
 import assert from "node:assert/strict";
 import { MongoClient } from "mongodb";
 
-/** The application: what is under test. */
+/** The application under test. */
 async function placeOrder(orders, item) {
   const { insertedId } = await orders.insertOne({ item });
   return insertedId;
@@ -24,8 +24,8 @@ try {
   const filter = { command: "insert", namespace: "shop.orders" };
   const ledger = await admin.command({ blackPipe: 1, ledger: filter });
   assert.equal(ledger.writes.length, 1);
-  assert.equal(ledger.writes[0].deliveries, 2, "the server got it twice");
-  assert.equal(ledger.writes[0].executions, 1, "and executed it once");
+  assert.equal(ledger.writes[0].deliveries, 2, "the server received it twice");
+  assert.equal(ledger.writes[0].executions, 1, "the server executed it once");
   const found = await orders.find().toArray();
   assert.deepEqual(found.map((one) => String(one._id)), [String(order)]);
   console.log("one order");

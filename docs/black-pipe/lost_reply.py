@@ -1,4 +1,4 @@
-"""The reply to an insert is lost, PyMongo tries again, and the order is there once."""
+"""The reply to an insert is lost, PyMongo retries, and the order exists once."""
 
 import sys
 
@@ -6,11 +6,11 @@ from pymongo import MongoClient
 
 
 def place_order(orders, item):
-    """The application: what is under test."""
+    """The application under test."""
     return orders.insert_one({"item": item}).inserted_id
 
 
-def test_a_lost_reply_is_one_order(uri):
+def test_lost_reply_creates_one_order(uri):
     client = MongoClient(uri)
     admin, orders = client.admin, client.shop.orders
     orders.delete_many({})
@@ -25,11 +25,11 @@ def test_a_lost_reply_is_one_order(uri):
     assert applied == 1, "the reply was lost"
     ledger = admin.command("blackPipe", ledger={"command": "insert", "namespace": "shop.orders"})
     [write] = ledger["writes"]
-    assert write["deliveries"] == 2, "the server got it twice"
-    assert write["executions"] == 1, "and executed it once"
+    assert write["deliveries"] == 2, "the server received it twice"
+    assert write["executions"] == 1, "the server executed it once"
     assert [found["_id"] for found in orders.find()] == [order]
 
 
 if __name__ == "__main__":
-    test_a_lost_reply_is_one_order(sys.argv[1])
+    test_lost_reply_creates_one_order(sys.argv[1])
     print("one order")

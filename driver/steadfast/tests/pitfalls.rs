@@ -8,8 +8,9 @@ mod common;
 use std::time::Duration;
 
 use blackpipe::server::{
-    Deployment, Expected, Failure, Gate, Received, Request, Role, Server, command, error, find,
-    garbage, get_more, hang_up, hello, insert, reply, reply_to_another, wait_for,
+    Deployment, ExpectedRequest, FailureReply, Gate, ReceivedRequest, Request, Role, Server,
+    command, error, find, get_more, hang_up, hello, insert, raw_bytes, reply, reply_to_another,
+    wait_for,
 };
 use common::{Clock, Recorder, bounded, is_handshake_for_operations};
 use steadfast::{
@@ -55,7 +56,7 @@ fn primary() -> Server {
     Server::builder().role(Role::Primary).start()
 }
 
-fn insert_of_things() -> Expected {
+fn insert_of_things() -> ExpectedRequest {
     insert("db.things").with(doc! { "documents": [{ "_id": 1 }] })
 }
 
@@ -63,13 +64,13 @@ fn done() -> Document {
     doc! { "ok": 1, "n": 1 }
 }
 
-fn retryable(code: i32) -> Failure {
+fn retryable(code: i32) -> FailureReply {
     error(code).labelled("RetryableWriteError")
 }
 
 /// Session and number of a write.
-fn transaction_id(request: &Received) -> (Document, i64) {
-    let (session, number) = request.transaction_id().expect("a retryable write");
+fn transaction_id(request: &ReceivedRequest) -> (Document, i64) {
+    let (session, number) = request.session_and_txn_number().expect("a retryable write");
     (session.clone(), number)
 }
 
@@ -124,8 +125,8 @@ async fn a_dropped_future_leaves_no_half_read_reply_behind() {
     let bytes = Request::reply(&request, &doc! { "ok": 1, "mine": false });
     let (begin, end) = bytes.split_at(30);
     let gate = Gate::closed();
-    request.then([garbage(begin), wait_for(&gate), garbage(end)]);
-    server.let_sockets_settle().await;
+    request.then([raw_bytes(begin), wait_for(&gate), raw_bytes(end)]);
+    server.process_socket_events().await;
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
     let kept = watched.run("kept");
@@ -346,7 +347,7 @@ async fn a_write_follows_the_primary_that_moves() {
     let inserting = watched.insert();
     let request = coming.arrives().await;
     set.elect(2);
-    request.then([retryable(10107).saying("not primary any more")]);
+    request.then([retryable(10107).with_message("not primary any more")]);
     inserting.await.unwrap().unwrap();
     set.finish();
 }

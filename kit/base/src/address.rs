@@ -59,7 +59,7 @@ impl Deref for Listener {
     type Target = tokio::net::TcpListener;
 
     fn deref(&self) -> &Self::Target {
-        self.0.as_ref().expect("present until the drop")
+        self.0.as_ref().expect("present until dropped")
     }
 }
 

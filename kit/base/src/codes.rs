@@ -13,7 +13,7 @@ pub struct ErrorContext {
     pub is_mongos: bool,
 }
 
-/// Number, name, and `true` for the codes of the retryable writes specification.
+/// Error codes: number, name, and `true` if the retryable writes specification lists the code.
 const KNOWN: [(i32, &str, bool); 30] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
@@ -59,24 +59,28 @@ pub fn is_not_primary(code: i32) -> bool {
     matches!(code, 189 | 10058 | 10107 | 11602 | 13435 | 13436)
 }
 
-/// Returns `true` if a retryable write, a commit or an abort that fails with it is labelled
-/// `RetryableWriteError`: the list of the retryable writes specification. That of retryable reads also
-/// has `ReadConcernMajorityNotAvailableYet` (134), and reads bear no such label.
+/// Returns `true` if the retryable writes specification lists the code. A retryable write, commit
+/// or abort that fails with it gets the label `RetryableWriteError`.
+///
+/// The specification of retryable reads also lists `ReadConcernMajorityNotAvailableYet` (134);
+/// reads do not get the label.
 #[must_use]
 pub fn is_retryable_write(code: i32) -> bool {
     KNOWN.iter().any(|(known, _, retryable)| *known == code && *retryable)
 }
 
-/// Returns `true` if a change stream that fails with it can be resumed: the list of the change streams
-/// specification.
+/// Returns `true` if a change stream can resume after the error. The list is that of the change
+/// streams specification.
 #[must_use]
 pub fn is_resumable(code: i32) -> bool {
     is_retryable_write(code) || matches!(code, 63 | 133 | 150 | 234 | 13388)
 }
 
-/// Returns `true` if a command of a transaction that fails with it is labelled
-/// `TransientTransactionError`. `is_end` is `true` for a commit or an abort, which can be retried by
-/// itself after a retryable error. The transactions specification leaves the codes to the server.
+/// Returns `true` if a command of a transaction that fails with the code gets the label
+/// `TransientTransactionError`.
+///
+/// `is_end` is `true` for a commit or an abort, which is retried alone after a retryable error. The
+/// transactions specification leaves the codes to the server.
 #[must_use]
 pub fn is_transient_in_transaction(code: i32, is_end: bool) -> bool {
     match code {

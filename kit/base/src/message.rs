@@ -1,5 +1,5 @@
-//! Whole messages on a socket, and requests and replies as something to read. Both tools stand on
-//! it. What comes from the other side is believed only as far as it was checked.
+//! Whole wire messages on a socket; requests and replies as documents. Input is checked before it
+//! is used.
 
 use std::{fmt, io};
 
@@ -11,43 +11,45 @@ use steadfast_wire::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much room is made at a time. A peer that claims a large message gets the memory as it sends
-/// the bytes, and not before.
-const ROOM: usize = 64 * 1024;
+/// Bytes reserved for one read. A peer that claims a large message gets memory only as its bytes
+/// arrive.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Why no message, or no request, came of what was read.
+/// Error while a message was read or decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
     /// The socket failed.
-    #[error("reading failed: {0}")]
+    #[error("cannot read from the connection: {0}")]
     Io(#[from] io::Error),
-    /// The peer hung up in the middle of a message.
-    #[error("the peer hung up after {had} bytes of a message; at least {needed} more were to come")]
-    Ended {
-        /// How many bytes of the message had come.
-        had: usize,
-        /// How many were missing, as far as that was known.
-        needed: usize,
+    /// The connection closed in the middle of a message.
+    #[error(
+        "connection closed after {received} bytes of a message; at least {missing} are missing"
+    )]
+    Truncated {
+        /// Bytes of the message that arrived.
+        received: usize,
+        /// Lower bound on the bytes that are missing.
+        missing: usize,
     },
-    /// The bytes are not a message.
+    /// The bytes are not a valid wire message.
     #[error("{0}")]
     Wire(#[from] WireError),
-    /// A document has a value that cannot be read, such as a string that is not UTF-8.
-    #[error("a document cannot be read: {0}")]
+    /// A document has an invalid value, such as a string that is not UTF-8.
+    #[error("invalid document: {0}")]
     Document(#[from] bson::error::Error),
-    /// It is a message, and not a command: a reply, or a command without a name.
-    #[error("{0} is no command")]
+    /// The message is not a command: it is a reply, or its body is empty.
+    #[error("expected a command, received {0}")]
     NotACommand(&'static str),
-    /// It is a message, and not the reply to a command.
-    #[error("{0} is no reply to a command")]
+    /// The message is not a reply to a command.
+    #[error("expected a reply to a command, received {0}")]
     NotAReply(&'static str),
 }
 
-/// Cuts the bytes of a stream into messages.
+/// Splits the bytes of a stream into messages.
 ///
 /// ```
-/// use blackpipe_base::message::Inbox;
+/// use blackpipe_base::message::MessageReader;
 /// use steadfast_wire::write_legacy_hello;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,7 +59,7 @@ pub enum MessageError {
 /// write_legacy_hello(&mut bytes, 2, bson::rawdoc! { "isMaster": 1, "helloOk": true })?;
 ///
 /// let mut stream = bytes.as_slice();
-/// let mut inbox = Inbox::new();
+/// let mut inbox = MessageReader::new();
 /// assert_eq!(inbox.next(&mut stream).await?.unwrap().len(), first);
 /// assert!(inbox.next(&mut stream).await?.is_some());
 /// assert!(inbox.next(&mut stream).await?.is_none(), "the stream ends between messages");
@@ -65,37 +67,45 @@ pub enum MessageError {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Inbox {
+pub struct MessageReader {
     bytes: BytesMut,
     max_message_size: usize,
 }
 
-impl Default for Inbox {
+impl Default for MessageReader {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Inbox {
-    /// One that takes messages of up to 48,000,000 bytes, as servers do.
+impl MessageReader {
+    /// Creates a reader that accepts messages of up to 48,000,000 bytes (`maxMessageSizeBytes`), as
+    /// servers do.
     pub fn new() -> Self {
         Self::with_limit(DEFAULT_MAX_MESSAGE_SIZE)
     }
 
-    /// One that takes messages of up to so many bytes.
+    /// Creates a reader that accepts messages of up to `max_message_size` bytes.
     pub fn with_limit(max_message_size: usize) -> Self {
         Self { bytes: BytesMut::new(), max_message_size }
     }
 
-    /// What was read and is not part of a message that was given out.
+    /// Returns the bytes that were read and do not belong to a returned message.
     pub fn buffered(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The next message, whole, header included; `None` if the peer hangs up before it begins.
+    /// Returns the next whole message with its header, or `None` if the connection closes between
+    /// messages.
     ///
-    /// A future that is dropped loses nothing: what was read stays. After an error there is no
-    /// telling where the next message begins, and the connection is to be closed.
+    /// # Errors
+    ///
+    /// Fails if the socket fails, if the connection closes in the middle of a message, or if the
+    /// length is invalid. The start of the next message is unknown then: close the connection.
+    ///
+    /// # Cancellation
+    ///
+    /// Cancel safe. Bytes that were read stay in the reader.
     pub async fn next(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -110,14 +120,24 @@ impl Inbox {
             if self.read(stream, usize::MAX).await? == 0 {
                 return match self.bytes.len() {
                     0 => Ok(None),
-                    had => Err(MessageError::Ended { had, needed }),
+                    had => Err(MessageError::Truncated { received: had, missing: needed }),
                 };
             }
         }
     }
 
-    /// Waits until `wanted` bytes of the next message are there, or all of it if it is shorter, and
-    /// takes no byte more than that from the stream. Gives what is there; it stays in the inbox.
+    /// Waits for `wanted` bytes of the next message, or for all of a shorter message, and returns
+    /// what is buffered.
+    ///
+    /// The call reads no byte beyond that from the stream. The bytes stay in the reader.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`next`](Self::next).
+    ///
+    /// # Cancellation
+    ///
+    /// Cancel safe. Bytes that were read stay in the reader.
     pub async fn peek(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -132,29 +152,29 @@ impl Inbox {
             };
             match self.read(stream, needed).await? {
                 0 if had == 0 => break,
-                0 => return Err(MessageError::Ended { had, needed }),
+                0 => return Err(MessageError::Truncated { received: had, missing: needed }),
                 _ => {}
             }
         }
         Ok(&self.bytes)
     }
 
-    /// Reads once, at most so many bytes.
+    /// Reads once, at most `at_most` bytes.
     async fn read(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
         at_most: usize,
     ) -> io::Result<usize> {
-        self.bytes.reserve(at_most.min(ROOM));
+        self.bytes.reserve(at_most.min(READ_CHUNK_BYTES));
         let at_most = u64::try_from(at_most).unwrap_or(u64::MAX);
         stream.take(at_most).read_buf(&mut self.bytes).await
     }
 }
 
-/// A command as it came in, to be read.
+/// A decoded command.
 ///
-/// Documents that travelled beside the body ([document sequences](steadfast_wire::DocumentSequence))
-/// stand in their fields of [`body`](Self::body), as if they had come in it.
+/// Documents of [document sequences](steadfast_wire::DocumentSequence) are fields of
+/// [`body`](Self::body), as if they had been sent in the body.
 ///
 /// ```
 /// use blackpipe_base::message::Request;
@@ -171,48 +191,53 @@ impl Inbox {
 /// let request = Request::decode(bytes.into(), 3)?;
 /// assert_eq!((request.name.as_str(), request.namespace().as_str()), ("insert", "db.things"));
 /// assert_eq!(request.body.get_array("documents")?.len(), 1);
-/// assert_eq!((request.id, request.connection, request.wants_reply), (42, 3, true));
+/// assert_eq!((request.id, request.connection, request.expects_reply), (42, 3, true));
 /// assert_eq!(request.to_string(), r#"insert db.things { "documents": [{ "_id": 1 }] }"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// Which server of a deployment it came to, counted from 0.
+    /// Index of the server in its deployment, from 0.
     pub member: usize,
-    /// Which of that server's connections it came through, counted from 1.
+    /// Number of the connection on that server, from 1.
     pub connection: usize,
-    /// How many messages came through that connection before it.
-    pub earlier: usize,
-    /// The message's id, which the reply names.
+    /// Number of requests received on the connection before this one.
+    pub earlier_requests: usize,
+    /// `requestID` of the message. The reply has it as `responseTo`.
     pub id: i32,
-    /// The command's name, as it was sent.
+    /// Name of the command, as it was sent.
     pub name: String,
-    /// The database that the command is sent to; empty if it names none.
+    /// Target database (`$db`). Empty if the command names none.
     pub database: String,
-    /// The command, with the documents beside it in their fields.
+    /// Body of the command. Document sequences are array fields of it.
     pub body: Document,
-    /// Whether a field is there twice, which each reader would understand as it likes.
-    pub repeats_a_field: bool,
-    /// Whether it came as OP_QUERY.
+    /// `true` if a field occurs twice. Readers differ in which of the two they use.
+    pub has_duplicate_fields: bool,
+    /// `true` if the request was sent as OP_QUERY (legacy hello).
     pub legacy: bool,
-    /// How it was compressed.
+    /// Compressor of the message. `None` if it was not compressed.
     pub compressor: Option<Compressor>,
-    /// Whether a reply is wanted.
-    pub wants_reply: bool,
-    /// Whether the client takes more than one reply to it (`exhaustAllowed`).
-    pub takes_many: bool,
+    /// `false` if the client set `moreToCome`: it reads no reply.
+    pub expects_reply: bool,
+    /// `true` if the client accepts several replies to the request (flag `exhaustAllowed`).
+    pub exhaust_allowed: bool,
 }
 
 impl Request {
-    /// Reads one whole message, as [`Inbox::next`] gives it, that came through this connection.
+    /// Decodes a whole message, as [`MessageReader::next`] returns it. `connection` becomes
+    /// [`connection`](Self::connection).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is not a valid command.
     pub fn decode(message: Bytes, connection: usize) -> Result<Self, MessageError> {
         let incoming = decode(message, DEFAULT_MAX_MESSAGE_SIZE)?;
         let mut request = match incoming.message {
             Message::Msg(msg) => Self::of_msg(&msg)?,
             Message::Query(query) => Self::of_query(&query)?,
             Message::Reply(_) => return Err(MessageError::NotACommand("a reply")),
-            _ => return Err(MessageError::NotACommand("a message of an unknown kind")),
+            _ => return Err(MessageError::NotACommand("a message with an unknown opcode")),
         };
         request.connection = connection;
         request.id = incoming.header.request_id;
@@ -222,32 +247,32 @@ impl Request {
 
     fn of_msg(msg: &OpMsg) -> Result<Self, MessageError> {
         let mut body = Document::try_from(msg.body.as_raw())?;
-        let mut repeats_a_field = repeats_a_field(msg.body.as_raw(), &body);
+        let mut has_duplicate_fields = has_duplicate_fields(msg.body.as_raw(), &body);
         for sequence in &msg.sequences {
             let documents = sequence.iter().map(|raw| Document::try_from(raw).map(Bson::Document));
             let documents: Vec<Bson> = documents.collect::<Result<_, _>>()?;
-            repeats_a_field |= body.insert(&sequence.identifier, documents).is_some();
+            has_duplicate_fields |= body.insert(&sequence.identifier, documents).is_some();
         }
         let database = body.get_str("$db").unwrap_or_default().to_owned();
         Ok(Self {
-            repeats_a_field,
-            wants_reply: !msg.flags.contains(MsgFlags::MORE_TO_COME),
-            takes_many: msg.flags.contains(MsgFlags::EXHAUST_ALLOWED),
+            has_duplicate_fields,
+            expects_reply: !msg.flags.contains(MsgFlags::MORE_TO_COME),
+            exhaust_allowed: msg.flags.contains(MsgFlags::EXHAUST_ALLOWED),
             ..Self::new(body, database)?
         })
     }
 
     fn of_query(query: &OpQuery) -> Result<Self, MessageError> {
         let Some(database) = query.command_database() else {
-            return Err(MessageError::NotACommand("a query of a collection by OP_QUERY"));
+            return Err(MessageError::NotACommand("a legacy query of a collection"));
         };
         let mut body = Document::try_from(query.query.as_raw())?;
-        let repeats_a_field = repeats_a_field(query.query.as_raw(), &body);
-        // Some drivers wrap a command to say beside it which members may answer.
+        let has_duplicate_fields = has_duplicate_fields(query.query.as_raw(), &body);
+        // Legacy drivers wrap a command in `$query` to add a read preference.
         if let Ok(inner) = body.get_document("$query") {
             body = inner.clone();
         }
-        Ok(Self { repeats_a_field, legacy: true, ..Self::new(body, database.to_owned())? })
+        Ok(Self { has_duplicate_fields, legacy: true, ..Self::new(body, database.to_owned())? })
     }
 
     fn new(body: Document, database: String) -> Result<Self, MessageError> {
@@ -257,20 +282,20 @@ impl Request {
         Ok(Self {
             member: 0,
             connection: 0,
-            earlier: 0,
+            earlier_requests: 0,
             id: 0,
             name,
             database,
             body,
-            repeats_a_field: false,
+            has_duplicate_fields: false,
             legacy: false,
             compressor: None,
-            wants_reply: true,
-            takes_many: false,
+            expects_reply: true,
+            exhaust_allowed: false,
         })
     }
 
-    /// The collection that the command names, if it names one.
+    /// Returns the collection of the command. `None` for commands without one.
     pub fn collection(&self) -> Option<&str> {
         match self.name.as_str() {
             "getMore" => self.body.get_str("collection").ok(),
@@ -278,7 +303,7 @@ impl Request {
         }
     }
 
-    /// `database.collection`, or the database alone if the command names no collection.
+    /// Returns `database.collection`, or the database if the command has no collection.
     pub fn namespace(&self) -> String {
         match self.collection() {
             Some(collection) => format!("{}.{collection}", self.database),
@@ -286,76 +311,85 @@ impl Request {
         }
     }
 
-    /// Whether it is a hello in any of its forms.
+    /// Returns `true` for `hello`, `isMaster` and `ismaster`.
     pub fn is_hello(&self) -> bool {
         self.name == "hello" || self.name.eq_ignore_ascii_case("ismaster")
     }
 
-    /// What is known of a write by: its session's id and its transaction number. In a transaction
-    /// all commands have the same.
-    pub fn transaction_id(&self) -> Option<(&Document, i64)> {
+    /// Returns `lsid` and `txnNumber`, which identify a retryable write. All commands of a
+    /// transaction share them.
+    pub fn session_and_txn_number(&self) -> Option<(&Document, i64)> {
         Some((self.body.get_document("lsid").ok()?, self.body.get_i64("txnNumber").ok()?))
     }
 
-    /// Whether it is a part of a transaction of several commands.
+    /// Returns `true` for a command of a multi-document transaction (it has `autocommit`).
     pub fn is_in_transaction(&self) -> bool {
         self.body.contains_key("autocommit")
     }
 
-    /// The bytes of a reply, in the form that the request came in: OP_REPLY to OP_QUERY, else
-    /// OP_MSG, compressed as the request was.
-    pub fn reply(&self, reply: &Document) -> Vec<u8> {
-        self.reply_as(reply, Envelope { request_id: 1, response_to: self.id, more_to_come: false })
-    }
-
-    /// The same in an envelope of one's own.
+    /// Encodes a reply in the form of the request: OP_REPLY to OP_QUERY, else OP_MSG; compressed if
+    /// the request was.
     ///
     /// # Panics
     ///
-    /// If the document cannot be written, say because a key holds a NUL byte or it is larger than a
-    /// message can be.
-    pub fn reply_as(&self, reply: &Document, envelope: Envelope) -> Vec<u8> {
+    /// Panics if the document cannot be encoded.
+    pub fn reply(&self, reply: &Document) -> Vec<u8> {
+        self.reply_as(
+            reply,
+            ReplyHeader { request_id: 1, response_to: self.id, more_to_come: false },
+        )
+    }
+
+    /// Encodes a reply with the given header fields.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the document cannot be encoded, for example because a key contains NUL or the
+    /// reply exceeds the maximum message size.
+    pub fn reply_as(&self, reply: &Document, header: ReplyHeader) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.write_reply(reply, envelope, &mut bytes);
+        self.write_reply(reply, header, &mut bytes);
         bytes
     }
 
-    /// The same, appended to what is there.
+    /// Appends an encoded reply to `out`.
     ///
     /// # Panics
     ///
-    /// As [`reply_as`](Self::reply_as) does.
-    pub fn write_reply(&self, reply: &Document, envelope: Envelope, out: &mut Vec<u8>) {
-        let reply = RawDocumentBuf::try_from(reply).expect("a reply that can be written");
-        let Envelope { request_id, response_to, more_to_come } = envelope;
+    /// Panics in the same cases as [`reply_as`](Self::reply_as).
+    pub fn write_reply(&self, reply: &Document, header: ReplyHeader, out: &mut Vec<u8>) {
+        let reply = RawDocumentBuf::try_from(reply).expect("reply has no NUL in its keys");
+        let ReplyHeader { request_id, response_to, more_to_come } = header;
         let mut plain = Vec::new();
         let bytes = if self.compressor.is_some() { &mut plain } else { &mut *out };
         if self.legacy {
-            let reply = DocumentBytes::try_from(reply).expect("a reply that can be read again");
-            let message = OpReply::to_command(&reply).expect("one document");
-            message.encode(request_id, response_to, bytes).expect("a reply of sound size");
+            let reply = DocumentBytes::try_from(reply).expect("encoded reply is valid");
+            let message = OpReply::to_command(&reply).expect("reply is one document");
+            message
+                .encode(request_id, response_to, bytes)
+                .expect("reply is within the message size limit");
         } else {
             let flags = if more_to_come { MsgFlags::MORE_TO_COME } else { MsgFlags::empty() };
             let mut message = MessageWriter::reply(bytes, request_id, response_to, flags);
             message.body().append_elements_of(&reply);
-            message.finish().expect("a reply of sound size");
+            message.finish().expect("reply is within the message size limit");
         }
         if let Some(compressor) = self.compressor {
-            compress(&plain, compressor, out).expect("the request came so compressed");
+            compress(&plain, compressor, out).expect("compressor of the request is supported");
         }
     }
 }
 
-/// `name namespace { fields }`, without what every command carries along.
+/// Formats as `name namespace { fields }`, without the fields that drivers add to every command.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const OF_EVERY_COMMAND: [&str; 5] =
+        const GENERIC_FIELDS: [&str; 5] =
             ["$db", "$clusterTime", "$readPreference", "lsid", "apiVersion"];
         let mut fields = self.body.clone();
         if self.collection().is_some() || fields.get(&self.name) == Some(&Bson::Int32(1)) {
             fields.remove(&self.name);
         }
-        OF_EVERY_COMMAND.iter().for_each(|key| drop(fields.remove(key)));
+        GENERIC_FIELDS.iter().for_each(|key| drop(fields.remove(key)));
         write!(f, "{} {}", self.name, self.namespace())?;
         if !fields.is_empty() {
             write!(f, " {fields}")?;
@@ -364,18 +398,19 @@ impl fmt::Display for Request {
     }
 }
 
-/// What stands around a reply.
+/// Header fields of a reply that a script can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// The reply's own id.
+pub struct ReplyHeader {
+    /// `requestID` of the reply.
     pub request_id: i32,
-    /// The id of the request that it answers, if all is as it should be.
+    /// `responseTo`: id of the request. A script can send a wrong one.
     pub response_to: i32,
-    /// Whether another reply follows without being asked for. OP_REPLY cannot say it.
+    /// Sets the flag `moreToCome`: another reply follows without a request. OP_REPLY has no such
+    /// flag.
     pub more_to_come: bool,
 }
 
-/// The document in a reply to a command, and the id of the request that it answers.
+/// Decodes a reply to a command. Returns its document and `responseTo`.
 ///
 /// ```
 /// use blackpipe_base::message::{Request, reply_document};
@@ -390,19 +425,24 @@ pub struct Envelope {
 /// assert_eq!(reply_document(reply.into())?, (doc! { "ok": 1 }, 7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+///
+/// Fails if the message is invalid or not a reply.
 pub fn reply_document(message: Bytes) -> Result<(Document, i32), MessageError> {
     let incoming = decode(message, DEFAULT_MAX_MESSAGE_SIZE)?;
     let document = match incoming.message {
         Message::Msg(msg) => Document::try_from(msg.body.as_raw())?,
         Message::Reply(reply) => Document::try_from(reply.command_reply()?.as_raw())?,
         Message::Query(_) => return Err(MessageError::NotAReply("a query")),
-        _ => return Err(MessageError::NotAReply("a message of an unknown kind")),
+        _ => return Err(MessageError::NotAReply("a message with an unknown opcode")),
     };
     Ok((document, incoming.header.response_to))
 }
 
-/// Whether fewer fields were read than there are: a document keeps one of each name.
-fn repeats_a_field(raw: &RawDocument, read: &Document) -> bool {
+/// Returns `true` if the raw document has more fields than the decoded one, which keeps one field
+/// per name.
+fn has_duplicate_fields(raw: &RawDocument, read: &Document) -> bool {
     raw.iter().count() > read.len()
 }
 

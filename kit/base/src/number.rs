@@ -8,13 +8,13 @@ pub fn is_true(value: &Bson) -> bool {
     value.as_bool().unwrap_or_else(|| number(value).is_some_and(|number| number != 0.0))
 }
 
-/// Returns an error code.
+/// Returns a number as an error code (an int32).
 #[must_use]
 pub fn code(value: &Bson) -> Option<i32> {
     whole(value).and_then(|code| i32::try_from(code).ok())
 }
 
-/// Returns a number that is whole and not negative.
+/// Returns a number as `u64`. `None` if it has a fraction or is negative.
 #[must_use]
 pub fn whole(value: &Bson) -> Option<u64> {
     match value {
@@ -28,7 +28,7 @@ pub fn whole(value: &Bson) -> Option<u64> {
     }
 }
 
-/// Returns a number of any BSON type.
+/// Returns a number of type int, long or double as `f64`.
 #[must_use]
 pub fn number(value: &Bson) -> Option<f64> {
     match value {

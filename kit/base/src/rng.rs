@@ -24,7 +24,7 @@ impl Rng {
 
     /// Returns a random number in `0.0..1.0`.
     pub fn fraction(&mut self) -> f64 {
-        // 53 bits are what a double holds exactly.
+        // A double represents integers of 53 bits exactly.
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 

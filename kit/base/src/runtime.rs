@@ -4,7 +4,8 @@ use std::{sync::Arc, thread};
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-/// Handle of the runtime that runs a server's tasks. A thread of its own ends with the last clone.
+/// Handle of the runtime that runs a server's tasks. A thread started for it ends with the last
+/// clone.
 #[derive(Clone, Debug)]
 pub struct TaskRuntime {
     /// Spawns tasks.
@@ -13,7 +14,8 @@ pub struct TaskRuntime {
 }
 
 impl TaskRuntime {
-    /// Returns the current runtime. Starts a thread if there is none or `in_thread` is set.
+    /// Returns the current runtime. Starts a thread with a runtime if there is none or `in_thread`
+    /// is `true`.
     ///
     /// # Panics
     ///
@@ -28,14 +30,14 @@ impl TaskRuntime {
 
     fn start_thread() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("a runtime for servers");
+        let runtime = runtime.expect("cannot create a runtime for test servers");
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name("blackpipe".to_owned()).spawn(move || {
             // Ends when the sender is dropped. The tasks end with the runtime.
             let _ = runtime.block_on(stopped);
         });
-        let thread = thread.expect("a thread for servers");
+        let thread = thread.expect("cannot start a thread for test servers");
         let thread = Thread { stop: Some(stop), thread: Some(thread) };
         Self { handle, _thread: Some(Arc::new(thread)) }
     }
@@ -51,7 +53,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         drop(self.stop.take());
         let Some(thread) = self.thread.take() else { return };
-        // A task may hold the last clone, and cannot wait for itself.
+        // A task may hold the last clone. A thread cannot join itself.
         if thread.thread().id() != thread::current().id() {
             let _ = thread.join();
         }

@@ -1,8 +1,8 @@
-//! What the proxy costs: inserts through it as a ratio of inserts straight to the server, in one run.
+//! Throughput of inserts through the proxy as a ratio of inserts sent to the server directly.
 //!
-//! `cargo run --release -p blackpipe --example throughput` starts a real server, sends prepared
-//! messages over a few connections at once, and takes turns: straight, through the proxy, straight,
-//! … The ratio is that of the medians. Goal: 0.8 with no rules set.
+//! `cargo run --release -p blackpipe --example throughput` starts a real server and sends prepared
+//! messages over several connections. Rounds alternate between direct and proxied. The ratio is
+//! that of the medians. Goal: 0.8 without rules.
 
 use std::{
     io::{self, Write},
@@ -26,7 +26,7 @@ const ROUND: Duration = Duration::from_millis(1500);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A kind of load.
+/// Size and concurrency of one measurement.
 struct Load {
     name: &'static str,
     document_bytes: usize,
@@ -60,14 +60,14 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts a proxy as the program `steadfast pipe` does: on one thread, which is quicker than several
-/// that hand each other work.
+/// Starts a proxy as the program `steadfast pipe` does: on one thread, which is faster than handing
+/// work between several.
 fn proxy_on_its_own_thread(uri: String) -> Result<SocketAddr, Failure> {
     let (started, address) = std::sync::mpsc::channel();
     thread::spawn(move || -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let proxy = Proxy::before(uri).start().await?;
+            let proxy = Proxy::builder(uri).start().await?;
             started.send(proxy.members()[0].0)?;
             std::future::pending::<Result<(), Failure>>().await
         })
@@ -80,7 +80,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Inserts in a second over all connections.
+/// Inserts per second over all connections.
 async fn rate(address: SocketAddr, load: &Load) -> Result<f64, Failure> {
     let message = message(load.document_bytes)?;
     let mut tasks = JoinSet::new();
@@ -116,9 +116,9 @@ fn length_of(message: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
-/// An insert of a document, whose id the server makes, so that it can be sent again and again.
+/// An insert without `_id`, which can be sent any number of times. The server creates the `_id`.
 fn message(document_bytes: usize) -> Result<Vec<u8>, Failure> {
-    // Not to wait for the disk, beside which the proxy would not show.
+    // With `w: 1` the server does not wait for the disk, which would hide the cost of the proxy.
     let body = rawdoc! { "insert": "throughput", "$db": "test", "writeConcern": { "w": 1 } };
     let document = rawdoc! { "filling": "x".repeat(document_bytes) };
     let documents = DocumentRun::copy_from([document])?;

@@ -1,16 +1,16 @@
-//! The fault proxy: between any client and any real server.
+//! Fault proxy between any client and real MongoDB servers.
 //!
-//! It passes on what clients and servers say to each other, keeps a [`Ledger`] of what each server
-//! really executed, and does by [`Rule`]s what networks and servers do on bad days: a connection
-//! that breaks before, in or after a request, a reply that is lost after the server executed, a
-//! delay, an error. A whole replica set can stand behind it: addresses in replies become the
-//! proxy's own, so that a client's discovery stays inside.
+//! The proxy forwards requests and replies. Its [`Ledger`] records what each server received and
+//! executed. Each [`Rule`] injects a fault: it ends a connection before, in or after a request,
+//! loses a reply after the server executed the request, delays a message or replaces a reply with
+//! an error. The proxy can front a whole replica set: addresses in replies are rewritten, so that
+//! clients discover only the proxy.
 //!
 //! ```no_run
 //! use blackpipe::proxy::{Proxy, Reaction, Rule};
 //!
 //! # async fn example() -> Result<(), blackpipe::proxy::ProxyError> {
-//! let proxy = Proxy::before("mongodb://localhost:27017").start().await?;
+//! let proxy = Proxy::builder("mongodb://localhost:27017").start().await?;
 //! proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
 //!
 //! // … let the application connect to `proxy.uri()` and insert an order …
@@ -22,11 +22,9 @@
 //! # }
 //! ```
 //!
-//! # Rules from elsewhere
+//! # Rules from files and commands
 //!
-//! [`parse_rules`] and [`read_rules`] read rules from TOML. A client of the proxy, in whichever
-//! language, switches them with the command `blackPipe`, or with `configureFailPoint:
-//! "failCommand"`, which the proxy answers in the server's place:
+//! [`parse_rules`] and [`read_rules`] read rules from TOML. Clients in any language can add and remove rules with the command `blackPipe` or with `configureFailPoint: "failCommand"`. The proxy replies to both itself:
 //!
 //! ```text
 //! db.adminCommand({ blackPipe: 1, add: { command: "insert", times: 1, then: "loseReply" } })
@@ -34,45 +32,46 @@
 //! db.adminCommand({ blackPipe: 1, clear: "all" })
 //! ```
 //!
-//! # What it does not do
+//! # Limitations
 //!
-//! - TLS with clients. With servers, it does (`tls=true` and so on in the connection string).
-//! - A request is sent on when it is whole, so that one which a client leaves half-sent never reaches
-//!   the server; but for large ones while there is no rule, which are passed on as they come.
-//! - A refused connection is accepted, and reset at once.
-//! - `mongodb+srv` is not resolved.
+//! - The proxy does not speak TLS with clients. It does with servers (`tls=true` in the connection
+//!   string).
+//! - A request is forwarded when it has arrived completely. Large requests are forwarded while they
+//!   arrive if there are no rules.
+//! - A refused connection is accepted and reset immediately.
+//! - `mongodb+srv` connection strings are not supported.
 
 mod admin;
-mod answer;
+mod connection;
 mod dial;
 mod error;
 mod event;
 mod fail_point;
-mod inbox;
+mod handle;
 mod ledger;
-mod line;
 mod members;
-mod outlet;
+mod message_buffer;
+mod message_view;
+mod own_reply;
 mod reaction;
 mod rewrite;
 mod rule;
 mod rulebook;
 mod rules_file;
-mod running;
-mod shared;
-mod sight;
+mod send;
+mod state;
 #[cfg(feature = "tls")]
 mod tls;
 mod upstream;
 
 pub use self::{
     error::ProxyError,
-    event::{Event, Shown},
-    ledger::{Count, Delivery, Ledger, LedgerEntry, TrackedWrite, WriteId},
+    event::{MessageSummary, ProxyEvent},
+    handle::{Proxy, ProxyBuilder},
+    ledger::{Delivery, Ledger, LedgerEntry, RequestCounts, TrackedWrite, WriteId},
+    message_view::ReplySummary,
     reaction::{Direction, ErrorReply, Reaction, WriteConcernError},
     rule::{Rule, RuleError},
     rulebook::RuleState,
     rules_file::{parse_rules, read_rules},
-    running::{Proxy, ProxyBuilder},
-    sight::Outcome,
 };

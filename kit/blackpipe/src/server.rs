@@ -1,13 +1,13 @@
-//! The scripted server: a test says what comes and what happens then.
+//! Scripted server: a test scripts the requests it expects and the replies it sends.
 //!
-//! It is a real server on a real socket that speaks MongoDB's wire protocol, so that whatever
-//! connects to it, be it a driver or an application upon one, is tested whole, and the network with
-//! it. It has no data: every answer is the test's, or one that no test cares about.
+//! The server is a real one on a real socket. It speaks MongoDB's wire protocol, so a test covers
+//! the whole stack: application, driver and network. It has no data. Each reply comes from the test
+//! or is a default reply.
 //!
 //! # A script
 //!
-//! The test says beforehand what is to come, in order, and what happens then. At its end the server
-//! [is asked](Server::finish) whether that is what came, and nothing else.
+//! The test lists the expected requests in order, each with its response. [`Server::finish`] checks
+//! that exactly these requests arrived.
 //!
 //! ```
 //! use blackpipe::server::{Server, hang_up, insert, reply};
@@ -34,28 +34,27 @@
 //! server.finish();
 //! ```
 //!
-//! What goes otherwise fails the test with what was expected, what came, and all that was said:
+//! Otherwise the test fails. The report has the violations and the transcript:
 //!
 //! ```text
-//! The script was not kept.
-//!   - through connection 2 came unexpected: update db.things { … }; expected next is insert db.things: it is not insert
-//!   - never came: insert db.things
+//! script failed:
+//!   - connection 2: unexpected request update db.things { … }; next expected is insert db.things: the command is update, not insert
+//!   - missing request: insert db.things
 //!
-//! The conversation so far:
-//!   connection 1 is opened from 127.0.0.1:51234
+//! transcript:
+//!   connection 1 opened by 127.0.0.1:51234
 //!   connection 1 > isMaster admin { "helloOk": true }
 //!   connection 1 < { "helloOk": true, "ismaster": true, … }
 //!   …
 //! ```
 //!
-//! A script is about what the test is about. Drivers say more than that: they say hello, watch the
-//! server, end sessions. That is answered [as usual](usual), and needs no mention, but can be
-//! expected like anything else.
+//! Drivers also send commands that no test is about: `hello`, heartbeats, `endSessions`. They get a
+//! [default reply](default_reply) and need no mention in the script, but they can be expected, too.
 //!
 //! # A handler
 //!
-//! If a test is about many requests, a closure may decide about each
-//! ([`Server::with_handler`]); then everything is welcome, and the [`Log`] tells what came.
+//! A closure can decide about each request ([`Server::with_handler`]). The server then accepts
+//! every command, and [`ServerLog`] has the requests.
 //!
 //! ```
 //! use blackpipe::server::{Role, Server, error};
@@ -66,10 +65,10 @@
 //! # drop(server);
 //! ```
 //!
-//! # In hand
+//! # Deciding when a request arrives
 //!
-//! A test that wants to look at a request before it decides, or has something else happen first,
-//! [takes it in its own hands](Server::receives):
+//! A test can [receive](Server::receives) a request, run other code first, and then decide the
+//! response:
 //!
 //! ```
 //! use blackpipe::server::{Server, insert};
@@ -92,9 +91,9 @@
 //! #     std::thread::spawn(move || the_application(&uri))
 //! # }
 //! let server = Server::start();
-//! let coming = server.receives(insert("db.things"));
+//! let pending = server.receives(insert("db.things"));
 //! let application = start_the_application(server.uri(""));
-//! let request = coming.wait(); // in asynchronous tests: `coming.arrives().await`
+//! let request = pending.arrives_blocking(); // in asynchronous tests: `pending.arrives().await`
 //! assert_eq!(request.namespace(), "db.things");
 //! request.reply(doc! { "ok": 1, "n": 1 });
 //! application.join().unwrap();
@@ -103,37 +102,37 @@
 //!
 //! # Deployments
 //!
-//! A [`Deployment`] is several servers with one script: a replica set whose primary moves when the
-//! test says so, and which tells the drivers that watch it, or some routers.
+//! A [`Deployment`] has several servers with one script: a replica set with elections, streamed to
+//! the drivers that monitor it, or several mongos.
 //!
-//! # Where it runs
+//! # Runtime
 //!
-//! In an asynchronous test the server's tasks run in the test's own runtime, so that a clock which
-//! the test has paused is the server's as well, and a test with one thread is one thread. Without a
-//! runtime, or if [it is told so](Builder::in_thread), the server has a thread of its own.
+//! In an asynchronous test, the server runs in the runtime of the test: a paused clock also pauses
+//! the server. Without a runtime, or with [`ServerBuilder::in_thread`], the server runs in its own
+//! thread.
 //!
-//! There is nothing to sleep for: [`Gate`]s hold a reply until the test opens them, and
-//! [`Server::wait_for`] waits for what came.
+//! Tests need no sleeps: [`Gate`]s hold replies until the test opens them, and [`Server::wait_for`]
+//! waits for requests.
 
-mod beginning;
 mod builder;
-mod conversation;
+mod command_name;
+mod connection;
+mod default_replies;
 mod deployment;
 mod exchange;
 mod expected;
 mod failure;
 mod gate;
+mod hello_state;
+mod inner;
 mod log;
-mod patience;
-mod play;
 mod received;
 mod script;
-mod serving;
-mod stage;
-mod standing;
+mod shared_script;
 mod step;
+mod transcript;
 mod transport;
-mod usual;
+mod wait;
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -144,61 +143,68 @@ use tokio::{
 };
 
 pub use self::{
-    builder::Builder,
-    conversation::Conversation,
+    builder::ServerBuilder,
     deployment::Deployment,
     exchange::Exchange,
     expected::{
-        Expected, aggregate, any, command, delete, find, find_and_modify, get_more, hello, insert,
-        update,
+        ExpectedRequest, aggregate, any, command, delete, find, find_and_modify, get_more, hello,
+        insert, update,
     },
-    failure::{Failure, error, write_concern_error, write_error},
+    failure::{FailureReply, error, write_concern_error, write_error},
     gate::Gate,
-    log::Log,
-    received::{Received, Receiving},
-    stage::NotKept,
-    standing::Role,
+    hello_state::Role,
+    log::ServerLog,
+    received::{PendingRequest, ReceivedRequest},
+    shared_script::ScriptError,
     step::{
-        Step, delay, garbage, hang_up, part_of_reply, reply, reply_to_another, reset, silence,
-        usual, wait_for,
+        Step, default_reply, delay, hang_up, no_reply, part_of_reply, raw_bytes, reply,
+        reply_to_another, reset, wait_for,
     },
+    transcript::Transcript,
     transport::Transport,
 };
-use self::{play::Play, stage::Stage};
+use self::{inner::ServerInner, shared_script::SharedScript};
 pub use blackpipe_base::message::Request;
 
-/// A server that does what a test tells it to. See the [module](self).
+/// A scripted server. See the [module](self) for examples.
 ///
-/// It stops when it is dropped, and if its script was not kept by then, it panics as
-/// [`finish`](Self::finish) does. If the test is panicking already, perhaps just because of that, it
-/// shows on standard error what it would have said.
+/// Dropping it stops the server and checks the script: it panics like [`finish`](Self::finish) if
+/// the script failed. If the thread is already panicking, it prints the report to standard error
+/// instead.
 pub struct Server {
-    play: Arc<Play>,
-    /// Whether it answers for the script. In a deployment, that does.
-    answers_for_script: bool,
+    inner: Arc<ServerInner>,
+    /// `true` if this value checks the script. In a deployment, [`Deployment`] does.
+    checks_script: bool,
 }
 
 impl Server {
-    /// Starts a server of its own ([`Role::Standalone`]) on a free port of this machine, which
-    /// expects nothing yet.
+    /// Starts a standalone server on a free port. It expects no requests yet.
     ///
     /// # Panics
     ///
-    /// If there is no free port.
+    /// Panics if no port is free.
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// Starts a server to which every command is welcome, and answered [as usual](usual).
-    pub fn plain(role: Role) -> Self {
+    /// Starts a server that accepts every command and sends [default replies](default_reply).
+    ///
+    /// # Panics
+    ///
+    /// Panics if no port is free.
+    pub fn lenient(role: Role) -> Self {
         Self::builder().role(role).lenient().start()
     }
 
-    /// Starts a server to which every command is welcome. The handler is asked about each request,
-    /// hello included; where it says nothing, the request is answered [as usual](usual), and where it
-    /// says that nothing is to be done, it is not answered.
+    /// Starts a server that accepts every command and passes each request to a handler, `hello`
+    /// included.
     ///
-    /// A handler that panics fails the script.
+    /// If the handler returns `None`, the server sends the [default reply](default_reply). If it
+    /// returns an empty list, the server sends no reply. A handler that panics fails the script.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no port is free.
     pub fn with_handler(
         role: Role,
         handler: impl Fn(&Request) -> Option<Vec<Step>> + Send + Sync + 'static,
@@ -206,169 +212,172 @@ impl Server {
         Self::builder().role(role).handler(handler).start()
     }
 
-    /// A server that is yet to be started.
-    pub fn builder() -> Builder {
-        Builder::default()
+    /// Returns a builder with default options.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
     }
 
-    /// Its address, `127.0.0.1:` and the port.
+    /// Returns the address as `127.0.0.1:port`.
     pub fn address(&self) -> String {
-        self.play.address.to_string()
+        self.inner.address.to_string()
     }
 
-    /// The same to connect to.
+    /// Returns the socket address.
     pub fn socket_address(&self) -> SocketAddr {
-        self.play.address
+        self.inner.address
     }
 
-    /// A connection string with these options, which may be empty: `retryWrites=true&w=1`.
+    /// Returns a connection string with these options, such as `retryWrites=true&w=1`. They may be
+    /// empty.
     pub fn uri(&self, options: &str) -> String {
-        format!("mongodb://{}/?{options}", self.play.address)
+        format!("mongodb://{}/?{options}", self.inner.address)
     }
 
-    /// Expects a request after all that is expected already.
+    /// Appends an expected request to the script.
     pub fn expect(&self, exchange: impl Into<Exchange>) {
         self.expect_in_any_order([exchange]);
     }
 
-    /// Expects some requests after all that is expected already, whichever of them comes first.
+    /// Appends a group of expected requests that may arrive in any order.
     pub fn expect_in_any_order(&self, exchanges: impl IntoIterator<Item = impl Into<Exchange>>) {
-        self.play.stage.expect(exchanges.into_iter().map(|it| self.here(it.into())));
+        self.inner.script.expect(exchanges.into_iter().map(|it| self.here(it.into())));
     }
 
-    /// Does this whenever such a request comes that is not expected, now or later. What is said last
-    /// goes first.
+    /// Defines the response to requests that the script does not expect next. Later definitions
+    /// take precedence.
     pub fn whenever(&self, exchange: impl Into<Exchange>) {
-        self.play.stage.whenever(self.here(exchange.into()));
+        self.inner.script.whenever(self.here(exchange.into()));
     }
 
-    /// Expects a request after all that is expected already, and gives it to the test when it comes.
-    pub fn receives(&self, expected: Expected) -> Receiving {
-        receives(&self.play.stage, self.here(expected.into()).expected)
+    /// Appends an expected request whose response the test decides when it arrives.
+    pub fn receives(&self, expected: ExpectedRequest) -> PendingRequest {
+        receives(&self.inner.script, self.here(expected.into()).expected)
     }
 
-    /// An exchange that takes place at this server.
+    /// Restricts an exchange to this server if it belongs to a deployment.
     fn here(&self, exchange: Exchange) -> Exchange {
-        match self.answers_for_script {
+        match self.checks_script {
             true => exchange,
-            false => exchange.at(self.play.member),
+            false => exchange.at(self.inner.member),
         }
     }
 
-    /// Has hello say this from now on, in place of what the server's role demands; a null takes a
-    /// field away. Clients that wait for news are told.
+    /// Overrides fields of `hello` from now on. Null removes a field. Clients that stream `hello`
+    /// get the new reply immediately.
     ///
     /// ```
     /// use blackpipe::server::Server;
     /// use bson::doc;
     ///
     /// let server = Server::start();
-    /// server.say(doc! { "maxWireVersion": 9, "compression": ["zstd"] });
+    /// server.set_hello_fields(doc! { "maxWireVersion": 9, "compression": ["zstd"] });
     /// ```
-    pub fn say(&self, fields: Document) {
-        self.play.standing.send_modify(|standing| {
-            standing.said.extend(fields);
-            standing.changed();
+    pub fn set_hello_fields(&self, fields: Document) {
+        self.inner.hello.send_modify(|hello| {
+            hello.overrides.extend(fields);
+            hello.changed();
         });
     }
 
-    /// What the server would reply to a hello now.
+    /// Returns the current reply to `hello`.
     pub fn hello(&self) -> Document {
-        self.play.standing.borrow().hello(1, &Document::new())
+        self.inner.hello.borrow().hello(1, &Document::new())
     }
 
-    /// What came so far.
-    pub fn log(&self) -> Log {
-        self.play.log.borrow().clone()
+    /// Returns the requests and connections so far.
+    pub fn log(&self) -> ServerLog {
+        self.inner.log.borrow().clone()
     }
 
-    /// All that was said so far, to be shown.
-    pub fn transcript(&self) -> Conversation {
-        self.play.stage.transcript()
+    /// Returns the transcript of requests and replies so far.
+    pub fn transcript(&self) -> Transcript {
+        self.inner.script.transcript()
     }
 
-    /// Waits until something has come, and gives what came so far. It must come within a time that
-    /// only a hang exceeds.
+    /// Waits until `what` returns `true` for the log, and returns the log.
     ///
     /// # Panics
     ///
-    /// If it does not come. The panic shows the conversation so far.
-    pub async fn wait_for(&self, what: impl FnMut(&Log) -> bool) -> Log {
-        let mut log = self.play.log.subscribe();
+    /// Panics after 60 seconds. The message shows the transcript.
+    pub async fn wait_for(&self, what: impl FnMut(&ServerLog) -> bool) -> ServerLog {
+        let mut log = self.inner.log.subscribe();
         let as_wanted = async { log.wait_for(what).await.map(|log| log.clone()) };
-        match patience::asynchronous(as_wanted).await {
+        match wait::with_timeout(as_wanted).await {
             Some(Ok(log)) => log,
-            Some(Err(_)) | None => self.play.stage.give_up("waited for something to come"),
+            Some(Err(_)) | None => self.inner.script.fail_wait("a condition on the log"),
         }
     }
 
-    /// The same from a test without a runtime.
+    /// Waits like [`wait_for`](Self::wait_for), in a test without a runtime.
     ///
     /// # Panics
     ///
-    /// If it does not come, and if it is called from asynchronous code.
-    pub fn block_until(&self, what: impl FnMut(&Log) -> bool) -> Log {
-        patience::blocking(self.wait_for(what))
+    /// Panics after 60 seconds, and if called from asynchronous code.
+    pub fn wait_for_blocking(&self, what: impl FnMut(&ServerLog) -> bool) -> ServerLog {
+        wait::blocking(self.wait_for(what))
     }
 
-    /// Waits until all that is expected has come, or something came that was not expected.
+    /// Waits until all expected requests arrived or the script failed.
     ///
     /// # Panics
     ///
-    /// If it does not come within a time that only a hang exceeds.
-    pub async fn settled(&self) {
-        self.play.stage.settled().await;
+    /// Panics after 60 seconds.
+    pub async fn wait_for_script(&self) {
+        self.inner.script.wait_for_script().await;
     }
 
-    /// Lets the runtime see all that happened on its sockets so far: waiting for one of them to be
-    /// ready, it learns of the others. It counts as one more connection.
-    pub async fn let_sockets_settle(&self) {
-        drop(TcpStream::connect(self.play.address).await);
+    /// Lets the runtime process pending events of its sockets. Opens one more connection for that.
+    pub async fn process_socket_events(&self) {
+        drop(TcpStream::connect(self.inner.address).await);
     }
 
-    /// Serves a connection that was made by other means, such as [`tokio::io::duplex`].
+    /// Serves a connection over another transport, such as [`tokio::io::duplex`].
     pub fn serve(&self, stream: impl Transport) {
-        self.play.serve(stream);
+        self.inner.serve(stream);
     }
 
-    /// Closes all connections. New ones are welcome.
+    /// Closes all connections. The server accepts new ones.
     pub fn close_connections(&self) {
-        self.play.close_connections();
+        self.inner.close_connections();
     }
 
-    /// Closes all connections and takes no more, as if the server had died. Nobody else is given its
-    /// address.
+    /// Closes all connections and stops listening. The address stays reserved.
     pub fn stop(&self) {
-        self.play.stop();
+        self.inner.stop();
     }
 
-    /// Takes connections again after a [`stop`](Self::stop), at the same address.
+    /// Listens again at the same address after [`stop`](Self::stop).
     ///
     /// # Panics
     ///
-    /// If another program has taken the address in the instant in which the server was stopped.
+    /// Panics if another process took the address while the server stopped.
     pub fn resume(&self) {
-        self.play.stop();
-        self.play.resume();
+        self.inner.stop();
+        self.inner.resume();
     }
 
-    /// Whether the script was kept so far: all that is expected came, and nothing else.
-    pub fn check(&self) -> Result<(), NotKept> {
-        self.play.stage.check()
-    }
-
-    /// Ends the server, and the test if the script was not kept.
+    /// Checks that all expected requests arrived and no others did.
     ///
-    /// What a client sends without waiting for an answer may not have come yet; then wait until all
-    /// is [`settled`](Self::settled).
+    /// # Errors
+    ///
+    /// Fails if an expected request did not arrive, an unexpected one did, or code of the test
+    /// panicked.
+    pub fn check(&self) -> Result<(), ScriptError> {
+        self.inner.script.check()
+    }
+
+    /// Stops the server and checks the script.
+    ///
+    /// Requests that the client sends without waiting for a reply may not have arrived yet; call
+    /// [`wait_for_script`](Self::wait_for_script) first.
     ///
     /// # Panics
     ///
-    /// If something expected has not come, or something came that was not expected. The panic shows
-    /// the conversation.
+    /// Panics if an expected request did not arrive or an unexpected one did. The message shows the
+    /// transcript.
     #[track_caller]
     pub fn finish(mut self) {
-        self.answers_for_script = false;
+        self.checks_script = false;
         if let Err(not_kept) = self.check() {
             panic!("{not_kept}");
         }
@@ -377,23 +386,23 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.play.end();
-        if self.answers_for_script {
-            self.play.stage.answer_for_script();
+        self.inner.end();
+        if self.checks_script {
+            self.inner.script.check_on_drop();
         }
     }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.play.address).finish_non_exhaustive()
+        f.debug_struct("Server").field("address", &self.inner.address).finish_non_exhaustive()
     }
 }
 
-/// Expects a request that is given to the test.
-fn receives(stage: &Arc<Stage>, expected: Expected) -> Receiving {
+/// Appends an expected request that is passed to the test.
+fn receives(script: &Arc<SharedScript>, expected: ExpectedRequest) -> PendingRequest {
     let (to, arrival) = mpsc::unbounded_channel();
     let what = expected.to_string();
-    stage.expect([Exchange::hand_over(expected, to)]);
-    Receiving { what, stage: Arc::clone(stage), arrival }
+    script.expect([Exchange::ask_test(expected, to)]);
+    PendingRequest { what, script: Arc::clone(script), arrival }
 }

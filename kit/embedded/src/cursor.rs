@@ -94,7 +94,7 @@ impl Cursors {
         }
         cursor.used = env.now;
         loop {
-            let id = (env.roll() >> 1).cast_signed();
+            let id = (env.next_random() >> 1).cast_signed();
             if id != 0 && !self.open.contains_key(&id) {
                 self.open.insert(id, cursor);
                 return id;

@@ -15,7 +15,7 @@ mod token;
 use std::sync::Arc;
 
 use bson::Document;
-use steadfast_query::{Code, Collections, Environment, Fault, Pipeline, value::show_document};
+use steadfast_query::{Code, Collections, Environment, Fault, Pipeline, value::format_document};
 
 use super::{
     cursor::{
@@ -235,8 +235,8 @@ fn without_token(position: Position, left: &Document) -> Fault {
              the pipeline. Modifying the _id field of an event makes it impossible to resume the \
              stream from that point. Only transformations that retain the unmodified _id field are \
              allowed. Expected: {} but found: {}",
-            show_document(&expected),
-            show_document(&found)
+            format_document(&expected),
+            format_document(&found)
         ),
     )
 }

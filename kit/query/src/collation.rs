@@ -1,4 +1,4 @@
-//! How strings compare: byte by byte, or as a collation says.
+//! Collations: comparison of strings, binary or by the rules of a locale.
 
 mod parse;
 mod weights;
@@ -11,26 +11,27 @@ use crate::{Fault, value::StringOrder};
 
 use weights::{Weight, weights};
 
-/// How strings compare.
+/// Comparison of strings.
 ///
-/// Besides byte by byte, English is known (`en`, `en_US`) in the strengths 1 to 3, with `caseLevel`,
-/// `caseFirst` and `numericOrdering`. The order is the server's for ASCII, for Latin letters with the
-/// common accents and for punctuation; other characters come after them, by their code points.
+/// Supports simple binary comparison and English (`en`, `en_US`) with `strength` 1 to 3,
+/// `caseLevel`, `caseFirst` and `numericOrdering`. The order equals that of servers for ASCII,
+/// Latin letters with common accents, and punctuation. Other characters follow in the order of
+/// their code points.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Collation {
-    rules: Option<Rules>,
+    rules: Option<CollationRules>,
 }
 
-/// A collation that is not byte by byte.
+/// Rules of a collation other than simple binary comparison.
 #[derive(Clone, Debug, PartialEq)]
-struct Rules {
+struct CollationRules {
     locale: String,
     strength: u8,
     case_level: bool,
     case_first: CaseFirst,
     numeric: bool,
-    /// `space` or `punct`: says nothing as long as these are not ignored.
+    /// `space` or `punct`. Has no effect without `alternate: "shifted"`.
     max_variable: String,
 }
 
@@ -42,22 +43,26 @@ enum CaseFirst {
 }
 
 impl Collation {
-    /// Byte by byte.
+    /// Returns the simple binary comparison.
     pub fn simple() -> Self {
         Self { rules: None }
     }
 
-    /// Reads the option of a command or of a collection. What is not known is refused.
+    /// Parses the option `collation` of a command or a collection.
+    ///
+    /// # Errors
+    ///
+    /// Fails for invalid options, and for valid ones that are not supported.
     pub fn parse(options: &Document) -> Result<Self, Fault> {
         Ok(Self { rules: parse::rules(options)? })
     }
 
-    /// Whether strings compare byte by byte.
+    /// Returns `true` for simple binary comparison.
     pub fn is_simple(&self) -> bool {
         self.rules.is_none()
     }
 
-    /// The option with all that it leaves out, as a server lists it; `None` if it is byte by byte.
+    /// Returns the complete option, as servers list it. `None` for simple binary comparison.
     pub fn to_document(&self) -> Option<Document> {
         let rules = self.rules.as_ref()?;
         Some(doc! {
@@ -87,13 +92,14 @@ impl Collation {
         }
     }
 
-    /// Whether only one value equals this one: so it is byte by byte, or if it has no strings in it.
+    /// Returns `true` if only one value equals this one: without a collation, or if the value
+    /// contains no strings.
     pub fn is_exact_for(&self, value: &Bson) -> bool {
         self.is_simple() || !has_strings(value)
     }
 
-    /// The value with keys in the place of strings: two values compare by this collation as their keys
-    /// do byte by byte.
+    /// Replaces the strings of a value with sort keys. Binary comparison of sort keys equals
+    /// comparison of the strings by this collation.
     pub fn key(&self, value: &Bson) -> Bson {
         let Some(rules) = &self.rules else { return value.clone() };
         match value {
@@ -123,7 +129,7 @@ impl StringOrder for Collation {
     }
 }
 
-impl Rules {
+impl CollationRules {
     fn compare(&self, left: &str, right: &str) -> Ordering {
         let (left, right) = (weights(left, self.numeric), weights(right, self.numeric));
         self.levels()
@@ -132,12 +138,12 @@ impl Rules {
             .unwrap_or(Ordering::Equal)
     }
 
-    /// The levels of difference that count, the weightiest first.
-    fn levels(&self) -> impl Iterator<Item = Level> {
-        let case = self.case_level.then_some(Level::Case);
-        let accents = (self.strength >= 2).then_some(Level::Accents);
-        let variants = (self.strength >= 3).then_some(Level::Variants);
-        [Some(Level::Letters), accents, case, variants].into_iter().flatten()
+    /// Levels of comparison, most significant first.
+    fn levels(&self) -> impl Iterator<Item = CollationLevel> {
+        let case = self.case_level.then_some(CollationLevel::Case);
+        let accents = (self.strength >= 2).then_some(CollationLevel::Accents);
+        let variants = (self.strength >= 3).then_some(CollationLevel::Variants);
+        [Some(CollationLevel::Letters), accents, case, variants].into_iter().flatten()
     }
 
     fn key(&self, text: &str) -> String {
@@ -155,20 +161,20 @@ impl Rules {
     }
 }
 
-/// In what two strings can differ.
+/// Level of a comparison.
 #[derive(Clone, Copy)]
-enum Level {
+enum CollationLevel {
     Letters,
     Accents,
     Case,
     Variants,
 }
 
-impl Level {
+impl CollationLevel {
     fn of<'w>(
         self,
         weights: &'w [Weight],
-        rules: &'w Rules,
+        rules: &'w CollationRules,
     ) -> impl Iterator<Item = u32> + use<'w> {
         weights.iter().filter_map(move |it| match self {
             Self::Letters => (it.letter > 0).then_some(it.letter),
@@ -179,8 +185,9 @@ impl Level {
     }
 }
 
-impl Rules {
-    /// The weight of a variant: small, capital, raised; or capitals before small ones.
+impl CollationRules {
+    /// Weight of a variant: lower case, upper case, superscript. `caseFirst: "upper"` puts upper
+    /// case first.
     fn case(&self, variant: u32) -> u32 {
         match (self.case_first, variant) {
             (CaseFirst::Upper, weights::CAPITAL) => 0,

@@ -1,4 +1,4 @@
-//! What a query can see besides documents: the time, chance, and variables.
+//! Inputs of a query besides documents: time, random numbers, variables, collation.
 
 use std::cell::Cell;
 
@@ -6,37 +6,37 @@ use bson::{Bson, DateTime, Document, Timestamp, oid::ObjectId};
 
 use crate::{Collation, Expression, Fault, expression::variable_name};
 
-/// The version of MongoDB whose query language is meant, where versions differ.
+/// Version of MongoDB's query language, where versions differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// MongoDB 6.0, and what came before 8.2.
+    /// MongoDB 6.0, and all versions before 8.2.
     #[default]
     V6_0,
     /// MongoDB 8.2.
     V8_2,
 }
 
-/// What a query can see besides documents. One for each command.
+/// Inputs of a query besides documents. Create one for each command.
 #[derive(Debug)]
 pub struct Environment {
-    /// `$$NOW`, the same for a whole command.
+    /// `$$NOW`: the same for a whole command.
     pub now: DateTime,
-    /// `$$CLUSTER_TIME`, and the time that `$currentDate` sets as a timestamp.
+    /// `$$CLUSTER_TIME`. `$currentDate` with type `timestamp` also uses it.
     pub cluster_time: Timestamp,
-    /// The `let` of a command, by names without `$$`.
+    /// Variables of the command's `let`, by names without `$$`.
     pub variables: Document,
-    /// How strings compare.
+    /// Collation of the command.
     pub collation: Collation,
-    /// The version of the query language.
+    /// Version of the query language.
     pub dialect: Dialect,
-    /// Whether what is constant in an expression may fail before there is a document.
-    pub(crate) fails_early: bool,
-    dice: Cell<u64>,
+    /// Evaluates constant expressions while they are parsed and reports their errors.
+    pub(crate) folds_constants: bool,
+    rng_state: Cell<u64>,
 }
 
 impl Environment {
-    /// One at this time, with chances that come from this seed.
+    /// Creates an environment at a time, with random numbers from a seed.
     pub fn new(now: DateTime, cluster_time: Timestamp, seed: u64) -> Self {
         Self {
             now,
@@ -44,12 +44,17 @@ impl Environment {
             variables: Document::new(),
             collation: Collation::simple(),
             dialect: Dialect::default(),
-            fails_early: true,
-            dice: Cell::new(seed),
+            folds_constants: true,
+            rng_state: Cell::new(seed),
         }
     }
 
-    /// Defines the variables of a command's `let`: expressions that see no document.
+    /// Evaluates and defines the variables of a command's `let`. Their expressions cannot read
+    /// documents.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name is invalid or an expression fails.
     pub fn define(&mut self, variables: &Document) -> Result<(), Fault> {
         let mut defined = Document::new();
         for (name, expression) in variables {
@@ -62,7 +67,7 @@ impl Environment {
         Ok(())
     }
 
-    /// The same with these variables besides; what has no value is as good as not there.
+    /// Returns a copy with further variables. A variable without a value becomes undefined.
     pub(crate) fn with_variables(&self, variables: Vec<(String, Option<Bson>)>) -> Self {
         let mut all = self.variables.clone();
         for (name, value) in variables {
@@ -77,39 +82,39 @@ impl Environment {
             variables: all,
             collation: self.collation.clone(),
             dialect: self.dialect,
-            fails_early: self.fails_early,
-            dice: Cell::new(self.roll()),
+            folds_constants: self.folds_constants,
+            rng_state: Cell::new(self.next_random()),
         }
     }
 
-    /// The same where an expression fails only when it is evaluated: a server computes nothing
-    /// beforehand of an update.
-    pub(crate) fn failing_late(&self) -> Self {
-        Self { fails_early: false, ..self.with_variables(Vec::new()) }
+    /// Returns a copy that evaluates constant expressions only with a document. Servers do not fold
+    /// constants in updates.
+    pub(crate) fn without_constant_folding(&self) -> Self {
+        Self { folds_constants: false, ..self.with_variables(Vec::new()) }
     }
 
-    /// Whether there is a variable of this name.
+    /// Returns `true` if the variable is defined.
     pub(crate) fn defines(&self, name: &str) -> bool {
         self.variables.contains_key(name)
     }
 
-    /// The next number by chance.
-    pub fn roll(&self) -> u64 {
+    /// Returns the next random number.
+    pub fn next_random(&self) -> u64 {
         // SplitMix64.
-        let state = self.dice.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.dice.set(state);
+        let state = self.rng_state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.rng_state.set(state);
         let mut mixed = state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    /// A new id for a document that has none.
+    /// Creates an ObjectId from the time and random numbers.
     pub fn object_id(&self) -> ObjectId {
         let seconds = u32::try_from(self.now.timestamp_millis() / 1000).unwrap_or(0);
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&seconds.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.roll().to_be_bytes());
+        bytes[4..].copy_from_slice(&self.next_random().to_be_bytes());
         ObjectId::from_bytes(bytes)
     }
 }

@@ -1,7 +1,7 @@
-//! Expressions: values computed from a document.
+//! Aggregation expressions: values computed from a document.
 //!
-//! An expression is read once and evaluated for many documents. What is constant in it is computed while
-//! it is read, as a server does, so that `{$divide: [1, 0]}` is refused even where there is no document.
+//! An expression is parsed once and evaluated for many documents. Constant parts are evaluated
+//! while parsing, as in servers, so `{$divide: [1, 0]}` fails without a document.
 
 mod angles;
 mod arithmetic;
@@ -21,86 +21,93 @@ mod objects;
 mod operators;
 mod parse;
 mod pattern;
-mod room;
 mod rounding;
 mod sets;
+pub(crate) mod simple_accumulator;
+mod size_limit;
 mod strings;
-pub(crate) mod summary;
 
 use bson::{Bson, Document};
 
 use crate::{Environment, Fault};
 
-use node::{Bound, Context, Node};
-use parse::Parser;
+use node::{BoundVariable, EvaluationContext, ExpressionNode};
+use parse::ExpressionParser;
 
 pub(crate) use arrays::positive_n;
 pub(crate) use coerce::int64 as is_whole;
 pub(crate) use objects::not_mergeable;
 pub(crate) use parse::{field_path, is_operator, plain_field, variable_name};
-pub(crate) use room::check_depth;
+pub(crate) use size_limit::check_depth;
 
-/// An expression, checked and ready.
+/// A parsed expression.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    node: Node,
+    node: ExpressionNode,
 }
 
 impl Expression {
-    /// Reads an expression. Operators that are not known are refused, and so are variables that neither
-    /// the expression nor the environment defines.
+    /// Parses an expression.
+    ///
+    /// # Errors
+    ///
+    /// Fails for unknown operators and undefined variables, with the error codes of servers.
     pub fn parse(expression: &Bson, env: &Environment) -> Result<Self, Fault> {
         Self::parse_with(expression, env, &[])
     }
 
-    /// The same where these variables are defined besides.
+    /// Parses an expression that can use these variables, too.
     pub(crate) fn parse_with(
         expression: &Bson,
         env: &Environment,
         variables: &[&str],
     ) -> Result<Self, Fault> {
-        Ok(Self { node: Parser::new(env, variables).whole(expression)? })
+        Ok(Self { node: ExpressionParser::new(env, variables).whole(expression)? })
     }
 
-    /// A value that is the same for all documents.
+    /// Creates an expression with a constant value.
     pub(crate) fn literal(value: Bson) -> Self {
-        Self { node: Node::Constant(Some(value)) }
+        Self { node: ExpressionNode::Constant(Some(value)) }
     }
 
-    /// Its value for a document; `None` where a field is missing.
+    /// Evaluates the expression for a document. `None` means a missing value.
+    ///
+    /// # Errors
+    ///
+    /// Fails like the operators of a server, for example on a division by zero.
     pub fn evaluate(&self, root: &Document, env: &Environment) -> Result<Option<Bson>, Fault> {
-        self.node.evaluate(Context::new(root, env))
+        self.node.evaluate(EvaluationContext::new(root, env))
     }
 
-    /// Its value where these variables are defined besides.
+    /// Evaluates the expression with further variables.
     pub(crate) fn evaluate_with(
         &self,
         root: &Document,
         env: &Environment,
         variables: &[(&str, Option<Bson>)],
     ) -> Result<Option<Bson>, Fault> {
-        let context = Context::new(root, env);
+        let context = EvaluationContext::new(root, env);
         self.evaluate_bound(context, variables)
     }
 
     fn evaluate_bound(
         &self,
-        context: Context<'_>,
+        context: EvaluationContext<'_>,
         variables: &[(&str, Option<Bson>)],
     ) -> Result<Option<Bson>, Fault> {
         match variables.split_first() {
             None => self.node.evaluate(context),
             Some(((name, value), rest)) => {
-                let bound = Bound::new(name, value, context);
+                let bound = BoundVariable::new(name, value, context);
                 self.evaluate_bound(context.with(&bound), rest)
             }
         }
     }
 
-    /// Its value if it is the same for all documents.
+    /// Returns the value of a constant expression.
     pub fn constant(&self) -> Option<&Bson> {
         match &self.node {
-            Node::Constant(value) => value.as_ref(),
+            ExpressionNode::Constant(value) => value.as_ref(),
             _ => None,
         }
     }

@@ -1,29 +1,29 @@
-//! What a server answers when it refuses: a code, its name, and words.
+//! Command errors: code, name, message, details.
 
 use std::{borrow::Cow, fmt};
 
 use bson::{Document, doc};
 
-/// An error as a server numbers and names it.
+/// Error code with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The number.
+    /// Number (`code`).
     pub number: i32,
     name: Option<&'static str>,
 }
 
 impl Code {
-    /// One that has a name.
+    /// Creates a code with a name.
     pub const fn named(number: i32, name: &'static str) -> Self {
         Self { number, name: Some(name) }
     }
 
-    /// One that is named for its number, as most errors of parsers are.
+    /// Creates a code without a name. Most parse errors are such (`Location40323`).
     pub const fn location(number: i32) -> Self {
         Self { number, name: None }
     }
 
-    /// The name: `BadValue`, `Location40323`.
+    /// Returns the name (`codeName`): `BadValue`, `Location40323`.
     pub fn name(self) -> Cow<'static, str> {
         match self.name {
             Some(name) => name.into(),
@@ -37,7 +37,7 @@ macro_rules! codes {
         impl Code {
             $(#[doc = $name] pub const $constant: Code = Code::named($number, $name);)*
 
-            /// The code of this number, by its name if it is known here.
+            /// Returns the code of this number, with its name if it is listed here.
             pub fn numbered(number: i32) -> Self {
                 match number {
                     $($number => Self::$constant,)*
@@ -119,51 +119,51 @@ codes! {
     STALE_CONFIG = 13388, "StaleConfig";
 }
 
-/// Why a server refuses.
+/// Command error, as servers report it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Which error it is.
+    /// Error code.
     pub code: Code,
-    /// The words: those of a server where applications are known to read them.
+    /// Message (`errmsg`). Equal to that of servers where applications are known to parse it.
     pub message: String,
-    /// What stands beside code and words in the reply, such as `keyPattern` and `keyValue`.
+    /// Further fields of the reply, such as `keyPattern` and `keyValue`.
     pub details: Document,
 }
 
 impl Fault {
-    /// One without details.
+    /// Creates an error without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: Document::new() }
     }
 
-    /// `BadValue`.
+    /// Creates a `BadValue` error.
     pub fn bad_value(message: impl Into<String>) -> Self {
         Self::new(Code::BAD_VALUE, message)
     }
 
-    /// `FailedToParse`.
+    /// Creates a `FailedToParse` error.
     pub fn failed_to_parse(message: impl Into<String>) -> Self {
         Self::new(Code::FAILED_TO_PARSE, message)
     }
 
-    /// `TypeMismatch`.
+    /// Creates a `TypeMismatch` error.
     pub fn type_mismatch(message: impl Into<String>) -> Self {
         Self::new(Code::TYPE_MISMATCH, message)
     }
 
-    /// An error that is named for its number.
+    /// Creates an error whose code has no name.
     pub fn location(number: i32, message: impl Into<String>) -> Self {
         Self::new(Code::location(number), message)
     }
 
-    /// The same with something beside it.
+    /// Adds details.
     #[must_use]
     pub fn with(mut self, details: Document) -> Self {
         self.details.extend(details);
         self
     }
 
-    /// The reply to a command that failed with it.
+    /// Returns the error reply of a command.
     pub fn to_reply(&self) -> Document {
         let mut reply = doc! {
             "ok": 0.0,

@@ -1,4 +1,4 @@
-//! Which documents a filter matches.
+//! Query filters.
 
 mod bits;
 mod clause;
@@ -12,31 +12,34 @@ use bson::{Bson, Document};
 
 use crate::{Collation, Environment, Fault};
 
-use node::{Node, Search};
+use node::{FilterNode, FilterSearch};
 
 pub(crate) use bits::stored_bytes;
 
-/// What is known of a match.
+/// Details of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Matched {
-    /// Which element of an array the positional operator `$` stands for.
+pub struct FilterMatch {
+    /// Index of the matched array element, for the positional operator `$`.
     pub position: Option<usize>,
 }
 
-/// A filter, checked and ready.
+/// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// In the order that a server searches in.
-    root: Node,
-    /// In the order in which it is written, if it has several parts: what a projection goes by.
-    written: Option<Box<Node>>,
+    /// Conditions in the order in which servers evaluate them.
+    root: FilterNode,
+    /// Conditions in the written order, if there are several. Positional projections use it.
+    written: Option<Box<FilterNode>>,
     collation: Collation,
 }
 
 impl Filter {
-    /// Reads a filter. Operators that are not known are refused. Its strings compare as the
-    /// environment says that it is read in.
+    /// Parses a filter. Strings compare by the collation of `environment`.
+    ///
+    /// # Errors
+    ///
+    /// Fails for unknown operators and invalid arguments, with the error codes of servers.
     pub fn parse(filter: &Document, environment: &Environment) -> Result<Self, Fault> {
         let collation = environment.collation.clone();
         let node = parse::filter(filter, environment)?.optimized(&collation);
@@ -46,42 +49,50 @@ impl Filter {
         })
     }
 
-    /// Whether it matches a document.
+    /// Returns `true` if the filter matches the document.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an `$expr` fails.
     pub fn matches(&self, document: &Document, env: &Environment) -> Result<bool, Fault> {
-        Search::new(&self.collation, env).matches(&self.root, document)
+        FilterSearch::new(&self.collation, env).matches(&self.root, document)
     }
 
-    /// The same, and what the match says of the positional operator `$`.
+    /// Matches a document and returns the position for the positional operator `$`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an `$expr` fails.
     pub fn matched(
         &self,
         document: &Document,
         env: &Environment,
-    ) -> Result<Option<Matched>, Fault> {
-        let mut search = Search::new(&self.collation, env);
+    ) -> Result<Option<FilterMatch>, Fault> {
+        let mut search = FilterSearch::new(&self.collation, env);
         let matches = search.matches(&self.root, document)?;
-        Ok(matches.then_some(Matched { position: search.position }))
+        Ok(matches.then_some(FilterMatch { position: search.position }))
     }
 
-    /// Which element the `$` of a projection stands for: not always the one that an update changes.
+    /// Returns the array index for a positional projection. It can differ from that of an update.
     pub(crate) fn projected_position(
         &self,
         document: &Document,
         env: &Environment,
     ) -> Result<Option<usize>, Fault> {
-        let mut search = Search::new(&self.collation, env);
+        let mut search = FilterSearch::new(&self.collation, env);
         search.matches(self.written.as_deref().unwrap_or(&self.root), document)?;
         Ok(search.position)
     }
 
-    /// What the fields must equal for it to match: `{a: 1}`, `{a: {$eq: 1}}`, also inside `$and`. An
-    /// upsert begins with them; an index is chosen by them. A path that is named twice is there twice.
+    /// Returns the equality conditions: `{a: 1}`, `{a: {$eq: 1}}`, also inside `$and`. Upserts
+    /// start with them, and index lookups use them. A path can occur twice.
     pub fn equalities(&self) -> Vec<(String, Bson)> {
         let mut found = Vec::new();
         self.root.equalities(&mut |path, value| found.push((path.text(), value.clone())));
         found
     }
 
-    /// The `_id`s of which a document must have one for it to match, if it names them all.
+    /// Returns the values of `_id` that can match, if the filter restricts them to a list.
     pub fn named_ids(&self) -> Option<&[Bson]> {
         let mut named = None;
         self.root.alternatives(&mut |path, values| {
@@ -92,15 +103,15 @@ impl Filter {
         named
     }
 
-    /// The field that it speaks of, if it is one clause of one field that is not inside another.
+    /// Returns the field of a filter with a single condition on a top-level field.
     pub(crate) fn only_field(&self) -> Option<&str> {
         match &self.root {
-            Node::Field(path, _) => path.only(),
+            FilterNode::Field(path, _) => path.only(),
             _ => None,
         }
     }
 
-    /// Whether it has an `$expr`, which an upsert must not.
+    /// Returns `true` if the filter has an `$expr`, which upserts do not permit.
     pub fn has_expression(&self) -> bool {
         self.root.has_expression()
     }

@@ -1,11 +1,11 @@
-//! Indexes: their definitions, and the keys that documents have in them.
+//! Indexes: definitions, and the keys of documents.
 
 mod conflict;
 mod hash;
 mod key;
+mod key_pattern;
 mod options;
 mod partial;
-mod pattern;
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use bson::{Bson, Document, doc};
 
 use crate::{Collation, Environment, Fault, Filter, path::Path, text};
 
-use self::{key::Order, pattern::Direction};
+use self::{key::KeyOrder, key_pattern::KeyDirection};
 
 pub use hash::hashed;
-pub use key::Key;
-pub use pattern::default_name;
+pub use key::IndexKey;
+pub use key_pattern::default_name;
 
-/// The definition of an index, checked.
+/// A parsed index definition.
 ///
-/// Indexes of numbers (`1`, `-1`) and hashed ones are known. Those for texts, places and wildcards are
-/// refused as a server refuses a kind that it does not have.
+/// Ascending, descending and hashed indexes are supported. Text, geospatial and wildcard indexes
+/// fail like unknown index types on a server.
 #[derive(Clone, Debug)]
 pub struct Index {
     name: String,
@@ -32,130 +32,145 @@ pub struct Index {
     unique: bool,
     sparse: bool,
     hidden: bool,
-    partial: Option<Partial>,
+    partial: Option<PartialFilter>,
     expire_after_seconds: Option<i32>,
     collation: Option<Document>,
-    order: Arc<Order>,
+    order: Arc<KeyOrder>,
     description: Document,
 }
 
-/// The documents that a partial index has.
+/// Filter of a partial index.
 #[derive(Clone, Debug)]
-struct Partial {
+struct PartialFilter {
     expression: Document,
     filter: Filter,
 }
 
 impl Index {
-    /// The index that every collection has on `_id`.
-    pub fn of_id() -> Self {
+    /// Returns the index on `_id`.
+    pub fn id_index() -> Self {
         let pattern = doc! { "_id": 1 };
         Self {
             name: "_id_".to_owned(),
             paths: vec![Path::new("_id")],
             hashed: None,
-            // It is, though its description does not say so.
+            // The index is unique, although its description does not have `unique`.
             unique: true,
             sparse: false,
             hidden: false,
             partial: None,
             expire_after_seconds: None,
             collation: None,
-            order: Arc::new(Order::new(vec![Direction::Ascending], Collation::simple())),
+            order: Arc::new(KeyOrder::new(vec![KeyDirection::Ascending], Collation::simple())),
             description: doc! { "v": 2, "key": pattern.clone(), "name": "_id_" },
             pattern,
         }
     }
 
-    /// The same in a collection whose strings compare in another way.
-    pub fn of_id_with(collation: &Document) -> Result<Self, Fault> {
+    /// Returns the index on `_id` of a collection with a collation.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the collation is invalid.
+    pub fn id_index_with_collation(collation: &Document) -> Result<Self, Fault> {
         let collation = Collation::parse(collation)?;
-        let mut index = Self::of_id();
+        let mut index = Self::id_index();
         if let Some(described) = collation.to_document() {
             index.description.insert("collation", described.clone());
             index.collation = Some(described);
-            index.order = Arc::new(Order::new(vec![Direction::Ascending], collation));
+            index.order = Arc::new(KeyOrder::new(vec![KeyDirection::Ascending], collation));
         }
         Ok(index)
     }
 
-    /// Reads one of the `indexes` of a `createIndexes`. Options that are not known are refused.
+    /// Parses an element of `indexes` of `createIndexes`. A definition on `{_id: 1}` gives
+    /// [`Index::id_index`], regardless of its name.
     ///
-    /// One on `{_id: 1}` is [`Index::of_id`], however it is named.
+    /// # Errors
+    ///
+    /// Fails for unknown options and invalid values, with the error codes of servers.
     pub fn parse(specification: &Document, env: &Environment) -> Result<Self, Fault> {
         options::parse(specification, env)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is on: `{a: 1, "b.c": -1}`.
+    /// Returns the key pattern: `{a: 1, "b.c": -1}`.
     pub fn key_pattern(&self) -> &Document {
         &self.pattern
     }
 
-    /// Whether no two documents may have the same key.
+    /// Returns `true` for a unique index.
     pub fn is_unique(&self) -> bool {
         self.unique
     }
 
-    /// Whether documents that have none of the fields are not in it.
+    /// Returns `true` for a sparse index. It omits documents without the indexed fields.
     pub fn is_sparse(&self) -> bool {
         self.sparse
     }
 
-    /// Whether queries do not use it.
+    /// Returns `true` for a hidden index. Queries do not use it.
     pub fn is_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// Whether it is the one on `_id`.
-    pub fn is_of_id(&self) -> bool {
+    /// Returns `true` for the index on `_id`.
+    pub fn is_id_index(&self) -> bool {
         self.name == "_id_"
     }
 
-    /// Which of the documents it has, if it is partial.
+    /// Returns the filter of a partial index.
     pub fn partial_filter(&self) -> Option<&Filter> {
         self.partial.as_ref().map(|it| &it.filter)
     }
 
-    /// After how many seconds documents expire.
+    /// Returns `expireAfterSeconds` of a TTL index.
     pub fn expire_after_seconds(&self) -> Option<i32> {
         self.expire_after_seconds
     }
 
-    /// How its strings compare.
+    /// Returns the collation.
     pub fn collation(&self) -> &Collation {
         &self.order.collation
     }
 
-    /// What `listIndexes` says of it.
+    /// Returns the description in `listIndexes`.
     pub fn description(&self) -> Document {
         self.description.clone()
     }
 
-    /// The keys that a document has in it: several if an array lies on a path, none if it is left out.
-    pub fn keys(&self, document: &Document, env: &Environment) -> Result<Vec<Key>, Fault> {
+    /// Returns the keys of a document: several if a path contains an array, none if the index omits
+    /// the document.
+    ///
+    /// # Errors
+    ///
+    /// Fails for parallel arrays and for arrays in hashed fields.
+    pub fn keys(&self, document: &Document, env: &Environment) -> Result<Vec<IndexKey>, Fault> {
         if let Some(partial) = &self.partial
             && !partial.filter.matches(document, env)?
         {
             return Ok(Vec::new());
         }
-        self.keys_in_full(document)
+        self.all_keys(document)
     }
 
-    /// The key of a document whose fields have these values: what a lookup by equality seeks.
-    pub fn key_of(&self, mut values: Vec<Bson>) -> Key {
+    /// Returns the key for these values of the indexed fields, for a lookup by equality.
+    pub fn key_of(&self, mut values: Vec<Bson>) -> IndexKey {
         if let Some(value) = self.hashed.and_then(|at| values.get_mut(at)) {
             *value = Bson::Int64(hashed(value));
         }
-        Key::new(values, Arc::clone(&self.order))
+        IndexKey::new(values, Arc::clone(&self.order))
     }
 
-    /// Whether a request for this index needs nothing done, because it is there already; an error if
-    /// another of its name or of its keys is there.
+    /// Returns `true` if an equivalent index exists, so that nothing needs to be created.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another index has the same name or the same keys.
     pub fn exists_among<'i>(
         &self,
         existing: impl IntoIterator<Item = &'i Index>,
@@ -163,11 +178,10 @@ impl Index {
         conflict::exists_among(self, existing.into_iter().collect())
     }
 
-    /// The error for a second document with the same key.
+    /// Returns the duplicate key error (`E11000`).
     ///
-    /// Of an index with a collation, a server shows the strings as bytes that sort; here they stand as
-    /// they are.
-    pub fn duplicate_key(&self, namespace: &str, key: &Key) -> Fault {
+    /// With a collation, servers show sort keys instead of strings; this error shows the strings.
+    pub fn duplicate_key(&self, namespace: &str, key: &IndexKey) -> Fault {
         let fields: Document =
             self.pattern.keys().cloned().zip(key.values().iter().cloned()).collect();
         let collation = match &self.collation {

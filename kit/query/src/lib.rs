@@ -1,8 +1,9 @@
-//! What MongoDB's query language means: how values compare, which documents a filter matches, what an
-//! update makes of a document, what a pipeline makes of many.
+//! MongoDB's query language without a server: comparison, filters, updates, expressions,
+//! aggregation pipelines, index keys.
 //!
-//! Nothing here does I/O, reads a clock or rolls a die: what depends on them comes in an
-//! [`Environment`]. What is not known is refused with the [`Fault`] that a server would answer with.
+//! The crate does no I/O, reads no clock and uses no randomness; such inputs are in an
+//! [`Environment`]. Unsupported and invalid input fails with a [`Fault`], the command error of a
+//! server.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod collation;

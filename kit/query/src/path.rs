@@ -1,4 +1,4 @@
-//! Dotted paths: `a.b.0.c`.
+//! Dotted paths such as `a.b.0.c`.
 
 mod keys;
 mod walk;
@@ -7,28 +7,28 @@ use bson::{Bson, Document};
 
 use crate::{Code, Fault};
 
-pub use walk::{Leaf, Place};
+pub use walk::{PathValue, TrailingArray};
 
-/// A dotted path, taken apart.
+/// A dotted path, split into components.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path {
-    parts: Vec<Part>,
+    parts: Vec<PathComponent>,
 }
 
-/// A component of a path: the name of a field, and if it looks like one, the index of an element.
+/// A component of a path: a field name, and an array index if it is numeric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Part {
+pub(crate) struct PathComponent {
     pub(crate) name: String,
     pub(crate) index: Option<usize>,
 }
 
-impl Part {
+impl PathComponent {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), index: index(name) }
     }
 }
 
-/// The index that a component of a path means: digits, with no zero before them.
+/// Returns the array index of a path component: digits without leading zeros.
 pub fn index(component: &str) -> Option<usize> {
     let digits = component.bytes().all(|it| it.is_ascii_digit());
     let plain = component.len() == 1 || !component.starts_with('0');
@@ -36,22 +36,22 @@ pub fn index(component: &str) -> Option<usize> {
 }
 
 impl Path {
-    /// Takes a path apart at its dots.
+    /// Splits a path at its dots.
     pub fn new(path: &str) -> Self {
-        Self { parts: path.split('.').map(Part::new).collect() }
+        Self { parts: path.split('.').map(PathComponent::new).collect() }
     }
 
-    /// The path as it is written.
+    /// Returns the dotted path.
     pub fn text(&self) -> String {
         self.parts.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(".")
     }
 
-    /// Whether it is just this name.
+    /// Returns `true` if the path has only this component.
     pub fn is(&self, name: &str) -> bool {
         self.only() == Some(name)
     }
 
-    /// Its name, if it has one component.
+    /// Returns the name of a path with one component.
     pub fn only(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [part] => Some(&part.name),
@@ -59,18 +59,21 @@ impl Path {
         }
     }
 
-    /// The names of its components.
+    /// Returns the names of the components.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|it| it.name.as_str())
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[PathComponent] {
         &self.parts
     }
 }
 
-/// Checks a path that a sort, a projection or an expression names: it has no empty component, and none
-/// that begins with `$`, but for those of a reference to a document elsewhere.
+/// Checks a path of a sort, a projection or an expression.
+///
+/// # Errors
+///
+/// Fails for empty components, and for those that start with `$`, except fields of a DBRef.
 pub fn check_field_path(path: &str) -> Result<(), Fault> {
     if path.is_empty() {
         return Err(Fault::location(40352, "FieldPath cannot be constructed with empty string"));
@@ -94,40 +97,42 @@ pub fn check_field_path(path: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many names a path has at most.
-const MOST_PARTS: usize = 200;
+/// Maximum number of components of a path.
+const MAX_PATH_COMPONENTS: usize = 200;
 
-/// Refuses a path of too many names.
+/// Fails for a path with too many components.
 pub(crate) fn check_length(path: &str) -> Result<(), Fault> {
-    match path.split('.').count() <= MOST_PARTS {
+    match path.split('.').count() <= MAX_PATH_COMPONENTS {
         true => Ok(()),
         false => Err(Fault::new(Code::OVERFLOW, "FieldPath is too long")),
     }
 }
 
-/// All values under a path, as a filter sees them: through arrays, and of an array at its end first the
-/// elements, then itself. `None` stands for a document on the way that has no such field.
+/// Returns all values of a path as a filter evaluates it: through arrays, and for an array at the
+/// end its elements and the array itself. `None` stands for a missing field.
 pub fn values<'d>(document: &'d Document, path: &str) -> Vec<Option<&'d Bson>> {
     let mut found = Vec::new();
-    Path::new(path).visit(document, Leaf::Elements, &mut |place| {
+    Path::new(path).visit(document, TrailingArray::Elements, &mut |place| {
         found.push(place.value);
         false
     });
     found
 }
 
-/// What an index on a path has for a document: of an array, each element. What is missing is null; an
-/// empty array is undefined.
+/// Returns the index values of a path: each element of an array, null for a missing field,
+/// undefined for an empty array.
 ///
-/// A path that means both an element and a field of an element (`a.0` in `{a: [{"0": 1}]}`) is refused
-/// by [`index_keys`]; here it has no values.
+/// An ambiguous path (`a.0` in `{a: [{"0": 1}]}`) has no values here; [`index_keys`] fails for it.
 pub fn index_values(document: &Document, path: &str) -> Vec<Bson> {
     let keys = index_keys(document, &[Path::new(path)]).unwrap_or_default();
     keys.into_iter().flatten().collect()
 }
 
-/// What an index on several paths has for a document: for each entry, the values in the order of the
-/// paths. Only one array can be expanded; two that do not lie in each other are refused.
+/// Returns the index keys of several paths, each with one value per path.
+///
+/// # Errors
+///
+/// Fails for parallel arrays and ambiguous paths.
 pub fn index_keys(document: &Document, paths: &[Path]) -> Result<Vec<Vec<Bson>>, Fault> {
     let mut keys = Vec::new();
     keys::each(document, paths, &mut |key| {

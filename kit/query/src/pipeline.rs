@@ -1,8 +1,7 @@
-//! Pipelines: what stages make of many documents.
+//! Aggregation pipelines.
 //!
-//! A pipeline is read once. Running it, each stage takes documents from the one before it as it needs
-//! them, so that a `$limit` stops the work of those before it; what needs all of them, such as `$sort`,
-//! takes all.
+//! A pipeline is parsed once. Stages pull documents one by one, so a `$limit` stops earlier stages.
+//! Blocking stages such as `$sort` read all documents.
 
 mod accumulator;
 mod bucket;
@@ -13,7 +12,7 @@ mod merge;
 mod options;
 mod parse;
 mod redact;
-mod shape;
+mod reshape;
 mod stage;
 mod unwind;
 
@@ -25,52 +24,62 @@ use crate::{Code, Environment, Fault, Filter};
 
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 
-use parse::{Parser, Place};
-use stage::{Run, Stage};
+use parse::{PipelineContext, PipelineParser};
+use stage::{PipelineRun, Stage};
 
-/// What a pipeline can read beside its own documents.
+/// Access to other collections, for `$lookup`, `$graphLookup` and `$unionWith`.
 pub trait Collections {
-    /// All documents of a collection of this database, in natural order. None if there is none.
+    /// Returns all documents of a collection in natural order. Empty if the collection does not
+    /// exist.
     fn documents(&self, database: &str, collection: &str) -> Vec<Arc<Document>>;
 }
 
-/// Where the documents go that a pipeline ends with.
+/// Destination of the resulting documents.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Destination {
-    /// To the client.
+    /// The client.
     Cursor,
-    /// `$out`: they take the place of a collection.
+    /// `$out`: replaces a collection.
     Out {
-        /// The database, if it is named.
+        /// Database, if it is named.
         database: Option<String>,
-        /// The collection.
+        /// Collection.
         collection: String,
     },
-    /// `$merge`: they go into a collection, as its options say.
+    /// `$merge`: merges into a collection.
     Merge(Box<Merge>),
 }
 
-/// A pipeline, checked and ready.
+/// A parsed pipeline.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     database: String,
     stages: Vec<Stage>,
-    /// The stages as they were named, for what a server says of them.
+    /// Names of the stages, for error messages.
     names: Vec<String>,
     destination: Destination,
 }
 
 impl Pipeline {
-    /// Reads a pipeline. Stages and operators that are not known are refused.
+    /// Parses a pipeline.
+    ///
+    /// # Errors
+    ///
+    /// Fails for unknown stages and operators and for invalid arguments, with the error codes of
+    /// servers.
     pub fn parse(stages: &[Document], database: &str, env: &Environment) -> Result<Self, Fault> {
-        let mut parser = Parser::new(database, env, Place::Top);
+        let mut parser = PipelineParser::new(database, env, PipelineContext::Top);
         parser.pipeline(stages)
     }
 
-    /// Reads the pipeline of an update: one that makes one document of another.
+    /// Parses the pipeline of an update.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`parse`](Self::parse), and for stages that are not permitted in updates.
     pub fn parse_update(stages: &[Document], env: &Environment) -> Result<Self, Fault> {
-        let pipeline = Self::parse(stages, "", &env.failing_late())?;
+        let pipeline = Self::parse(stages, "", &env.without_constant_folding())?;
         let allowed = ["$set", "$addFields", "$unset", "$project", "$replaceRoot", "$replaceWith"];
         match pipeline.names.iter().find(|it| !allowed.contains(&it.as_str())) {
             Some(name) => Err(Fault::new(
@@ -81,12 +90,12 @@ impl Pipeline {
         }
     }
 
-    /// Where the documents go.
+    /// Returns the destination of the documents.
     pub fn destination(&self) -> Destination {
         self.destination.clone()
     }
 
-    /// The filter that it begins with: documents that do not match it need not be given to
+    /// Returns the filter of a leading `$match`. Documents that do not match can be left out of
     /// [`run`](Self::run).
     pub fn leading_match(&self) -> Option<&Filter> {
         match self.stages.first() {
@@ -95,37 +104,45 @@ impl Pipeline {
         }
     }
 
-    /// Whether its first stage reads the documents of a collection. `$documents` does not: it is for an
-    /// aggregate of a database.
+    /// Returns `true` if the pipeline reads a collection. A pipeline that starts with `$documents`
+    /// does not.
     pub fn reads_collection(&self) -> bool {
         !matches!(self.stages.first(), Some(Stage::Documents(_)))
     }
 
-    /// The names of its stages, in order.
+    /// Returns the names of the stages in order.
     pub fn stage_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// Runs it. What `$out` and `$merge` write is what it gives; see [`destination`](Self::destination).
+    /// Runs the pipeline. Returns the documents for its [`destination`](Self::destination).
+    ///
+    /// # Errors
+    ///
+    /// Fails if a stage fails.
     pub fn run(
         &self,
         documents: Vec<Arc<Document>>,
         collections: &dyn Collections,
         env: &Environment,
     ) -> Result<Vec<Document>, Fault> {
-        let run = Run { collections, database: &self.database, env };
+        let run = PipelineRun { collections, database: &self.database, env };
         let rows = stage::run(&self.stages, documents, run)?;
         Ok(rows.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
-    /// What it makes of one document, for a pipeline that [`parse_update`](Self::parse_update) reads.
+    /// Applies an update pipeline to one document.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a stage fails or leaves no document.
     pub fn apply_to(&self, document: &Document, env: &Environment) -> Result<Document, Fault> {
         let mut documents = self.run(vec![Arc::new(document.clone())], &NoCollections, env)?;
         documents.pop().ok_or_else(|| Fault::bad_value("the update leaves no document"))
     }
 }
 
-/// For pipelines that read none.
+/// For pipelines that read no other collection.
 struct NoCollections;
 
 impl Collections for NoCollections {

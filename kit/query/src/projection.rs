@@ -1,4 +1,4 @@
-//! Which fields of a document `find` gives.
+//! Projections of `find` and `findAndModify`.
 
 mod apply;
 mod parse;
@@ -7,52 +7,52 @@ use bson::Document;
 
 use crate::{Environment, Expression, Fault, Filter};
 
-/// A projection, checked and ready.
+/// A parsed projection.
 #[derive(Clone, Debug)]
 pub struct Projection {
-    kind: Kind,
-    /// Whether `_id` is given: it is unless it is left out by name.
+    kind: ProjectionKind,
+    /// `false` if `_id` is excluded by name.
     id: bool,
-    root: Branch,
-    /// `$slice`, applied to what the rest leaves.
+    root: ProjectedFields,
+    /// `$slice`, applied last.
     slices: Vec<(Vec<String>, Slice)>,
-    /// `a.$`: the path before the `$`.
+    /// Path before the `$` of a positional projection (`a.$`).
     positional: Option<Vec<String>>,
 }
 
-/// Whether fields are named that are given, or that are left out.
+/// Kind of the projection: named fields are included or excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProjectionKind {
     Inclusion,
     Exclusion,
 }
 
-/// What becomes of the fields of a document, in the order in which they are named.
+/// Projected fields, in the written order.
 #[derive(Clone, Debug, Default)]
-struct Branch {
-    fields: Vec<(String, Twig)>,
+struct ProjectedFields {
+    fields: Vec<(String, FieldProjection)>,
 }
 
 #[derive(Clone, Debug)]
-enum Twig {
-    /// It is given, or left out.
+enum FieldProjection {
+    /// Included or excluded.
     Named,
-    /// It is given, cut by a `$slice`.
+    /// Included, cut by a `$slice`.
     Sliced,
-    /// So it is with fields of it.
-    Branch(Branch),
-    /// It is computed.
+    /// Nested fields.
+    Nested(ProjectedFields),
+    /// Computed.
     Computed(Box<Expression>),
-    /// `$elemMatch`: the first element that matches, as a filter of the array sees it.
+    /// `$elemMatch`: the first matching element.
     Element(Box<Filter>),
 }
 
-/// Which elements of an array are given.
+/// Range of a `$slice`.
 #[derive(Clone, Copy, Debug)]
 enum Slice {
     First(usize),
     Last(usize),
-    /// From an index on; a negative one counts from the end.
+    /// Elements from an index on. Negative indexes count from the end.
     Range {
         skip: i64,
         limit: usize,
@@ -60,12 +60,20 @@ enum Slice {
 }
 
 impl Projection {
-    /// Reads the projection of a `find` or a findAndModify. The filter is for its `$`.
+    /// Parses the projection of a `find` or `findAndModify`.
+    ///
+    /// # Errors
+    ///
+    /// Fails for invalid projections, with the error codes of servers.
     pub fn parse(projection: &Document, env: &Environment) -> Result<Self, Fault> {
         parse::projection(projection, env)
     }
 
-    /// What it leaves of a document that this filter matched.
+    /// Projects a document that the filter matched. Positional projections use the filter.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an expression or a positional projection fails.
     pub fn apply(
         &self,
         document: &Document,
@@ -76,22 +84,22 @@ impl Projection {
     }
 }
 
-impl Branch {
-    fn twig(&self, name: &str) -> Option<&Twig> {
-        self.fields.iter().find(|(other, _)| other == name).map(|(_, twig)| twig)
+impl ProjectedFields {
+    fn field(&self, name: &str) -> Option<&FieldProjection> {
+        self.fields.iter().find(|(other, _)| other == name).map(|(_, field)| field)
     }
 
-    /// Whether it makes fields that a document may not have.
+    /// Returns `true` if the projection can add fields.
     fn computes(&self) -> bool {
-        self.fields.iter().any(|(_, twig)| twig.computes())
+        self.fields.iter().any(|(_, field)| field.computes())
     }
 }
 
-impl Twig {
+impl FieldProjection {
     fn computes(&self) -> bool {
         match self {
             Self::Named | Self::Sliced => false,
-            Self::Branch(branch) => branch.computes(),
+            Self::Nested(branch) => branch.computes(),
             Self::Computed(_) | Self::Element(_) => true,
         }
     }

@@ -1,4 +1,4 @@
-//! In which order documents come.
+//! Sort orders.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use bson::{Bson, Document};
 use crate::{
     Code, Collation, Environment, Fault,
     path::{Path, check_field_path, each_key},
-    value::{self, Number, show, show_document},
+    value::{self, Number, format_document, format_value},
 };
 
-/// How many fields an order can have.
-const MOST_FIELDS: usize = 32;
+/// Maximum number of fields of a sort.
+const MAX_SORT_FIELDS: usize = 32;
 
-/// An order of documents.
+/// A parsed sort.
 #[derive(Clone, Debug)]
 pub struct Sort {
     paths: Vec<Path>,
@@ -23,13 +23,17 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// Reads `{a: 1, b: -1}`, or the `{$natural: 1}` of a find.
+    /// Parses `{a: 1, b: -1}`, or the `{$natural: 1}` of a `find`.
+    ///
+    /// # Errors
+    ///
+    /// Fails for invalid sorts, with the error codes of servers.
     pub fn parse(sort: &Document) -> Result<Self, Fault> {
         match sort.get("$natural") {
             None => Self::parse_stage(sort),
             Some(_) if sort.len() > 1 => Err(Fault::bad_value(format!(
                 "Cannot include '$natural' in compound sort: {}",
-                show_document(sort)
+                format_document(sort)
             ))),
             Some(direction) => {
                 let backward = Number::of(direction).is_some_and(|it| it.to_f64() < 0.0);
@@ -38,7 +42,11 @@ impl Sort {
         }
     }
 
-    /// Reads the `$sort` of a pipeline, which knows no `$natural`.
+    /// Parses the `$sort` of a pipeline, which has no `$natural`.
+    ///
+    /// # Errors
+    ///
+    /// Fails for invalid sorts, with the error codes of servers.
     pub fn parse_stage(sort: &Document) -> Result<Self, Fault> {
         let mut parsed = Self { paths: Vec::new(), descending: Vec::new(), backward: false };
         for (name, direction) in sort {
@@ -46,37 +54,40 @@ impl Sort {
             check_field_path(name)?;
             parsed.paths.push(Path::new(name));
         }
-        if parsed.paths.len() > MOST_FIELDS {
+        if parsed.paths.len() > MAX_SORT_FIELDS {
             return Err(Fault::location(13103, "too many compound keys"));
         }
         Ok(parsed)
     }
 
-    /// Whether it says nothing: documents stay in the order that they are in.
+    /// Returns `true` if the sort keeps the order of documents.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.backward
     }
 
-    /// The paths, and whether each is descending.
+    /// Returns the paths; the flag is `true` for descending ones.
     pub fn fields(&self) -> impl Iterator<Item = (&Path, bool)> {
         self.paths.iter().zip(self.descending.iter().copied())
     }
 
-    /// Compares two documents. Those that have no key (see [`Sort::try_sort`]) come first.
+    /// Compares two documents. Documents without a key (see [`Sort::try_sort`]) come first.
     pub fn compare(&self, left: &Document, right: &Document, collation: &Collation) -> Ordering {
         let left = self.key(left, collation).unwrap_or_default();
         let right = self.key(right, collation).unwrap_or_default();
         self.compare_keys(&left, &right, collation)
     }
 
-    /// Brings documents into the order; equals stay as they are. If they cannot be brought into one,
-    /// all stay as they are: see [`Sort::try_sort`].
+    /// Sorts documents; stable. Leaves them unchanged in the cases in which [`Sort::try_sort`]
+    /// fails.
     pub fn sort<T: AsRef<Document>>(&self, documents: &mut [T], env: &Environment) {
         let _ = self.try_sort(documents, env);
     }
 
-    /// The same; it is refused if a document has arrays under two of the paths that do not lie in each
-    /// other.
+    /// Sorts documents; stable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a document has parallel arrays in the sort fields.
     pub fn try_sort<T: AsRef<Document>>(
         &self,
         documents: &mut [T],
@@ -103,7 +114,7 @@ impl Sort {
         Ok(())
     }
 
-    /// What a document is sorted by: of the keys that its arrays give it, the one that comes first.
+    /// Returns the sort key of a document: the first of the keys of its arrays.
     fn key<'d>(
         &'d self,
         document: &'d Document,
@@ -136,11 +147,11 @@ impl Sort {
     }
 }
 
-/// Brings elements into an order that names for each place which one goes there.
+/// Permutes elements in place. `order` has the source index of each position.
 fn arrange<T>(elements: &mut [T], mut order: Vec<usize>) {
     for place in 0..elements.len() {
         let mut from = order[place];
-        // What has been moved away from there by a swap is where that swap put it.
+        // An earlier swap may have moved the element; follow it.
         while from < place {
             from = order[from];
         }
@@ -156,7 +167,7 @@ fn is_descending(name: &str, direction: &Bson) -> Result<bool, Fault> {
     let Some(number) = Number::of(direction) else {
         return Err(Fault::location(
             15974,
-            format!("Illegal key in $sort specification: {name}: {}", show(direction)),
+            format!("Illegal key in $sort specification: {name}: {}", format_value(direction)),
         ));
     };
     match number.truncated() {
@@ -183,7 +194,9 @@ fn refused_meta(meta: &Document) -> Fault {
             Fault::location(40218, "query requires text score metadata, but it is not available")
         }
         Some("randVal") => Fault::new(Code::NOT_IMPLEMENTED, "$meta: randVal is not implemented"),
-        _ => Fault::location(31138, format!("Illegal $meta sort: $meta: {}", show(argument))),
+        _ => {
+            Fault::location(31138, format!("Illegal $meta sort: $meta: {}", format_value(argument)))
+        }
     }
 }
 

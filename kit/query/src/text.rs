@@ -1,38 +1,39 @@
-//! How a server writes stored values into its messages: as [`show`] has them, the long ones cut.
+//! Text of stored values in error messages. Like [`format_value`](crate::value), with long values
+//! truncated.
 
 use std::borrow::Cow;
 
 use bson::{Binary, Bson, Document};
 
-use crate::value::show;
+use crate::value::format_value;
 
-/// Strings that take more bytes than this are cut.
+/// Strings with more bytes are truncated.
 const LONG_STRING: usize = 159;
 
-/// What is left of a long string.
+/// Bytes of a truncated string.
 const CUT_STRING: usize = 150;
 
-/// Binaries of more bytes than this are cut.
+/// Binaries with more bytes are truncated.
 const LONG_BINARY: usize = 80;
 
-/// What is left of a long binary.
+/// Bytes of a truncated binary.
 const CUT_BINARY: usize = 70;
 
-/// A document: `{ a: 1, b: "x" }`.
+/// Formats a document: `{ a: 1, b: "x" }`.
 pub(crate) fn document(document: &Document) -> String {
     let mut text = String::new();
     write_document(document, &mut text);
     text
 }
 
-/// A field: `a: 1`.
+/// Formats a field: `a: 1`.
 pub(crate) fn field(name: &str, value: &Bson) -> String {
     let mut text = format!("{name}: ");
     write_value(value, &mut text);
     text
 }
 
-/// A value: `1`, `"x"`, `new Date(0)`.
+/// Formats a value: `1`, `"x"`, `new Date(0)`.
 pub(crate) fn value(value: &Bson) -> String {
     let mut text = String::new();
     write_value(value, &mut text);
@@ -81,11 +82,11 @@ fn write_value(value: &Bson, text: &mut String) {
         Bson::JavaScriptCode(code) => text.push_str(&cut(code)),
         Bson::Binary(binary) if binary.bytes.len() > LONG_BINARY => {
             let bytes = binary.bytes[..CUT_BINARY].to_vec();
-            let shown = show(&Bson::Binary(Binary { subtype: binary.subtype, bytes }));
+            let shown = format_value(&Bson::Binary(Binary { subtype: binary.subtype, bytes }));
             text.push_str(shown.trim_end_matches(')'));
             text.push_str("...)");
         }
-        other => text.push_str(&show(other)),
+        other => text.push_str(&format_value(other)),
     }
 }
 
@@ -97,7 +98,7 @@ fn cut(string: &str) -> Cow<'_, str> {
     format!("{}...", &string[..end]).into()
 }
 
-/// The field `_id` of a document as messages have it: `{_id: 1}`.
+/// Formats the `_id` of a document: `{_id: 1}`.
 pub(crate) fn id(document: &Document) -> String {
     match document.get("_id") {
         Some(id) => format!("{{{}}}", field("_id", id)),
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_a_server_writes_them() {
+    fn values_format_like_server_messages() {
         let cases: [(Bson, &str); 17] = [
             (Bson::Int64(5), "5"),
             (Bson::Double(5.0), "5.0"),
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_are_cut_between_characters() {
+    fn long_strings_are_truncated_between_characters() {
         assert_eq!(value(&"y".repeat(200).into()), format!("\"{}...\"", "y".repeat(150)));
         let text = value(&"\u{20ac}".repeat(100).into());
         assert_eq!(text, format!("\"{}...\"", "\u{20ac}".repeat(50)));

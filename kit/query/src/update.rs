@@ -1,11 +1,11 @@
-//! What an update makes of a document.
+//! Updates: operators, replacements, pipelines.
 
 mod array_filters;
 mod bits;
 mod effect;
 mod execution;
+mod navigation;
 mod operator;
-mod place;
 mod pull;
 mod push;
 mod storage;
@@ -18,24 +18,24 @@ use bson::{Bson, Document};
 
 use crate::{Code, Collections, Dialect, Environment, Fault, Filter, Pipeline};
 
-use self::{array_filters::ArrayFilters, execution::Execution, tree::Fields};
+use self::{array_filters::ArrayFilters, execution::Execution, tree::FieldUpdates};
 
-pub use place::identical_documents;
+pub use navigation::identical_documents;
 pub use storage::stored;
-pub(crate) use storage::{MOST_BYTES, size};
+pub(crate) use storage::{MAX_DOCUMENT_BYTES, size};
 
-/// An update, checked and ready: operators, a whole document, or a pipeline.
+/// A parsed update.
 #[derive(Clone, Debug)]
 pub struct Update {
-    kind: Kind,
+    kind: UpdateKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum UpdateKind {
     Operators {
-        tree: Fields,
+        tree: FieldUpdates,
         filters: ArrayFilters,
-        /// Whether some path has a `$`, so that the filter is asked which element matched.
+        /// `true` if a path contains `$`, so the filter must provide the position.
         positional: bool,
     },
     Replacement(Document),
@@ -43,10 +43,14 @@ enum Kind {
 }
 
 impl Update {
-    /// Reads the `u` of an update statement or the `update` of a findAndModify.
+    /// Parses `u` of an update statement or `update` of a `findAndModify`.
     ///
-    /// A document whose first field begins with `$` has operators; any other takes the place of the
-    /// old one; an array is a pipeline.
+    /// A document whose first field starts with `$` has update operators. Any other document is a
+    /// replacement. An array is a pipeline.
+    ///
+    /// # Errors
+    ///
+    /// Fails for invalid updates, with the error codes of servers.
     pub fn parse(
         update: &Bson,
         array_filters: &[Document],
@@ -60,9 +64,9 @@ impl Update {
                     let mut paths = document.values().filter_map(Bson::as_document);
                     let positional = paths
                         .any(|it| it.keys().any(|path| path.split('.').any(|part| part == "$")));
-                    Kind::Operators { tree, filters, positional }
+                    UpdateKind::Operators { tree, filters, positional }
                 } else {
-                    Kind::Replacement(document.clone())
+                    UpdateKind::Replacement(document.clone())
                 }
             }
             Bson::Array(stages) => {
@@ -71,7 +75,7 @@ impl Update {
                         "arrayFilters may not be specified for pipeline-style updates",
                     ));
                 }
-                Kind::Pipeline(parse_pipeline(stages, env)?)
+                UpdateKind::Pipeline(parse_pipeline(stages, env)?)
             }
             _ => {
                 return Err(Fault::failed_to_parse(
@@ -82,17 +86,21 @@ impl Update {
         Ok(Self { kind })
     }
 
-    /// Whether it is a whole document that takes the place of the old one.
+    /// Returns `true` for a replacement document.
     pub fn is_replacement(&self) -> bool {
-        matches!(self.kind, Kind::Replacement(_))
+        matches!(self.kind, UpdateKind::Replacement(_))
     }
 
-    /// Whether it is a pipeline.
+    /// Returns `true` for a pipeline.
     pub fn is_pipeline(&self) -> bool {
-        matches!(self.kind, Kind::Pipeline(_))
+        matches!(self.kind, UpdateKind::Pipeline(_))
     }
 
-    /// Refuses a whole document for many.
+    /// Checks that the update can apply to several documents.
+    ///
+    /// # Errors
+    ///
+    /// Fails for replacements.
     pub fn check_multi(&self) -> Result<(), Fault> {
         if self.is_replacement() {
             return Err(Fault::failed_to_parse(
@@ -102,10 +110,14 @@ impl Update {
         Ok(())
     }
 
-    /// What becomes of a document that this filter matched; `None` if nothing changes.
+    /// Applies the update to a document that the filter matched. `None` if nothing changes.
     ///
-    /// A server counts some updates as changes that leave a document as it was, such as a `$rename`
-    /// onto an equal value. Then an equal document comes back.
+    /// Servers count some updates as changes although the result is equal, such as a `$rename` to
+    /// an equal value. Then an equal document is returned.
+    ///
+    /// # Errors
+    ///
+    /// Fails like the update operators of a server, and if the result is too large.
     pub fn apply(
         &self,
         document: &Document,
@@ -113,7 +125,7 @@ impl Update {
         env: &Environment,
     ) -> Result<Option<Document>, Fault> {
         let changed = match &self.kind {
-            Kind::Operators { tree, filters, positional } => {
+            UpdateKind::Operators { tree, filters, positional } => {
                 let position = if *positional {
                     filter.matched(document, env)?.and_then(|matched| matched.position)
                 } else {
@@ -123,26 +135,31 @@ impl Update {
                 let (changed, is_changed) = execution.run(tree)?;
                 is_changed.then_some(changed)
             }
-            Kind::Replacement(new) => {
-                replaced(document, storage::filled_in(new.clone(), env), true, env.dialect)?
+            UpdateKind::Replacement(new) => {
+                replaced(document, storage::with_timestamps(new.clone(), env), true, env.dialect)?
             }
-            Kind::Pipeline(pipeline) => {
+            UpdateKind::Pipeline(pipeline) => {
                 replaced(document, run(pipeline, document.clone(), env)?, false, env.dialect)?
             }
         };
         if let Some(changed) = &changed
-            && size(changed) > MOST_BYTES
+            && size(changed) > MAX_DOCUMENT_BYTES
         {
-            let message = format!("Resulting document after update is larger than {MOST_BYTES}");
+            let message =
+                format!("Resulting document after update is larger than {MAX_DOCUMENT_BYTES}");
             return Err(Fault::location(17419, message));
         }
         Ok(changed)
     }
 
-    /// The document that an upsert inserts, `_id` first.
+    /// Returns the document of an upsert, with `_id` first.
     ///
-    /// It begins with what the filter says that fields equal; of a whole document, only `_id` comes
-    /// from there.
+    /// It starts with the equality conditions of the filter. A replacement takes only `_id` from
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// Fails like the update operators of a server, and if the filter has an `$expr`.
     pub fn upserted(&self, filter: &Filter, env: &Environment) -> Result<Document, Fault> {
         if filter.has_expression() {
             return Err(Fault::new(
@@ -152,53 +169,53 @@ impl Update {
         }
         let equalities = filter.equalities();
         let document = match &self.kind {
-            Kind::Operators { tree, filters, positional: _ } => {
-                let begun = upsert::begun(equalities)?;
-                Execution::new(begun, filters, None, true, env).run(tree)?.0
+            UpdateKind::Operators { tree, filters, positional: _ } => {
+                let initial = upsert::initial(equalities)?;
+                Execution::new(initial, filters, None, true, env).run(tree)?.0
             }
-            Kind::Replacement(new) => {
-                let begun = upsert::begun_with_id(equalities)?;
-                begun_again(&begun, storage::filled_in(new.clone(), env))?
+            UpdateKind::Replacement(new) => {
+                let initial = upsert::initial_id(equalities)?;
+                complete_upsert(&initial, storage::with_timestamps(new.clone(), env))?
             }
-            Kind::Pipeline(pipeline) => {
-                let begun = upsert::begun(equalities)?;
-                let new = run(pipeline, begun.clone(), env)?;
-                begun_again(&begun, new)?
+            UpdateKind::Pipeline(pipeline) => {
+                let initial = upsert::initial(equalities)?;
+                let new = run(pipeline, initial.clone(), env)?;
+                complete_upsert(&initial, new)?
             }
         };
         let document = storage::with_id_first(document, || env.object_id().into());
         storage::check_whole(&document, false)?;
-        if size(&document) > MOST_BYTES {
-            let message = format!("Document to upsert is larger than {MOST_BYTES}");
+        if size(&document) > MAX_DOCUMENT_BYTES {
+            let message = format!("Document to upsert is larger than {MAX_DOCUMENT_BYTES}");
             return Err(Fault::location(17420, message));
         }
         Ok(document)
     }
 }
 
-/// A document that takes the place of another, which it has the `_id` of.
+/// Replaces a document; the new one keeps `_id`.
 fn replaced(
     old: &Document,
     new: Document,
     is_replacement: bool,
     dialect: Dialect,
 ) -> Result<Option<Document>, Fault> {
-    // Since 8.2, an empty document takes the place of one that has only its `_id` without a change.
+    // Since 8.2, replacing a document that has only `_id` with an empty one changes nothing.
     let is_empty = dialect >= Dialect::V8_2 && new.is_empty() && old.len() == 1;
-    if is_empty || place::identical_documents(old, &new) {
+    if is_empty || navigation::identical_documents(old, &new) {
         return Ok(None);
     }
     let new = storage::with_id_first(new, || old.get("_id").cloned().unwrap_or(Bson::Null));
-    // What a pipeline makes may have names that a replacement may not.
+    // Pipelines may create field names that replacements may not.
     storage::check_whole(&new, is_replacement)?;
     storage::check_same_id(old.get("_id"), new.get("_id"))?;
     Ok(Some(new))
 }
 
-/// The same for a document that is new: it has the `_id` that the filter gave, if it gave one.
-fn begun_again(begun: &Document, mut new: Document) -> Result<Document, Fault> {
-    storage::check_same_id(begun.get("_id"), new.get("_id"))?;
-    if let (Some(id), false) = (begun.get("_id"), new.contains_key("_id")) {
+/// Completes the document of an upsert with the `_id` of the filter.
+fn complete_upsert(initial: &Document, mut new: Document) -> Result<Document, Fault> {
+    storage::check_same_id(initial.get("_id"), new.get("_id"))?;
+    if let (Some(id), false) = (initial.get("_id"), new.contains_key("_id")) {
         new.insert("_id", id.clone());
     }
     Ok(new)
@@ -214,17 +231,17 @@ fn parse_pipeline(stages: &[Bson], env: &Environment) -> Result<Pipeline, Fault>
 }
 
 fn run(pipeline: &Pipeline, document: Document, env: &Environment) -> Result<Document, Fault> {
-    let documents = pipeline.run(vec![Arc::new(document)], &Nothing, env)?;
-    // Each of the stages that an update may have makes one document of one.
+    let documents = pipeline.run(vec![Arc::new(document)], &EmptyCollections, env)?;
+    // Each permitted stage returns one document per input.
     documents.into_iter().next().ok_or_else(|| {
         Fault::new(Code::INTERNAL_ERROR, "the pipeline of an update left no document")
     })
 }
 
-/// A pipeline in an update reads no collections.
-struct Nothing;
+/// Pipelines of updates read no collections.
+struct EmptyCollections;
 
-impl Collections for Nothing {
+impl Collections for EmptyCollections {
     fn documents(&self, _database: &str, _collection: &str) -> Vec<Arc<Document>> {
         Vec::new()
     }

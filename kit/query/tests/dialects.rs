@@ -1,4 +1,5 @@
-//! The query language where MongoDB 6.0 and 8.2 differ. Each answer is what a server of that version gave.
+//! Differences of the query language between MongoDB 6.0 and 8.2. Expected results are those of
+//! servers.
 
 #![allow(missing_docs)]
 
@@ -14,7 +15,7 @@ fn environment(dialect: Dialect) -> Environment {
     env
 }
 
-/// The value of an expression, or the number of its error.
+/// Evaluates an expression. Fails with the error code.
 fn evaluate(expression: &Bson, dialect: Dialect) -> Result<Bson, i32> {
     let env = environment(dialect);
     let root = doc! { "text": "t", "bytes": bytes(b"\x01\x01", BinarySubtype::Generic) };
@@ -29,7 +30,7 @@ fn bytes(bytes: &[u8], subtype: BinarySubtype) -> Binary {
 }
 
 #[test]
-fn doubles_become_text_with_all_their_digits_since_8_2() {
+fn double_converts_to_shortest_string_since_8_2() {
     let cases = [
         (-2_147_483_649.0, "-2.14748e+09", "-2147483649"),
         (123_456.5, "123456", "123456.5"),
@@ -49,7 +50,7 @@ fn doubles_become_text_with_all_their_digits_since_8_2() {
 }
 
 #[test]
-fn bytes_become_text_since_8_2() {
+fn binary_converts_to_string_since_8_2() {
     let uuid = bytes(b"aaaaaaaaaaaaaaaa", BinarySubtype::Uuid);
     let old = bytes(b"ab", BinarySubtype::BinaryOld);
     let cases = [
@@ -67,7 +68,7 @@ fn bytes_become_text_since_8_2() {
 }
 
 #[test]
-fn operands_are_computed_as_they_are_written_since_8_2() {
+fn operands_are_evaluated_in_written_order_since_8_2() {
     let constant = bson!({ "$literal": "text" });
     for operator in ["$add", "$multiply"] {
         let first = bson!({ operator: [constant.clone(), "$missing"] });
@@ -82,7 +83,7 @@ fn operands_are_computed_as_they_are_written_since_8_2() {
 }
 
 #[test]
-fn decimals_that_are_no_integers_have_no_bits_since_8_2() {
+fn fractional_decimals_have_no_bits_since_8_2() {
     let cases = [("2.5", true, false), ("2.0", true, true), ("1E20", true, false)];
     for (number, six, eight) in cases {
         let document = doc! { "a": number.parse::<bson::Decimal128>().unwrap() };
@@ -96,7 +97,7 @@ fn decimals_that_are_no_integers_have_no_bits_since_8_2() {
 }
 
 #[test]
-fn an_empty_replacement_of_an_empty_document_changes_nothing_since_8_2() {
+fn empty_replacement_of_an_id_only_document_is_no_change_since_8_2() {
     let changes = |document: &Document, update: &Bson, dialect| {
         let env = environment(dialect);
         let filter = Filter::parse(&doc! {}, &env).unwrap();

@@ -1,71 +1,96 @@
-//! Sums and products of numbers, in the type that a server gives them.
+//! Arithmetic on BSON numbers with the result types of the server.
 
 use bson::Bson;
 
 use super::{Decimal, Number};
 
-/// Why there is no result.
+/// Error of an arithmetic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unsound {
-    /// One of the two is not a number.
+pub enum ArithmeticError {
+    /// An operand is not a number.
     NotANumber,
-    /// The result is an integer that no long can hold. An update refuses it; an expression goes on
-    /// with a double, see [`or_double`].
+    /// The result is an integer outside of the range of a long. Update operators fail; expressions
+    /// use a double, see [`double_on_overflow`].
     Overflow,
 }
 
-/// The sum. Ints become a long when they must, integers become doubles beside a double, and all become
-/// decimals beside a decimal.
-pub fn add(left: &Bson, right: &Bson) -> Result<Bson, Unsound> {
+/// Adds two numbers. The result has the wider type: int, long, double, decimal. Ints that overflow
+/// become a long.
+///
+/// # Errors
+///
+/// Fails if an operand is not a number or a long overflows.
+pub fn add(left: &Bson, right: &Bson) -> Result<Bson, ArithmeticError> {
     compute(left, right, &ADD)
 }
 
-/// The difference, typed as a sum is.
-pub fn subtract(left: &Bson, right: &Bson) -> Result<Bson, Unsound> {
+/// Subtracts two numbers; result types as in [`add`].
+///
+/// # Errors
+///
+/// Fails if an operand is not a number or a long overflows.
+pub fn subtract(left: &Bson, right: &Bson) -> Result<Bson, ArithmeticError> {
     compute(left, right, &SUBTRACT)
 }
 
-/// The product, typed as a sum is.
-pub fn multiply(left: &Bson, right: &Bson) -> Result<Bson, Unsound> {
+/// Multiplies two numbers; result types as in [`add`].
+///
+/// # Errors
+///
+/// Fails if an operand is not a number or a long overflows.
+pub fn multiply(left: &Bson, right: &Bson) -> Result<Bson, ArithmeticError> {
     compute(left, right, &MULTIPLY)
 }
 
-/// The same operation as an expression has it: integers that no long can hold become a double.
-/// `None` if one of them is not a number.
-pub fn or_double(
-    operation: fn(&Bson, &Bson) -> Result<Bson, Unsound>,
+/// Applies an operation as expressions do: an integer overflow gives a double. Returns `None` if an
+/// operand is not a number.
+pub fn double_on_overflow(
+    operation: fn(&Bson, &Bson) -> Result<Bson, ArithmeticError>,
     left: &Bson,
     right: &Bson,
 ) -> Option<Bson> {
     match operation(left, right) {
         Ok(value) => Some(value),
-        Err(Unsound::NotANumber) => None,
-        Err(Unsound::Overflow) => {
+        Err(ArithmeticError::NotANumber) => None,
+        Err(ArithmeticError::Overflow) => {
             let double = |it| Number::of(it).map(|it| Bson::Double(it.to_f64()));
             operation(&double(left)?, &double(right)?).ok()
         }
     }
 }
 
-/// An operation on each of the types.
-struct Operation {
+/// An operation for each numeric type.
+struct ArithmeticOperation {
     integers: fn(i64, i64) -> Option<i64>,
     doubles: fn(f64, f64) -> f64,
     decimals: fn(Decimal, Decimal) -> Decimal,
 }
 
-const ADD: Operation =
-    Operation { integers: i64::checked_add, doubles: |a, b| a + b, decimals: Decimal::plus };
-const SUBTRACT: Operation =
-    Operation { integers: i64::checked_sub, doubles: |a, b| a - b, decimals: Decimal::minus };
-const MULTIPLY: Operation =
-    Operation { integers: i64::checked_mul, doubles: |a, b| a * b, decimals: Decimal::times };
+const ADD: ArithmeticOperation = ArithmeticOperation {
+    integers: i64::checked_add,
+    doubles: |a, b| a + b,
+    decimals: Decimal::plus,
+};
+const SUBTRACT: ArithmeticOperation = ArithmeticOperation {
+    integers: i64::checked_sub,
+    doubles: |a, b| a - b,
+    decimals: Decimal::minus,
+};
+const MULTIPLY: ArithmeticOperation = ArithmeticOperation {
+    integers: i64::checked_mul,
+    doubles: |a, b| a * b,
+    decimals: Decimal::times,
+};
 
-fn compute(left: &Bson, right: &Bson, operation: &Operation) -> Result<Bson, Unsound> {
-    let left = Number::of(left).ok_or(Unsound::NotANumber)?;
-    let right = Number::of(right).ok_or(Unsound::NotANumber)?;
-    let integers = |left, right| (operation.integers)(left, right).ok_or(Unsound::Overflow);
+fn compute(
+    left: &Bson,
+    right: &Bson,
+    operation: &ArithmeticOperation,
+) -> Result<Bson, ArithmeticError> {
+    let left = Number::of(left).ok_or(ArithmeticError::NotANumber)?;
+    let right = Number::of(right).ok_or(ArithmeticError::NotANumber)?;
+    let integers = |left, right| (operation.integers)(left, right).ok_or(ArithmeticError::Overflow);
     Ok(match (left, right) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
             Bson::Decimal128((operation.decimals)(left.to_decimal(), right.to_decimal()).into())

@@ -1,4 +1,4 @@
-//! Decimal fractions of 34 digits: IEEE 754's decimal128, compared and computed with exactly.
+//! Decimals of 34 digits: comparison and exact arithmetic on IEEE 754 decimal128.
 
 mod wide;
 
@@ -6,30 +6,30 @@ use std::cmp::Ordering;
 
 use bson::Decimal128;
 
-use wide::{Wide, digits};
+use wide::{WideDecimal, digits};
 
-/// Digits that a coefficient can have.
+/// Digits of a coefficient.
 const DIGITS: u32 = 34;
-/// The first number that has too many digits.
+/// First coefficient that has too many digits.
 const LIMIT: u128 = 10u128.pow(DIGITS);
 const LOWEST: i32 = -6176;
 const HIGHEST: i32 = 6111;
 
-/// A decimal fraction, taken apart: a coefficient times a power of ten.
+/// A decimal128, decomposed into sign, coefficient and power of ten.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimal {
     negative: bool,
-    kind: Kind,
+    kind: DecimalKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum DecimalKind {
     NaN,
     Infinite,
     Finite { coefficient: u128, exponent: i32 },
 }
 
-use Kind::{Finite, Infinite, NaN};
+use DecimalKind::{Finite, Infinite, NaN};
 
 impl From<Decimal128> for Decimal {
     fn from(number: Decimal128) -> Self {
@@ -39,7 +39,8 @@ impl From<Decimal128> for Decimal {
         let kind = match (bits >> 122) & 0x1f {
             0x1f => NaN,
             0x1e => Infinite,
-            // The other layout can only hold coefficients with too many digits; they count as zero.
+            // The other encoding holds only coefficients above the maximum. IEEE 754 reads them as
+            // zero.
             head if head >= 0x18 => Finite { coefficient: 0, exponent: biased(111) },
             _ => {
                 let coefficient = bits & ((1 << 113) - 1);
@@ -84,8 +85,8 @@ impl Decimal {
         Self { negative, kind: Infinite }
     }
 
-    /// What a server makes of a double when it computes with decimals: 15 digits.
-    pub fn of_double(number: f64) -> Self {
+    /// Converts a double to 15 significant digits, as servers do in decimal arithmetic.
+    pub fn from_double(number: f64) -> Self {
         let negative = number.is_sign_negative();
         if number.is_nan() {
             return Self::nan();
@@ -100,21 +101,21 @@ impl Decimal {
         Self::finite(negative, digits.parse().unwrap_or(0), exponent - 14)
     }
 
-    /// The decimal nearest to a double: all its digits, up to 34. What long sums are computed with.
-    pub fn nearest(number: f64) -> Self {
+    /// Converts a double to the nearest decimal of up to 34 digits. `$sum` uses it.
+    pub fn from_double_exact(number: f64) -> Self {
         if !number.is_finite() || number == 0.0 {
-            return Self::of_double(number);
+            return Self::from_double(number);
         }
-        // No double has more than 767 digits.
+        // No double has more than 767 significant digits.
         let (digits, power) = scientific(&format!("{:.770e}", number.abs()));
         let (first, rest) = digits.split_at(DIGITS as usize + 1);
         let rest = rest.bytes().any(|it| it != b'0');
-        let first = Wide::scaled(first.parse().unwrap_or(0), 1).added(true, rest.into()).0;
+        let first = WideDecimal::scaled(first.parse().unwrap_or(0), 1).added(true, rest.into()).0;
         let exponent = power - i32::try_from(DIGITS).unwrap_or(0) - 1;
         first.rounded_toward(number < 0.0, exponent, 0)
     }
 
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn to_f64(self) -> f64 {
         let size = match self.kind {
             NaN => f64::NAN,
@@ -126,7 +127,7 @@ impl Decimal {
         if self.negative { -size } else { size }
     }
 
-    /// What is left when the fraction is cut off, if a long can hold it.
+    /// Truncates to an integer. `None` outside of the range of a long.
     pub fn to_integer(self) -> Option<i64> {
         let Finite { coefficient, exponent } = self.kind else { return None };
         let size = match u32::try_from(exponent) {
@@ -138,12 +139,12 @@ impl Decimal {
         i64::try_from(if self.negative { -size } else { size }).ok()
     }
 
-    /// The nearest integer, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     #[must_use]
     pub fn rounded(self) -> Self {
         let Finite { coefficient, exponent } = self.kind else { return self };
         let Ok(count @ 1..) = u32::try_from(-exponent) else { return self };
-        let wide = Wide { high: 0, low: coefficient };
+        let wide = WideDecimal { high: 0, low: coefficient };
         let (mut kept, rest) = wide.cut(count.min(2 * DIGITS));
         if rest.is_gt() || rest.is_eq() && kept % 2 == 1 {
             kept += 1;
@@ -151,22 +152,22 @@ impl Decimal {
         Self::finite(self.negative, kept, 0)
     }
 
-    /// Whether it is not a number.
+    /// Returns `true` for NaN.
     pub fn is_nan(&self) -> bool {
         matches!(self.kind, NaN)
     }
 
-    /// Whether it is infinite.
+    /// Returns `true` for positive and negative infinity.
     pub fn is_infinite(&self) -> bool {
         matches!(self.kind, Infinite)
     }
 
-    /// Whether it is a zero, of any sign and exponent.
+    /// Returns `true` for zeros of any sign and exponent.
     pub fn is_zero(&self) -> bool {
         matches!(self.kind, Finite { coefficient: 0, .. })
     }
 
-    /// Compares two. NaN is least and equals itself; `1.0` equals `1.00`.
+    /// Compares two decimals. NaN is less than all others and equal to itself; `1.0` equals `1.00`.
     pub fn compare(&self, other: &Self) -> Ordering {
         self.class().cmp(&other.class()).then_with(|| match (self.kind, other.kind) {
             (
@@ -181,7 +182,7 @@ impl Decimal {
         })
     }
 
-    /// Compares it with what a double stands for exactly.
+    /// Compares with the exact value of a double.
     pub fn compare_to_double(&self, other: f64) -> Ordering {
         let class = match other {
             _ if other.is_nan() => -3,
@@ -196,7 +197,7 @@ impl Decimal {
             if coefficient == 0 {
                 return Ordering::Equal;
             }
-            // No double has more than 767 digits.
+            // No double has more than 767 significant digits.
             let (theirs, their_power) = scientific(&format!("{:.770e}", other.abs()));
             let ours = coefficient.to_string();
             let our_power = exponent + i32::try_from(digits(coefficient)).unwrap_or(0) - 1;
@@ -207,7 +208,7 @@ impl Decimal {
         })
     }
 
-    /// NaN, negative infinity, negative, zero, positive, infinity: in this order.
+    /// Order of the classes: NaN, negative infinity, negative, zero, positive, infinity.
     fn class(&self) -> i8 {
         let size = match self.kind {
             NaN => return -3,
@@ -218,7 +219,7 @@ impl Decimal {
         if self.negative { -size } else { size }
     }
 
-    /// The sum, rounded to 34 digits, ties to even.
+    /// Adds; rounds to 34 digits, ties to even.
     pub fn plus(self, other: Self) -> Self {
         match (self.kind, other.kind) {
             (NaN, _) | (_, NaN) => Self::nan(),
@@ -235,17 +236,17 @@ impl Decimal {
         }
     }
 
-    /// The difference, rounded to 34 digits, ties to even.
+    /// Subtracts; rounds to 34 digits, ties to even.
     pub fn minus(self, other: Self) -> Self {
         self.plus(other.negated())
     }
 
-    /// The same with the other sign.
+    /// Returns the number with the opposite sign.
     pub fn negated(self) -> Self {
         Self { negative: !self.negative, ..self }
     }
 
-    /// The product, rounded to 34 digits, ties to even.
+    /// Multiplies; rounds to 34 digits, ties to even.
     pub fn times(self, other: Self) -> Self {
         let negative = self.negative != other.negative;
         match (self.kind, other.kind) {
@@ -256,12 +257,14 @@ impl Decimal {
             (
                 Finite { coefficient: left, exponent: left_exponent },
                 Finite { coefficient: right, exponent: right_exponent },
-            ) => Wide::product(left, right).rounded(negative, left_exponent + right_exponent),
+            ) => {
+                WideDecimal::product(left, right).rounded(negative, left_exponent + right_exponent)
+            }
         }
     }
 
-    /// The quotient, rounded to 34 digits, ties to even.
-    pub fn over(self, other: Self) -> Self {
+    /// Divides; rounds to 34 digits, ties to even.
+    pub fn divided_by(self, other: Self) -> Self {
         let negative = self.negative != other.negative;
         match (self.kind, other.kind) {
             (NaN, _) | (_, NaN) | (Infinite, Infinite) => Self::nan(),
@@ -276,8 +279,8 @@ impl Decimal {
         }
     }
 
-    /// What is left of a division, with the sign of the dividend; it is exact.
-    pub fn rest(self, other: Self) -> Self {
+    /// Returns the remainder of a division, which is exact and has the sign of the dividend.
+    pub fn remainder(self, other: Self) -> Self {
         match (self.kind, other.kind) {
             (NaN, _) | (_, NaN) | (Infinite, _) | (_, Finite { coefficient: 0, .. }) => Self::nan(),
             (Finite { .. }, Infinite) => self,
@@ -295,7 +298,7 @@ impl Decimal {
             ) => {
                 let shift = (right_exponent - left_exponent).unsigned_abs();
                 let divisor = 10_u128.checked_pow(shift).and_then(|it| right.checked_mul(it));
-                // One that is so large leaves all.
+                // A divisor beyond the range leaves the dividend as the remainder.
                 let rest = divisor.map_or(left, |divisor| left % divisor);
                 Self::finite(self.negative, rest, left_exponent)
             }
@@ -303,7 +306,7 @@ impl Decimal {
     }
 }
 
-/// Adds, where the first has the higher exponent or the same.
+/// Adds two finite decimals. The first has the higher exponent, or the same.
 fn add_finite(upper: (bool, u128, i32), lower: (bool, u128, i32)) -> Decimal {
     let (upper_sign, coefficient, exponent) = upper;
     let (lower_sign, addend, lower_exponent) = lower;
@@ -316,12 +319,12 @@ fn add_finite(upper: (bool, u128, i32), lower: (bool, u128, i32)) -> Decimal {
     let distance = (exponent - lower_exponent).unsigned_abs();
     let room = DIGITS - digits(coefficient);
     let (aligned, at, addend) = if distance <= room + DIGITS + 1 {
-        (Wide::scaled(coefficient, distance), lower_exponent, addend)
+        (WideDecimal::scaled(coefficient, distance), lower_exponent, addend)
     } else {
-        // The lower one is too small to change more than the way of rounding: any small one will do.
+        // The lower operand only affects rounding, so any small value is equivalent.
         let shift = room + DIGITS + 1;
         let at = exponent - i32::try_from(shift).unwrap_or(0);
-        (Wide::scaled(coefficient, shift), at, addend.min(1))
+        (WideDecimal::scaled(coefficient, shift), at, addend.min(1))
     };
     let (sum, flipped) = aligned.added(upper_sign == lower_sign, addend);
     if sum.is_zero() {
@@ -341,18 +344,18 @@ fn divide_finite(negative: bool, left: u128, right: u128, exponent: i32) -> Deci
         rest %= right;
         at -= 1;
     }
-    // What is left only matters for ties.
-    let wide = Wide::scaled(quotient, 1);
+    // The remainder only matters for ties.
+    let wide = WideDecimal::scaled(quotient, 1);
     wide.added(true, u128::from(rest != 0)).0.rounded_toward(negative, at - 1, exponent)
 }
 
-/// The power of the first digit, and the coefficient with all 34 digits.
+/// Returns the power of the first digit, and the coefficient extended to 34 digits.
 fn normal(coefficient: u128, exponent: i32) -> (i32, u128) {
     let room = DIGITS - digits(coefficient);
     (exponent - i32::try_from(room).unwrap_or(0), coefficient * 10u128.pow(room))
 }
 
-/// The digits and the power of the first one of `1.234e5`.
+/// Splits `1.234e5` into its digits and the power of the first digit.
 fn scientific(text: &str) -> (String, i32) {
     let (digits, power) = text.split_once('e').unwrap_or((text, "0"));
     (digits.replace('.', ""), power.parse().unwrap_or(0))

@@ -1,55 +1,54 @@
-//! MongoDB's values: how they compare, by type first, then among those of a type, numbers across their
-//! types; and numbers that are computed with exactly.
+//! BSON values as MongoDB compares them and computes with them: comparison order across types,
+//! exact numbers, and the text of values in error messages.
 //!
-//! Nothing here does I/O, reads a clock or rolls a die. How two strings compare is the caller's to say
-//! ([`StringOrder`]): byte by byte ([`ByBytes`]), unless a collation says otherwise.
+//! The crate does no I/O, reads no clock and uses no randomness. Strings compare by a
+//! [`StringOrder`]: [`BinaryOrder`], or that of a collation.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod arithmetic;
 mod decimal;
+mod format;
 mod number;
-mod show;
 
 use std::{borrow::Borrow, cmp::Ordering};
 
 use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 
-pub use arithmetic::{Unsound, add, multiply, or_double, subtract};
+pub use arithmetic::{ArithmeticError, add, double_on_overflow, multiply, subtract};
 pub use decimal::Decimal;
+pub use format::{format_document, format_value};
 pub use number::{Number, compare_numbers};
-pub use show::{show, show_document};
 
-/// How two strings compare: what a collation decides.
+/// Comparison of strings. A collation implements it.
 pub trait StringOrder {
     /// Compares two strings.
     fn compare(&self, left: &str, right: &str) -> Ordering;
 }
 
-/// The order of strings where there is no collation: byte by byte.
+/// Simple binary comparison of strings, used without a collation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByBytes;
+pub struct BinaryOrder;
 
-impl StringOrder for ByBytes {
+impl StringOrder for BinaryOrder {
     fn compare(&self, left: &str, right: &str) -> Ordering {
         left.cmp(right)
     }
 }
 
-/// Compares two values in the order of the server's sorts and indexes.
+/// Compares two values in the order of sorts and indexes: by type, then by value.
 ///
 /// ```
 /// use bson::bson;
-/// use steadfast_value::{ByBytes, compare};
+/// use steadfast_value::{BinaryOrder, compare};
 ///
-/// assert!(compare(&bson!(1), &bson!(1.0), &ByBytes).is_eq());
-/// assert!(compare(&bson!(1_000), &bson!("1"), &ByBytes).is_lt());
+/// assert!(compare(&bson!(1), &bson!(1.0), &BinaryOrder).is_eq());
+/// assert!(compare(&bson!(1_000), &bson!("1"), &BinaryOrder).is_lt());
 /// ```
 pub fn compare<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Ordering {
-    rank(left).cmp(&rank(right)).then_with(|| compare_alike(left, right, strings))
+    type_order(left).cmp(&type_order(right)).then_with(|| compare_alike(left, right, strings))
 }
 
-/// Compares two documents: field by field, each by its type, its name and its value; what ends first
-/// is less.
+/// Compares two documents field by field: type, name, value. A prefix is less.
 pub fn compare_documents<S: StringOrder>(
     left: &Document,
     right: &Document,
@@ -58,8 +57,8 @@ pub fn compare_documents<S: StringOrder>(
     let mut others = right.iter();
     for (name, value) in left {
         let Some((other_name, other)) = others.next() else { return Ordering::Greater };
-        let order = rank(value)
-            .cmp(&rank(other))
+        let order = type_order(value)
+            .cmp(&type_order(other))
             .then_with(|| name.cmp(other_name))
             .then_with(|| compare_alike(value, other, strings));
         if order.is_ne() {
@@ -69,7 +68,7 @@ pub fn compare_documents<S: StringOrder>(
     if others.next().is_some() { Ordering::Less } else { Ordering::Equal }
 }
 
-/// Compares two arrays, element by element; what ends first is less.
+/// Compares two arrays element by element. A prefix is less.
 pub fn compare_arrays<S: StringOrder>(left: &[Bson], right: &[Bson], strings: &S) -> Ordering {
     left.iter()
         .zip(right)
@@ -78,8 +77,9 @@ pub fn compare_arrays<S: StringOrder>(left: &[Bson], right: &[Bson], strings: &S
         .unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
-/// Where the type of a value stands among types. Those of one rank are compared with each other.
-pub fn rank(value: &Bson) -> u8 {
+/// Returns the position of a value's type in the comparison order. Types of one position compare by
+/// value, such as all numbers.
+pub fn type_order(value: &Bson) -> u8 {
     match value {
         Bson::MinKey => 0,
         Bson::Undefined => 1,
@@ -101,7 +101,7 @@ pub fn rank(value: &Bson) -> u8 {
     }
 }
 
-/// Compares two values of one rank.
+/// Compares two values of types with the same position.
 fn compare_alike<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Ordering {
     match (left, right) {
         (Bson::Int32(left), Bson::Int32(right)) => left.cmp(right),
@@ -122,7 +122,8 @@ fn compare_alike<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Orde
                 .cmp(&(right.pattern.as_str(), right.options.as_str()))
         }
         (Bson::DbPointer(_), Bson::DbPointer(_)) => {
-            // Its parts are not public; a server too compares the stored bytes, the longer being greater.
+            // The parts of a DBPointer are not public. Servers compare the stored bytes, too; the
+            // longer one is greater.
             let bytes = |it: &Bson| doc! { "": it.clone() }.to_vec().unwrap_or_default();
             let (left, right) = (bytes(left), bytes(right));
             left.len().cmp(&right.len()).then_with(|| left.cmp(&right))
@@ -131,15 +132,15 @@ fn compare_alike<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Orde
         (Bson::JavaScriptCodeWithScope(left), Bson::JavaScriptCodeWithScope(right)) => left
             .code
             .cmp(&right.code)
-            .then_with(|| compare_documents(&left.scope, &right.scope, &ByBytes)),
+            .then_with(|| compare_documents(&left.scope, &right.scope, &BinaryOrder)),
         // MinKey, MaxKey, null and undefined equal themselves.
         _ => compare_numbers(left, right).unwrap_or(Ordering::Equal),
     }
 }
 
-/// The shorter is less, then the lower subtype, then the lower bytes.
+/// Compares by length, then by subtype, then by bytes.
 fn compare_binaries(left: &Binary, right: &Binary) -> Ordering {
-    // A binary of the old subtype is stored with its length once more inside.
+    // The old binary subtype stores its length a second time.
     let length =
         |it: &Binary| it.bytes.len() + if it.subtype == BinarySubtype::BinaryOld { 4 } else { 0 };
     length(left)
@@ -148,59 +149,60 @@ fn compare_binaries(left: &Binary, right: &Binary) -> Ordering {
         .then_with(|| left.bytes.cmp(&right.bytes))
 }
 
-/// A value that has the order of [`compare`], byte by byte for strings: a key of sorted maps.
+/// A value with the order of [`compare`] and binary string comparison; a key of sorted maps.
 #[derive(Clone, Debug)]
-pub struct Ordered(pub Bson);
+pub struct OrderedValue(pub Bson);
 
-impl Ord for Ordered {
+impl Ord for OrderedValue {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare(&self.0, &other.0, &ByBytes)
+        compare(&self.0, &other.0, &BinaryOrder)
     }
 }
 
-impl PartialOrd for Ordered {
+impl PartialOrd for OrderedValue {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ordered {
+impl PartialEq for OrderedValue {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ordered {}
+impl Eq for OrderedValue {}
 
-impl From<Bson> for Ordered {
+impl From<Bson> for OrderedValue {
     fn from(value: Bson) -> Self {
         Self(value)
     }
 }
 
-impl Borrow<Bson> for Ordered {
+impl Borrow<Bson> for OrderedValue {
     fn borrow(&self) -> &Bson {
         &self.0
     }
 }
 
-/// Whether two values are equal as a filter sees it: `1` equals `1.0`.
+/// Returns `true` if two values are equal in a filter: `1` equals `1.0`.
 pub fn equal(left: &Bson, right: &Bson) -> bool {
-    compare(left, right, &ByBytes).is_eq()
+    compare(left, right, &BinaryOrder).is_eq()
 }
 
-/// Whether it is an int, a long, a double or a decimal.
+/// Returns `true` for int, long, double and decimal.
 pub fn is_number(value: &Bson) -> bool {
     matches!(value, Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_))
 }
 
-/// Whether it is null, or undefined, which counts as null in most places.
+/// Returns `true` for null and undefined. Most operators treat undefined as null.
 pub fn is_nullish(value: &Bson) -> bool {
     matches!(value, Bson::Null | Bson::Undefined)
 }
 
-/// What a condition makes of it: null, undefined, `false` and zeros are false, all else is true.
-pub fn truthy(value: &Bson) -> bool {
+/// Converts a value to a boolean, as `$and` and `$cond` do. Null, undefined, `false` and zeros are
+/// false; all others are true.
+pub fn is_truthy(value: &Bson) -> bool {
     match value {
         Bson::Null | Bson::Undefined | Bson::Boolean(false) => false,
         Bson::Int32(number) => *number != 0,
@@ -225,7 +227,7 @@ pub fn truthy(value: &Bson) -> bool {
     }
 }
 
-/// The name of a value's type, as `$type` and error messages have it.
+/// Returns the alias of a value's type, as `$type` and error messages use it.
 pub fn type_name(value: &Bson) -> &'static str {
     match value {
         Bson::Double(_) => "double",
@@ -252,7 +254,7 @@ pub fn type_name(value: &Bson) -> &'static str {
     }
 }
 
-/// The number of a value's type, as `$type` has it: MinKey is -1.
+/// Returns the number of a value's type, as `$type` uses it. MinKey is -1.
 pub fn type_number(value: &Bson) -> i32 {
     match value {
         Bson::MinKey => -1,

@@ -1,4 +1,4 @@
-//! Numbers of all four types, compared exactly.
+//! Numbers of the four BSON types, compared exactly.
 
 use std::cmp::Ordering;
 
@@ -6,21 +6,21 @@ use bson::Bson;
 
 use super::Decimal;
 
-/// A number, by how it is computed with.
+/// A BSON number.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// A 32-bit integer.
     Int(i32),
     /// A 64-bit integer.
     Long(i64),
-    /// A binary fraction.
+    /// A double.
     Double(f64),
-    /// A decimal fraction.
+    /// A decimal128.
     Decimal(Decimal),
 }
 
 impl Number {
-    /// The number in a value, if it is one.
+    /// Returns the number in a value. `None` for other types.
     pub fn of(value: &Bson) -> Option<Self> {
         Some(match value {
             Bson::Int32(number) => Self::Int(*number),
@@ -31,7 +31,7 @@ impl Number {
         })
     }
 
-    /// The nearest double.
+    /// Converts to the nearest double.
     #[allow(clippy::cast_precision_loss)]
     pub fn to_f64(self) -> f64 {
         match self {
@@ -42,17 +42,18 @@ impl Number {
         }
     }
 
-    /// The decimal that a server makes of it when it computes with decimals: of a double, 15 digits.
+    /// Converts to a decimal, as servers do in decimal arithmetic. A double is converted to 15
+    /// digits.
     pub fn to_decimal(self) -> Decimal {
         match self {
             Self::Int(number) => i64::from(number).into(),
             Self::Long(number) => number.into(),
-            Self::Double(number) => Decimal::of_double(number),
+            Self::Double(number) => Decimal::from_double(number),
             Self::Decimal(number) => number,
         }
     }
 
-    /// The integer that it is, if it is one and a long can hold it: also `3.0` is.
+    /// Returns the number as a long if it is an integer in range. `3.0` is an integer.
     pub fn to_integer(self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(number.into()),
@@ -64,7 +65,7 @@ impl Number {
         }
     }
 
-    /// The integer that is left when the fraction is cut off, if a long can hold it.
+    /// Truncates to a long. `None` outside of its range.
     pub fn truncated(self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(number.into()),
@@ -74,7 +75,7 @@ impl Number {
         }
     }
 
-    /// Whether it is not a number after all.
+    /// Returns `true` for the double NaN and the decimal NaN.
     pub fn is_nan(self) -> bool {
         match self {
             Self::Int(_) | Self::Long(_) => false,
@@ -84,16 +85,16 @@ impl Number {
     }
 }
 
-/// 2 to the 63rd: the first double beyond all longs.
-const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+/// 2 to the 63rd: the first double above the range of a long.
+const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
 
 #[allow(clippy::cast_possible_truncation)]
 fn truncate(number: f64) -> Option<i64> {
-    (-BEYOND..BEYOND).contains(&number).then_some(number as i64)
+    (-TWO_POW_63..TWO_POW_63).contains(&number).then_some(number as i64)
 }
 
-/// Compares two numbers exactly, whatever their types. NaN is less than all others and equals itself.
-/// `None` if one of them is no number.
+/// Compares two numbers exactly across types. NaN is less than all others and equal to itself.
+/// Returns `None` if a value is not a number.
 pub fn compare_numbers(left: &Bson, right: &Bson) -> Option<Ordering> {
     Some(match (Number::of(left)?, Number::of(right)?) {
         (Number::Int(left), Number::Int(right)) => left.cmp(&right),
@@ -114,7 +115,7 @@ pub fn compare_numbers(left: &Bson, right: &Bson) -> Option<Ordering> {
 }
 
 fn compare_doubles(left: f64, right: f64) -> Ordering {
-    // NaN is the only one that compares with nothing.
+    // `partial_cmp` is `None` only for NaN.
     left.partial_cmp(&right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
 }
 

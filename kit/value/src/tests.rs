@@ -1,4 +1,4 @@
-//! The order of values, and sums.
+//! Comparison order, sums and decimals.
 
 use std::{cmp::Ordering, str::FromStr};
 
@@ -12,11 +12,11 @@ fn decimal(text: &str) -> Bson {
 }
 
 fn order(left: &Bson, right: &Bson) -> Ordering {
-    compare(left, right, &ByBytes)
+    compare(left, right, &BinaryOrder)
 }
 
 #[test]
-fn types_come_in_the_order_of_the_server() {
+fn types_sort_in_server_order() {
     let ladder = [
         Bson::MinKey,
         Bson::Undefined,
@@ -68,7 +68,7 @@ fn types_come_in_the_order_of_the_server() {
 }
 
 #[test]
-fn numbers_of_different_types_can_be_equal() {
+fn numbers_compare_across_types() {
     for (left, right) in [
         (bson!(1), Bson::Int64(1)),
         (bson!(1), bson!(1.0)),
@@ -81,7 +81,7 @@ fn numbers_of_different_types_can_be_equal() {
     ] {
         assert_eq!(order(&left, &right), Ordering::Equal, "{left} and {right}");
     }
-    // No double is a tenth.
+    // No double equals a tenth.
     assert_eq!(order(&decimal("0.1"), &bson!(0.1)), Ordering::Less);
     assert_eq!(order(&decimal("0.3"), &bson!(0.3)), Ordering::Greater);
 }
@@ -95,7 +95,7 @@ fn documents_compare_by_type_then_name_then_value() {
 }
 
 #[test]
-fn sums_take_the_wider_type() {
+fn sum_has_the_wider_type() {
     let long = |it: i64| Bson::Int64(it);
     for (left, right, sum) in [
         (bson!(1), bson!(2), bson!(3)),
@@ -107,10 +107,10 @@ fn sums_take_the_wider_type() {
         assert_eq!(add(&left, &right), Ok(sum.clone()), "{left} + {right}");
         assert_eq!(add(&right, &left), Ok(sum), "{right} + {left}");
     }
-    assert_eq!(add(&long(i64::MAX), &bson!(1)), Err(Unsound::Overflow));
-    assert_eq!(add(&bson!("a"), &bson!(1)), Err(Unsound::NotANumber));
+    assert_eq!(add(&long(i64::MAX), &bson!(1)), Err(ArithmeticError::Overflow));
+    assert_eq!(add(&bson!("a"), &bson!(1)), Err(ArithmeticError::NotANumber));
     assert_eq!(
-        or_double(add, &long(i64::MAX), &bson!(1)),
+        double_on_overflow(add, &long(i64::MAX), &bson!(1)),
         Some(bson!(9_223_372_036_854_775_807.0))
     );
     assert_eq!(multiply(&bson!(i32::MAX), &bson!(2)), Ok(long(4_294_967_294)));
@@ -118,7 +118,7 @@ fn sums_take_the_wider_type() {
 }
 
 #[test]
-fn decimals_are_computed_to_34_digits() {
+fn decimal_arithmetic_rounds_to_34_digits() {
     let nines = "9999999999999999999999999999999999";
     for (left, operation, right, result) in [
         ("1", '+', "1E-40", "1.000000000000000000000000000000000"),
@@ -148,14 +148,14 @@ fn decimals_are_computed_to_34_digits() {
             '+' => a.plus(b),
             '-' => a.minus(b),
             '*' => a.times(b),
-            _ => a.over(b),
+            _ => a.divided_by(b),
         };
         assert_eq!(Decimal128::from(computed).to_string(), result, "{left} {operation} {right}");
     }
 }
 
 #[test]
-fn a_double_becomes_a_decimal_of_15_digits_or_of_all() {
+fn double_converts_to_decimal_with_15_or_34_digits() {
     for (double, short, long) in [
         (0.5, "0.500000000000000", "0.5"),
         (272.0, "272.000000000000", "272"),
@@ -164,13 +164,13 @@ fn a_double_becomes_a_decimal_of_15_digits_or_of_all() {
         (-0.0, "-0", "-0"),
         (f64::INFINITY, "Infinity", "Infinity"),
     ] {
-        assert_eq!(Decimal128::from(Decimal::of_double(double)).to_string(), short);
-        assert_eq!(Decimal128::from(Decimal::nearest(double)).to_string(), long);
+        assert_eq!(Decimal128::from(Decimal::from_double(double)).to_string(), short);
+        assert_eq!(Decimal128::from(Decimal::from_double_exact(double)).to_string(), long);
     }
 }
 
 #[test]
-fn types_have_the_names_and_numbers_of_the_server() {
+fn type_names_and_numbers_match_the_server() {
     for (value, name, number) in [
         (bson!(1.0), "double", 1),
         (bson!(1), "int", 16),
@@ -186,17 +186,17 @@ fn types_have_the_names_and_numbers_of_the_server() {
 }
 
 #[test]
-fn zeros_and_nulls_are_false() {
+fn zero_null_and_undefined_are_falsy() {
     for value in [bson!(0), bson!(-0.0), decimal("0E+5"), Bson::Null, Bson::Undefined, bson!(false)]
     {
-        assert!(!truthy(&value), "{value}");
+        assert!(!is_truthy(&value), "{value}");
     }
     for value in [bson!(0.1), bson!(f64::NAN), bson!(""), bson!([]), bson!({}), Bson::MinKey] {
-        assert!(truthy(&value), "{value}");
+        assert!(is_truthy(&value), "{value}");
     }
 }
 
-/// Numbers that lie close to each other in all types.
+/// Numbers of all types that are close to each other.
 fn numbers() -> impl Strategy<Value = Bson> {
     let edge = prop_oneof![
         Just(0i64),
@@ -238,7 +238,7 @@ fn any_value() -> impl Strategy<Value = Bson> {
     })
 }
 
-/// Ten times the number, where that is an integer of 128 bits.
+/// Ten times the number, if that is an integer of 128 bits.
 fn tenfold(number: &Bson) -> Option<i128> {
     match number {
         Bson::Int64(number) => Some(i128::from(*number) * 10),
@@ -253,7 +253,7 @@ fn tenfold(number: &Bson) -> Option<i128> {
 
 proptest! {
     #[test]
-    fn the_order_is_total(a in any_value(), b in any_value(), c in any_value()) {
+    fn order_is_total(a in any_value(), b in any_value(), c in any_value()) {
         prop_assert_eq!(order(&a, &a), Ordering::Equal);
         prop_assert_eq!(order(&a, &b), order(&b, &a).reverse());
         if order(&a, &b).is_le() && order(&b, &c).is_le() {
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn sums_of_decimals_are_those_of_integers(a in any::<i64>(), b in any::<i64>()) {
+    fn decimal_sums_equal_integer_sums(a in any::<i64>(), b in any::<i64>()) {
         let number = |it: i128| Decimal128::from_str(&it.to_string()).unwrap();
         let (a, b) = (i128::from(a), i128::from(b));
         let (left, right) = (Decimal::from(number(a)), Decimal::from(number(b)));

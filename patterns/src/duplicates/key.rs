@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use bson::{Bson, Document, RawDocument, doc, oid::ObjectId, raw::RawBsonRef};
-use steadfast_value::{ByBytes, compare};
+use steadfast_value::{BinaryOrder, compare};
 
 use super::MARK;
 use crate::path::overlaps;
@@ -136,7 +136,7 @@ pub(crate) struct Event(Vec<Bson>);
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> Ordering {
         let orders =
-            self.0.iter().zip(&other.0).map(|(left, right)| compare(left, right, &ByBytes));
+            self.0.iter().zip(&other.0).map(|(left, right)| compare(left, right, &BinaryOrder));
         orders.fold(Ordering::Equal, Ordering::then)
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, ops::Range};
 
 use bson::RawDocumentBuf;
 use serde::Serialize;
-use steadfast_value::ByBytes;
+use steadfast_value::BinaryOrder;
 
 use super::{
     DEFAULT_RETRIES, Prepared,
@@ -174,7 +174,7 @@ fn check_ids(documents: Vec<Prepared>, ignore_existing: bool) -> Result<Vec<Prep
     }
     // As the index on `_id` compares: 1 equals 1.0.
     let compare = |one: &usize, another: &usize| {
-        steadfast_value::compare(&documents[*one].id, &documents[*another].id, &ByBytes)
+        steadfast_value::compare(&documents[*one].id, &documents[*another].id, &BinaryOrder)
     };
     let mut given: Vec<_> = (0..documents.len()).filter(|at| documents[*at].is_given).collect();
     given.sort_by(compare);

@@ -73,7 +73,7 @@ impl Stage {
     }
 
     async fn before(uri: String, retry_writes: bool, servers: Servers) -> Self {
-        let proxy = Proxy::before(uri).start().await.unwrap();
+        let proxy = Proxy::builder(uri).start().await.unwrap();
         let uri = proxy.uri();
         let mark = if uri.contains('?') { "&" } else { "?" };
         let uri = format!("{uri}{mark}retryWrites={retry_writes}&retryReads=false");
@@ -110,9 +110,9 @@ impl Stage {
 
     /// Begins anew, without documents and without faults.
     pub(crate) async fn clear(&self) {
-        self.proxy.clear();
+        self.proxy.clear_rules();
         self.orders.delete_many(doc! {}).await.unwrap();
-        self.proxy.forget();
+        self.proxy.clear_ledger();
     }
 }
 

@@ -50,7 +50,7 @@ async fn on_a_sharded_cluster_no_acknowledged_document_is_lost_and_each_duplicat
 async fn on_a_cluster(seed: u64) {
     let mut dice = Dice(seed);
     let cluster = Arc::new(Cluster::start(seed).await);
-    let network = Proxy::before(cluster.uri()).start().await.unwrap();
+    let network = Proxy::builder(cluster.uri()).start().await.unwrap();
     let mut writers = Vec::new();
     for order in [["alfa", "bravo"], ["bravo", "alfa"], ["alfa", "bravo"]] {
         let client = Client::with_uri_str(network.uri()).await.unwrap();
@@ -117,7 +117,7 @@ async fn on_sets(seed: u64, sets: Arc<Sets>) {
     let mut dice = Dice(seed);
     let mut network = Vec::new();
     for datacenter in ["alfa", "bravo"] {
-        network.push(Proxy::before(sets.set(datacenter).uri()).start().await.unwrap());
+        network.push(Proxy::builder(sets.set(datacenter).uri()).start().await.unwrap());
     }
     let mut writers = Vec::new();
     for order in [[("alfa", 0), ("bravo", 1)], [("bravo", 1), ("alfa", 0)]] {

@@ -11,7 +11,7 @@ use std::{
     path::PathBuf,
 };
 
-use blackpipe::proxy::{Event, Proxy, ProxyError, read_rules};
+use blackpipe::proxy::{Proxy, ProxyError, ProxyEvent, read_rules};
 use clap::Args;
 use serde_json::json;
 
@@ -123,7 +123,7 @@ pub(crate) fn run(pipe: Pipe) -> Done {
 
 impl Pipe {
     async fn run(self, errand: &mut Errand) -> Done {
-        let mut builder = Proxy::before(self.upstream.as_str()).listen(self.listen);
+        let mut builder = Proxy::builder(self.upstream.as_str()).listen(self.listen);
         if let Some(host) = &self.advertise {
             builder = builder.advertise(host);
         }
@@ -134,7 +134,7 @@ impl Pipe {
         let screen = self.show.then(|| Screen::new(self.output.json));
         if recorder.is_some() || screen.is_some() {
             let watchers = (recorder.as_ref().map(Recorder::pen), screen.as_ref().map(Screen::pen));
-            builder = builder.observe(move |event: &Event<'_>| {
+            builder = builder.observe(move |event: &ProxyEvent<'_>| {
                 if let Some(pen) = &watchers.0 {
                     pen.note(event);
                 }
@@ -194,7 +194,7 @@ fn announce(proxy: &Proxy, errand: &Errand) -> Done {
     for (listening, server) in proxy.members() {
         errand.notes.say(format_args!("{listening} stands before {server}"));
     }
-    if proxy.left_out_credentials() {
+    if proxy.removed_credentials() {
         errand.notes.say("the application gives user and password itself");
     }
     Ok(())

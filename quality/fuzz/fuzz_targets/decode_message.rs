@@ -1,5 +1,5 @@
-//! Any bytes at all, read as a message: never a panic, never more memory than the limit, and what reads well can be
-//! written and reads the same again.
+//! Arbitrary bytes as a message: decoding never panics, memory stays within the limit, and a
+//! decoded message encodes to an equal one.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use steadfast_wire::{Framing, Incoming, Message, decode, frame, validate_document};
 
-/// Small enough that a claim above it is found often.
+/// A small limit, so that lengths above it are found often.
 const MAX_MESSAGE_SIZE: usize = 1 << 16;
 
 fuzz_target!(|data: &[u8]| {
@@ -39,7 +39,7 @@ fn reads_the_same_again(incoming: &Incoming) {
     assert_eq!(again.message, incoming.message);
 }
 
-/// A document that was let through may hold values that make no sense, but walking it must not panic.
+/// A document that passed validation may contain invalid values; decoding must not panic.
 fn walk(document: &[u8]) {
     let raw = bson::RawDocument::from_bytes(document).expect("a length and a terminator");
     let _ = bson::Document::try_from(raw);

@@ -1,7 +1,8 @@
-//! Any bytes at all, from the client and from the server: the proxy and its other connections do not
-//! notice.
+//! Arbitrary bytes from the client and from the server: the proxy and its other connections
+//! continue.
 //!
-//! The first byte says how many of the rest the server sends back; the others are the client's.
+//! The first byte is the number of the following bytes that the server sends. The client sends the
+//! rest.
 
 #![no_main]
 
@@ -17,15 +18,15 @@ use tokio::{
     time::timeout,
 };
 
-/// Longer than a sound answer takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time-out of one run. Exceeded only by a hang.
+const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Bench {
     runtime: Runtime,
     proxy: Proxy,
     server: TcpListener,
     bystander: TcpStream,
-    /// The server's side of the bystander's connection.
+    /// Server side of the bystander's connection.
     beside: TcpStream,
 }
 
@@ -49,7 +50,7 @@ impl Bench {
                 stream.write_all(&message(1)).await.expect("an answer");
             };
             let rule = Rule::new(Reaction::error(1)).command("insert");
-            let starting = Proxy::before(address).rule(rule).start();
+            let starting = Proxy::builder(address).rule(rule).start();
             let (proxy, ()) = tokio::join!(starting, greeted);
             let proxy = proxy.expect("it starts");
             let bystander = TcpStream::connect(proxy.members()[0].0).await.expect("connected");
@@ -64,7 +65,7 @@ impl Bench {
         runtime.block_on(async {
             let mut client = TcpStream::connect(proxy.members()[0].0).await.expect("connected");
             let (mut upstream, _) = server.accept().await.expect("the proxy comes");
-            // Either may be cut off by the proxy.
+            // The proxy may close either connection.
             let _ = client.write_all(from_client).await;
             let _ = upstream.write_all(from_server).await;
             let _ = upstream.shutdown().await;
@@ -78,12 +79,12 @@ impl Bench {
                 beside.write_all(&message(1)).await.expect("it is there");
                 bystander.read_exact(&mut passed).await.expect("an answer");
             };
-            timeout(PATIENCE, passes).await.expect("nobody else is held up");
+            timeout(TEST_TIMEOUT, passes).await.expect("nobody else is held up");
         });
     }
 }
 
-/// A message that is a request, or the answer to one.
+/// A message that is both a request and a reply.
 fn message(response_to: i32) -> Vec<u8> {
     let body = bson::rawdoc! { "ping": 1, "$db": "admin", "ok": 1 };
     let body = body.try_into().expect("a document");

@@ -1,12 +1,12 @@
-//! Any bytes at all, sent to the scripted server: it never panics, its connection ends when the client's does, and
-//! another connection is served as before.
+//! Arbitrary bytes sent to the scripted server: it never panics, the connection ends with that of
+//! the client, and another connection is still served.
 
 #![no_main]
 
 use std::cell::LazyCell;
 
 use blackpipe::{
-    message::{Inbox, reply_document},
+    message::{MessageReader, reply_document},
     server::{Role, Server},
 };
 use libfuzzer_sys::fuzz_target;
@@ -30,7 +30,7 @@ async fn talk(data: &[u8]) {
     let server = Server::builder().role(Role::Primary).streaming(true).lenient().start();
     let mut liar = connect(&server);
     let mut other = connect(&server);
-    // A client that neither writes for ever nor stops reading.
+    // The client writes a bounded number of bytes and reads all replies.
     let (mut read, mut write) = tokio::io::split(&mut liar);
     let mut replies = Vec::new();
     let _ = tokio::join!(read.read_to_end(&mut replies), async {
@@ -38,12 +38,12 @@ async fn talk(data: &[u8]) {
         write.shutdown().await
     });
     let mut replies = replies.as_slice();
-    let mut inbox = Inbox::new();
+    let mut inbox = MessageReader::new();
     while let Ok(Some(_)) = inbox.next(&mut replies).await {}
     assert!(inbox.buffered().is_empty(), "all that the server says is whole");
 
     other.write_all(&ping()).await.expect("the server listens");
-    let reply = Inbox::new().next(&mut other).await.expect("a message").expect("a reply");
+    let reply = MessageReader::new().next(&mut other).await.expect("a message").expect("a reply");
     assert_eq!(reply_document(reply).expect("a reply"), (bson::doc! { "ok": 1 }, 1));
     drop((liar, other));
     let log = server.wait_for(|log| log.open == 0).await;

@@ -347,7 +347,7 @@ mod tests {
             let mut bytes = Vec::new();
             outgoing.write(&mut bytes, 1, None).unwrap();
             let sent = Request::decode(bytes.into(), 1).unwrap();
-            assert!(!sent.repeats_a_field);
+            assert!(!sent.has_duplicate_fields);
             assert_eq!(outgoing.to_document(), sent.body, "{bits:b}");
             // Beside the command's two and `$db`: the strictness is of the API, the names of the
             // collections are of the documents.

@@ -58,21 +58,24 @@ fn misbehaviours() -> Vec<(Vec<Step>, &'static str)> {
     let bomb = message(16 + 9, 0, 2012, &[&bomb[..], &[2]].concat());
     let ok = || doc! { "ok": 1 };
     vec![
-        (vec![Step::Raw(http), Step::HangUp], "its first bytes are an HTTP response"),
-        (vec![Step::Raw(vec![0xde; 64])], "bytes long, but its header alone takes 16"),
-        (vec![Step::Raw(message(-1, 0, 2013, &[]))], "claims to be -1 bytes long"),
-        (vec![Step::Raw(message(15, 0, 2013, &[]))], "claims to be 15 bytes long"),
-        (vec![Step::Raw(message(i32::MAX, 0, 2013, &[]))], "claims to be 2147483647 bytes long"),
-        (vec![Step::Raw(message(20, 0, 7, &[0; 4]))], "operation code 7"),
-        (vec![Step::Raw(op_msg(0, &[200, 0, 0, 0, 0]))], "not a valid document"),
-        (vec![Step::Raw(op_msg(0, &[251, 255, 255, 255, 0]))], "not a valid document"),
-        (vec![Step::Raw(op_msg(0, &nested(10_000)))], "nested more than"),
-        (vec![Step::Raw(op_msg(1, &[5, 0, 0, 0, 0, 1, 2, 3, 4]))], "checksum"),
-        (vec![Step::Raw(op_msg(0x8000, &[5, 0, 0, 0, 0]))], "unknown required flags"),
-        (vec![Step::Raw(bomb)], "claims to hold 2147483647 bytes"),
-        (vec![Step::Part(ok(), 7), Step::HangUp], "in the middle of a message"),
-        (vec![Step::Part(ok(), 30), Step::HangUp], "in the middle of a message"),
-        (vec![Step::Part(ok(), 30)], NO_REPLY),
+        (vec![Step::RawBytes(http), Step::HangUp], "its first bytes are an HTTP response"),
+        (vec![Step::RawBytes(vec![0xde; 64])], "bytes long, but its header alone takes 16"),
+        (vec![Step::RawBytes(message(-1, 0, 2013, &[]))], "claims to be -1 bytes long"),
+        (vec![Step::RawBytes(message(15, 0, 2013, &[]))], "claims to be 15 bytes long"),
+        (
+            vec![Step::RawBytes(message(i32::MAX, 0, 2013, &[]))],
+            "claims to be 2147483647 bytes long",
+        ),
+        (vec![Step::RawBytes(message(20, 0, 7, &[0; 4]))], "operation code 7"),
+        (vec![Step::RawBytes(op_msg(0, &[200, 0, 0, 0, 0]))], "not a valid document"),
+        (vec![Step::RawBytes(op_msg(0, &[251, 255, 255, 255, 0]))], "not a valid document"),
+        (vec![Step::RawBytes(op_msg(0, &nested(10_000)))], "nested more than"),
+        (vec![Step::RawBytes(op_msg(1, &[5, 0, 0, 0, 0, 1, 2, 3, 4]))], "checksum"),
+        (vec![Step::RawBytes(op_msg(0x8000, &[5, 0, 0, 0, 0]))], "unknown required flags"),
+        (vec![Step::RawBytes(bomb)], "claims to hold 2147483647 bytes"),
+        (vec![Step::PartOfReply(ok(), 7), Step::HangUp], "in the middle of a message"),
+        (vec![Step::PartOfReply(ok(), 30), Step::HangUp], "in the middle of a message"),
+        (vec![Step::PartOfReply(ok(), 30)], NO_REPLY),
         (vec![Step::ReplyToAnother(ok())], "a reply to request"), // pitfall 23
         (vec![Step::HangUp], "the server closed the connection"),
         (vec![], NO_REPLY),
@@ -301,7 +304,7 @@ async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection
         let gate = gate.clone();
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1, "mine": true });
-            let unasked = [Step::Wait(gate.clone()), Step::Raw(late.clone()), Step::HangUp];
+            let unasked = [Step::WaitFor(gate.clone()), Step::RawBytes(late.clone()), Step::HangUp];
             (request.name == "ping").then(|| [vec![reply], unasked.to_vec()].concat())
         }
     });
@@ -309,7 +312,7 @@ async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection
     ping(&client).await.unwrap();
     gate.open();
     server.wait_for(|log| log.opened == 2 && log.open == 1).await;
-    server.let_sockets_settle().await;
+    server.process_socket_events().await;
     let reply = bounded(client.database("db").run_command(doc! { "hostInfo": 1 })).await.unwrap();
     assert_eq!(reply, doc! { "ok": 1 }, "the reply is the one to this command");
     let log = server.log();
@@ -326,7 +329,7 @@ async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
     for round in 1..=5 {
         ping(&client).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         server.wait_for(|log| log.named("ping").len() == round && log.open == 1).await;
-        server.let_sockets_settle().await;
+        server.process_socket_events().await;
         server.wait_for(|log| log.open == 1).await;
     }
 }

@@ -66,7 +66,7 @@ fn compressed(request: &Request, reply: &Document, compressor: Compressor) -> Ve
     plain.compressor = None;
     let mut bytes = Vec::new();
     compress(&plain.reply(reply), compressor, &mut bytes).unwrap();
-    vec![Step::Raw(bytes)]
+    vec![Step::RawBytes(bytes)]
 }
 
 fn hello() -> Document {
@@ -136,7 +136,7 @@ const TOO_LARGE: i32 = 70_000_000;
 #[tokio::test]
 async fn claimed_message_size_does_not_raise_the_limit_of_replies() {
     let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
-        "ping" => Some(vec![Step::Raw(message(TOO_LARGE, request.id, 2013, &[0; 5]))]),
+        "ping" => Some(vec![Step::RawBytes(message(TOO_LARGE, request.id, 2013, &[0; 5]))]),
         _ => {
             let claim = doc! { "maxMessageSizeBytes": i32::MAX };
             request.is_hello().then(|| vec![Step::Hello(claim)])
@@ -160,7 +160,7 @@ async fn claimed_message_size_does_not_raise_the_limit_of_decompression() {
     let server = Server::with_handler(Role::Standalone, move |request| {
         let claim = doc! { "maxMessageSizeBytes": i32::MAX, "compression": ["zlib"] };
         match request.name.as_str() {
-            "ping" => Some(vec![Step::Raw(bomb.clone())]),
+            "ping" => Some(vec![Step::RawBytes(bomb.clone())]),
             _ => request.is_hello().then(|| vec![Step::Hello(claim)]),
         }
     });
@@ -175,7 +175,7 @@ async fn replies_of_the_handshake_are_small() {
     const TWO_MEBIBYTES: i32 = 2 * 1024 * 1024;
     let clock = Clock::stopped();
     let too_long =
-        |request: &Request| vec![Step::Raw(message(TWO_MEBIBYTES, request.id, 2013, &[0; 5]))];
+        |request: &Request| vec![Step::RawBytes(message(TWO_MEBIBYTES, request.id, 2013, &[0; 5]))];
     let cause = "claims to be 2097152 bytes long";
     let server = Server::with_handler(Role::Standalone, move |it| Some(too_long(it)));
     let error = first_error(&server.uri(LIMITS), &clock, async {}).await;
@@ -234,13 +234,13 @@ async fn tiny_limits_of_a_server_end_in_an_error() {
 async fn unix_socket_that_a_server_names_is_not_connected_to() {
     let socket = "/tmp/steadfast-impostor.sock";
     for list in ["hosts", "passives", "arbiters"] {
-        let server = Server::plain(Role::Primary);
+        let server = Server::lenient(Role::Primary);
         let mut named = doc! { "hosts": [server.address()] };
         match list {
             "hosts" => named.insert("hosts", [server.address(), socket.to_owned()].to_vec()),
             _ => named.insert(list, [socket].to_vec()),
         };
-        server.say(named);
+        server.set_hello_fields(named);
         let events = Recorder::new();
         let mut options = ClientOptions::parse(server.uri("replicaSet=set")).await.unwrap();
         options.sdam_event_handler = Some(events.handler());

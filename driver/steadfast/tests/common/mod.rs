@@ -8,14 +8,14 @@ mod clock;
 use std::{sync::Arc, time::Duration};
 
 pub use self::clock::Clock;
-pub use blackpipe::server::{Gate, Log, Request, Role, Server, Step};
+pub use blackpipe::server::{Gate, Request, Role, Server, ServerLog, Step};
 use steadfast::event::EventHandler;
 use tokio::sync::watch;
 
 /// Whether a request is the first of a connection that is not a monitor's. The first connection of
 /// all is the monitor's, and a server that plays here never has two.
 pub fn is_handshake_for_operations(request: &Request) -> bool {
-    request.is_hello() && request.earlier == 0 && request.connection > 1
+    request.is_hello() && request.earlier_requests == 0 && request.connection > 1
 }
 
 /// A message whose header is made of these numbers, whatever they mean.

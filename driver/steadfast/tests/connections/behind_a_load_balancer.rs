@@ -10,7 +10,7 @@ fn cursor_server() -> Server {
         let batch = |id: i64, field: &str, x: i32| {
             doc! { "ok": 1, "cursor": { "id": id, "ns": "db.people", field: [{ "x": x }] } }
         };
-        let earlier = i32::try_from(request.earlier).unwrap();
+        let earlier = i32::try_from(request.earlier_requests).unwrap();
         match request.name.as_str() {
             "find" => Some(vec![Step::Reply(batch(7, "firstBatch", 0))]),
             "getMore" => {
@@ -25,7 +25,7 @@ fn cursor_server() -> Server {
 
 #[tokio::test]
 async fn nothing_is_monitored_and_hello_is_modern() {
-    let server = Server::plain(Role::LoadBalanced);
+    let server = Server::lenient(Role::LoadBalanced);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     run(&client, "ping").await.unwrap();
     let log = server.log();
@@ -78,7 +78,7 @@ async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() 
 
 #[tokio::test]
 async fn the_service_is_named_in_events() {
-    let server = Server::plain(Role::LoadBalanced);
+    let server = Server::lenient(Role::LoadBalanced);
     let (client, events) = client_with_commands(&server.uri("loadBalanced=true")).await;
     run(&client, "ping").await.unwrap();
     let named = events.seen().into_iter().all(|event| match event {
@@ -91,7 +91,7 @@ async fn the_service_is_named_in_events() {
 
 #[tokio::test]
 async fn unacknowledged_writes_take_hints() {
-    let server = Server::plain(Role::LoadBalanced);
+    let server = Server::lenient(Role::LoadBalanced);
     let client = Client::with_uri_str(server.uri("loadBalanced=true&w=0")).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
     let hint = || steadfast::options::Hint::Name("i".to_owned());
@@ -99,7 +99,8 @@ async fn unacknowledged_writes_take_hints() {
     people.find_one_and_delete(doc! {}).hint(hint()).await.unwrap();
     let model = steadfast::options::DeleteManyModel::new(doc! {}).hint(hint());
     people.bulk_write([model.into()]).await.unwrap();
-    let sent = |log: &Log| log.named("delete").len() == 2 && log.named("findAndModify").len() == 1;
+    let sent =
+        |log: &ServerLog| log.named("delete").len() == 2 && log.named("findAndModify").len() == 1;
     server.wait_for(sent).await;
 }
 
@@ -171,7 +172,7 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
     let server = Server::with_handler(Role::LoadBalanced, {
         let gate = gate.clone();
         move |request| match request.name.as_str() {
-            "saslStart" => Some(vec![Step::Wait(gate.clone()), Step::HangUp]),
+            "saslStart" => Some(vec![Step::WaitFor(gate.clone()), Step::HangUp]),
             // The third connection, and what comes after it, leads to another service.
             _ if request.is_hello() => {
                 let number = if request.connection <= 2 { 7 } else { 8 };
@@ -198,7 +199,7 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
 /// The specification's words.
 #[tokio::test]
 async fn server_without_load_balancing_is_rejected_in_the_words_of_the_specification() {
-    let server = Server::plain(Role::Mongos);
+    let server = Server::lenient(Role::Mongos);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     let error = run(&client, "ping").await.expect_err("there is no serviceId");
     let ErrorKind::IncompatibleServer { message, .. } = &*error.kind else { panic!("{error:?}") };
@@ -218,7 +219,7 @@ async fn wait_queue_timeout_says_what_the_connections_are_used_for() {
             match request.name.as_str() {
                 "find" => Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })]),
                 "insert" => Some(vec![Step::Reply(doc! { "ok": 1, "n": 1 })]),
-                "slow" => Some(vec![Step::Wait(gate.clone()), Step::Reply(doc! { "ok": 1 })]),
+                "slow" => Some(vec![Step::WaitFor(gate.clone()), Step::Reply(doc! { "ok": 1 })]),
                 _ => None,
             }
         }

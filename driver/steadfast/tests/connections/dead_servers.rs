@@ -6,7 +6,7 @@ const IMPATIENT: &str = "heartbeatFrequencyMS=500&connectTimeoutMS=400";
 
 /// Whether it is a hello of the monitor's after the first.
 fn is_later_heartbeat(request: &Request) -> bool {
-    request.connection == 1 && request.is_hello() && request.earlier > 0
+    request.connection == 1 && request.is_hello() && request.earlier_requests > 0
 }
 
 /// The next heartbeat is due, and is not answered in time.
@@ -35,7 +35,7 @@ async fn operations_do_not_wait_for_a_server_that_its_monitor_finds_dead() {
 async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
     let server = Server::with_handler(Role::Standalone, |request| {
         // After the handshake, nothing is read from the connection any more.
-        let deaf = || vec![Step::Hello(doc! {}), Step::Wait(Gate::closed())];
+        let deaf = || vec![Step::Hello(doc! {}), Step::WaitFor(Gate::closed())];
         match is_handshake_for_operations(request) {
             true => Some(deaf()),
             false => is_later_heartbeat(request).then(Vec::new),

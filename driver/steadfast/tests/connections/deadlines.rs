@@ -80,7 +80,7 @@ async fn opening_a_connection_ends_in_time_and_goes_on_in_the_background() {
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            let reply = vec![Step::WaitFor(gate.clone()), Step::Hello(doc! {})];
             is_handshake_for_operations(request).then_some(reply)
         }
     });
@@ -106,7 +106,7 @@ async fn a_call_with_more_time_than_its_client_has_it_for_a_new_connection_too()
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            let reply = vec![Step::WaitFor(gate.clone()), Step::Hello(doc! {})];
             is_handshake_for_operations(request).then_some(reply)
         }
     });
@@ -153,7 +153,7 @@ fn told(server: &Server, name: &str) -> Option<i64> {
 
 #[tokio::test]
 async fn the_nearest_limit_counts_and_the_server_is_told_of_it() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let client = Client::with_uri_str(server.uri("timeoutMS=240000")).await.unwrap();
     assert_eq!(client.timeout(), Some(minutes(4)));
@@ -184,7 +184,7 @@ async fn the_nearest_limit_counts_and_the_server_is_told_of_it() {
 
 #[tokio::test]
 async fn without_a_limit_the_server_is_told_of_none() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     run(&client, "ping").await.unwrap();
     assert_eq!(told(&server, "ping"), None);
@@ -193,7 +193,7 @@ async fn without_a_limit_the_server_is_told_of_none() {
 #[tokio::test]
 async fn the_other_limits_do_not_count_beside_a_deadline() {
     let server = Server::with_handler(Role::Standalone, |request| {
-        let slowly = vec![Step::Pause(SOON), Step::Reply(doc! { "ok": 1, "n": 1 })];
+        let slowly = vec![Step::Delay(SOON), Step::Reply(doc! { "ok": 1, "n": 1 })];
         (request.name == "insert").then_some(slowly)
     });
     let options = "socketTimeoutMS=20&waitQueueTimeoutMS=20&maxPoolSize=1&wTimeoutMS=20";
@@ -260,7 +260,7 @@ async fn all_batches_of_a_write_share_one_deadline() {
             let documents = request.body.get_array("documents").ok()?;
             let first = documents[0].as_document()?.get_i32("_id").ok()?;
             let gate = gates[usize::try_from(first).ok()? / 2].clone();
-            Some(vec![Step::Wait(gate), Step::Reply(doc! { "ok": 1, "n": 2 })])
+            Some(vec![Step::WaitFor(gate), Step::Reply(doc! { "ok": 1, "n": 2 })])
         }
     });
     let clock = Clock::stopped();
@@ -386,7 +386,7 @@ async fn a_late_batch_behind_a_load_balancer_is_not_taken_for_another_reply() {
             };
             match request.name.as_str() {
                 "find" => Some(vec![batch("firstBatch")]),
-                "getMore" => Some(vec![Step::Wait(gate.clone()), batch("nextBatch")]),
+                "getMore" => Some(vec![Step::WaitFor(gate.clone()), batch("nextBatch")]),
                 _ => None,
             }
         }
@@ -449,7 +449,7 @@ async fn monitors_have_no_deadline() {
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let reply = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            let reply = vec![Step::WaitFor(gate.clone()), Step::Hello(doc! {})];
             (request.is_hello() && request.connection == 1).then_some(reply)
         }
     });

@@ -25,7 +25,7 @@ async fn every_started_has_exactly_one_end_whatever_happens() {
     // pitfall 38
     let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
         "hangUp" => Some(vec![Step::HangUp]),
-        "garbage" => Some(vec![Step::Raw(vec![0xff; 32])]),
+        "garbage" => Some(vec![Step::RawBytes(vec![0xff; 32])]),
         "refused" => Some(vec![Step::Reply(doc! { "ok": 0, "code": 2, "errmsg": "no" })]),
         "silent" => Some(Vec::new()),
         _ => None,
@@ -109,7 +109,7 @@ async fn commands_with_secrets_are_told_of_without_them() {
 
 #[tokio::test]
 async fn a_handler_that_panics_does_not_silence_those_that_come_after() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let recorder = Recorder::<CmapEvent>::new();
     let record = recorder.handler();
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();

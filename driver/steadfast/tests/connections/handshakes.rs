@@ -52,9 +52,10 @@ impl Case {
         }
         let client = Client::with_options(options).unwrap();
         let ping = start(&client, "ping");
-        let is_first = |request: &&Request| request.earlier == 0;
-        let of_all =
-            |log: &common::Log| log.requests.iter().filter(is_first).count() >= self.connections();
+        let is_first = |request: &&Request| request.earlier_requests == 0;
+        let of_all = |log: &common::ServerLog| {
+            log.requests.iter().filter(is_first).count() >= self.connections()
+        };
         let log = server.wait_for(of_all).await;
         assert_eq!(bounded(ping).await.unwrap().is_err(), self.has_credential, "{self:?}");
 

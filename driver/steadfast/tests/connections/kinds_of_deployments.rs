@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn every_kind_of_server_is_talked_to() {
     for role in [Role::Standalone, Role::Primary, Role::Mongos] {
-        let server = Server::plain(role);
+        let server = Server::lenient(role);
         let client = Client::with_uri_str(server.uri("")).await.unwrap();
         run(&client, "ping").await.unwrap_or_else(|error| panic!("{role:?}: {error}"));
         let log = server.log();
@@ -50,7 +50,7 @@ async fn error_once_known(uri: &str, clock: &Clock, limit: Duration) -> Error {
 
 #[tokio::test]
 async fn the_wrong_replica_set_is_told_with_both_names() {
-    let server = Server::plain(Role::Primary);
+    let server = Server::lenient(Role::Primary);
     let uri = server.uri("replicaSet=set&directConnection=true");
     run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap();
 

@@ -121,7 +121,7 @@ async fn dropped_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1 });
             // After this answer nothing is read any more.
-            (request.name == "last").then(|| vec![reply, Step::Wait(gate.clone())])
+            (request.name == "last").then(|| vec![reply, Step::WaitFor(gate.clone())])
         }
     });
     let (client, commands) = client_with_commands(&server.uri("maxPoolSize=1")).await;

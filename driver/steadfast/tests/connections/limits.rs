@@ -26,7 +26,7 @@ async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_are_never_more_connections_than_max_pool_size() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=3")).await.unwrap();
     let tasks: Vec<_> = (0..40)
         .map(|_| {
@@ -54,7 +54,7 @@ async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let held = [Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            let held = [Step::WaitFor(gate.clone()), Step::Hello(doc! {})];
             is_handshake_for_operations(request).then(|| held.to_vec())
         }
     });
@@ -71,7 +71,7 @@ async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
 
 #[tokio::test]
 async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("minPoolSize=3")).await;
     bounded(client.warm_connection_pool()).await;
     assert_eq!(server.log().opened, 4, "three, and the monitor's");
@@ -97,7 +97,7 @@ async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
 async fn warming_ends_when_the_client_does() {
     let gate = Gate::closed();
     let server = Server::with_handler(Role::Standalone, move |request| {
-        is_handshake_for_operations(request).then(|| vec![Step::Wait(gate.clone())])
+        is_handshake_for_operations(request).then(|| vec![Step::WaitFor(gate.clone())])
     });
     let client = Client::with_uri_str(server.uri("minPoolSize=1")).await.unwrap();
     let warming = tokio::spawn({
@@ -111,7 +111,7 @@ async fn warming_ends_when_the_client_does() {
 
 #[tokio::test]
 async fn a_connection_idle_for_longer_than_max_idle_time_is_closed() {
-    let server = Server::plain(Role::Standalone);
+    let server = Server::lenient(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("maxIdleTimeMS=50")).await;
     run(&client, "ping").await.unwrap();
     let idle = |event: &CmapEvent| {

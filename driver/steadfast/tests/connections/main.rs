@@ -25,7 +25,8 @@ mod time_outs;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use common::{
-    Clock, Gate, Log, Recorder, Request, Role, Server, Step, bounded, is_handshake_for_operations,
+    Clock, Gate, Recorder, Request, Role, Server, ServerLog, Step, bounded,
+    is_handshake_for_operations,
 };
 use steadfast::{
     Client,
@@ -58,7 +59,7 @@ fn slow_server(role: Role) -> (Server, Gate) {
         move |request| match request.name.as_str() {
             "slow" => {
                 let reply = doc! { "ok": 1, "slow": true };
-                Some(vec![Step::Wait(gate.clone()), Step::Reply(reply)])
+                Some(vec![Step::WaitFor(gate.clone()), Step::Reply(reply)])
             }
             _ => None,
         }

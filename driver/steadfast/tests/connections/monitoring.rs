@@ -37,8 +37,8 @@ async fn a_server_reports_its_election_without_being_asked_again() {
             (true, false) => Some(vec![member(1, false)]),
             (true, true) => {
                 let elected = member(2, true);
-                let silence = Step::Wait(Gate::closed());
-                Some(vec![Step::Wait(election.clone()), elected, silence])
+                let silence = Step::WaitFor(Gate::closed());
+                Some(vec![Step::WaitFor(election.clone()), elected, silence])
             }
         }
     });
@@ -64,10 +64,10 @@ fn candidate(elected: &Gate, writable: &Gate) -> Server {
                 let mut hello = fields(2, false);
                 // As it is the only member, what it says by itself is that it is the one.
                 hello.remove("primary");
-                Some(vec![Step::Wait(elected.clone()), Step::Hello(hello)])
+                Some(vec![Step::WaitFor(elected.clone()), Step::Hello(hello)])
             }
-            (true, Some(2)) => Some(vec![Step::Wait(writable.clone()), member(3, true)]),
-            (true, Some(_)) => Some(vec![Step::Wait(Gate::closed())]),
+            (true, Some(2)) => Some(vec![Step::WaitFor(writable.clone()), member(3, true)]),
+            (true, Some(_)) => Some(vec![Step::WaitFor(Gate::closed())]),
         }
     })
 }
@@ -122,8 +122,9 @@ async fn a_server_that_no_longer_reports_is_found_dead() {
     let clock = Clock::stopped();
     let client = Client::with_uri_str(uri).await.unwrap();
     let slow = start(&client, "slow");
-    let is_there =
-        |log: &common::Log| !log.named("slow").is_empty() && log.requests.iter().any(is_awaited);
+    let is_there = |log: &common::ServerLog| {
+        !log.named("slow").is_empty() && log.requests.iter().any(is_awaited)
+    };
     server.wait_for(is_there).await;
     clock.pass(Duration::from_millis(500 + 400)).await;
     let error = slow.await.unwrap().expect_err("nothing is ever answered");
@@ -141,7 +142,7 @@ async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
     let people = client.database("db").collection::<Document>("people");
     let error = bounded(people.insert_one(doc! { "_id": 1 })).await.expect_err("not primary");
     assert_eq!(error.code(), Some(10107));
-    let hellos = |log: &common::Log| log.requests.iter().filter(|it| it.is_hello()).count();
+    let hellos = |log: &common::ServerLog| log.requests.iter().filter(|it| it.is_hello()).count();
     let before = hellos(&server.log());
     run(&client, "ping").await.expect("it is primary after all");
     let log = server.log();
@@ -156,7 +157,7 @@ async fn those_who_wait_for_a_connection_learn_why_there_is_none() {
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
-            let dies = [Step::Wait(gate.clone()), Step::HangUp];
+            let dies = [Step::WaitFor(gate.clone()), Step::HangUp];
             (request.name == "slow").then(|| dies.to_vec())
         }
     });

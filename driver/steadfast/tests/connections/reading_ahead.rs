@@ -122,7 +122,7 @@ async fn an_error_of_the_batch_ahead_is_raised_where_that_batch_begins() {
 #[tokio::test]
 async fn a_cursor_that_is_dropped_with_a_batch_ahead_is_killed() {
     let gate = Gate::closed();
-    let late = vec![Step::Wait(gate.clone()), Step::Reply(batch("nextBatch", 7, true))];
+    let late = vec![Step::WaitFor(gate.clone()), Step::Reply(batch("nextBatch", 7, true))];
     let server = server(true, late);
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for _ in 0..2 * MANY + 5 {
@@ -172,7 +172,7 @@ async fn a_cursor_that_is_dropped_with_a_batch_ahead_does_not_cost_its_session()
                 0 => Some(vec![Step::Reply(batch("nextBatch", 7, true))]),
                 _ => {
                     let killed = doc! { "ok": 0, "code": 237, "codeName": "CursorKilled" };
-                    Some(vec![Step::Wait(gate.clone()), Step::Reply(killed)])
+                    Some(vec![Step::WaitFor(gate.clone()), Step::Reply(killed)])
                 }
             },
             "killCursors" => {

@@ -102,10 +102,10 @@ async fn started_event_shows_what_was_sent() {
         assert!(started.len() >= 19, "{}", started.len());
         for event in started {
             // Nobody says when a write without a reply has come.
-            let sent = |log: &Log| log.requests.iter().any(|it| it.id == event.request_id);
+            let sent = |log: &ServerLog| log.requests.iter().any(|it| it.id == event.request_id);
             let log = server.wait_for(sent).await;
             let sent = log.requests.iter().find(|it| it.id == event.request_id).unwrap();
-            assert!(!sent.repeats_a_field, "{sent:?}");
+            assert!(!sent.has_duplicate_fields, "{sent:?}");
             assert_eq!(event.command, sent.body, "{}", event.command_name);
             assert_eq!((&event.command_name, &event.db), (&sent.name, &sent.database));
             reported.extend(event.command.keys().cloned());

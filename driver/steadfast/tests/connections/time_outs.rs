@@ -25,7 +25,7 @@ async fn socket_timeout_says_nothing_of_handshakes_and_monitors() {
         let gates = gates.clone();
         move |request| {
             let gate = &gates[usize::from(is_handshake_for_operations(request))];
-            let slowly = vec![Step::Wait(gate.clone()), Step::Hello(doc! {})];
+            let slowly = vec![Step::WaitFor(gate.clone()), Step::Hello(doc! {})];
             request.is_hello().then_some(slowly)
         }
     });

@@ -127,7 +127,7 @@ async fn proxy(uri: &str) -> Proxy {
     let writes = ["insert", "update", "delete", "findAndModify", "commitTransaction"];
     let retried =
         writes.into_iter().fold(Rule::new(Reaction::Error(error.executed())), Rule::command);
-    Proxy::before(uri).rules([retried.every(RETRIED_ONE_IN)]).start().await.unwrap()
+    Proxy::builder(uri).rules([retried.every(RETRIED_ONE_IN)]).start().await.unwrap()
 }
 
 /// pitfalls 21, 22 and 38

@@ -26,7 +26,7 @@ impl Sharded {
         }
         let create = move || ShardedCollection::create(namespace, doc! { "k": "hashed" });
         let servers = tokio::task::spawn_blocking(create).await.unwrap();
-        let proxy = Proxy::before(servers.uri()).start().await.unwrap();
+        let proxy = Proxy::builder(servers.uri()).start().await.unwrap();
         let uri = format!("{}/?localThresholdMS=60000", proxy.uri().trim_end_matches('/'));
         let client = Client::with_uri_str(uri).await.unwrap();
         let (database, collection) = namespace.split_once('.').unwrap();
@@ -50,7 +50,7 @@ impl Sharded {
             }
             let servers = self.servers.clone();
             tokio::task::spawn_blocking(move || servers.swap_shards()).await.unwrap();
-            self.proxy.clear();
+            self.proxy.clear_rules();
         };
         let (written, ()) = bounded(async { tokio::join!(write.into_future(), migrate) }).await;
         written.unwrap()

@@ -23,7 +23,7 @@ impl LossyProxy {
         // It is not asked about those that the first takes.
         let requests = lossy(Reaction::cut_request(), REQUESTS).skip(1).every(2 * every - 1);
         let uri = format!("mongodb://{server}/?directConnection=true");
-        let proxy = Proxy::before(uri).rules([replies, requests]).start().await.unwrap();
+        let proxy = Proxy::builder(uri).rules([replies, requests]).start().await.unwrap();
         Self { proxy }
     }
 

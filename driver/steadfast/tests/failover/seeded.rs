@@ -261,7 +261,7 @@ async fn run(seed: u64) -> Run {
         .start();
     let straight = Client::with_uri_str(deployment.uri()).await.unwrap();
     Target::prepare(&straight.database(DATABASE), LOGS, OPERATIONS).await;
-    let proxy = Proxy::before(deployment.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(deployment.uri()).start().await.unwrap();
     let uri = format!(
         "{}&w=majority&wtimeoutMS=3000&socketTimeoutMS=2000&serverSelectionTimeoutMS=3000",
         proxy.uri()
@@ -279,7 +279,7 @@ async fn run(seed: u64) -> Run {
     let (mut books, mut answers, mut events) = (Books::default(), Vec::new(), 0);
     for operation in 0..OPERATIONS {
         let plan = dice.plan();
-        proxy.clear();
+        proxy.clear_rules();
         plan.rules().into_iter().for_each(|rule| drop(proxy.add(rule)));
         *ground.armed.lock().unwrap() = plan.event;
         let kind = Kind::of(operation);
@@ -308,7 +308,7 @@ async fn run(seed: u64) -> Run {
             while logs.find_one(doc! {}).await.is_err() {}
         }
     }
-    proxy.clear();
+    proxy.clear_rules();
     ground.recover().await;
 
     let documents = read_all(&straight).await;

@@ -29,7 +29,7 @@ fn server(
     Server::with_handler(role, move |request| {
         let next = |steps: &Mutex<VecDeque<Vec<Step>>>| {
             let next = steps.lock().unwrap().pop_front();
-            Some(next.unwrap_or_else(|| vec![Step::Wait(Gate::closed())]))
+            Some(next.unwrap_or_else(|| vec![Step::WaitFor(Gate::closed())]))
         };
         match request.name.as_str() {
             "aggregate" => next(&aggregates),
@@ -259,7 +259,7 @@ async fn interrupt(stream: &mut Events, server: &Server, name: &str, count: usiz
 #[tokio::test]
 async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
     let gate = Gate::closed();
-    let held = [vec![Step::Wait(gate.clone())], next(7, &["1", "2"], None)].concat();
+    let held = [vec![Step::WaitFor(gate.clone())], next(7, &["1", "2"], None)].concat();
     let server = primary([first(7, &[], None)], [held]);
     let (_client, mut stream) = watch(&server, "").await;
     assert!(glance(stream.next()).await.is_none());
@@ -274,7 +274,7 @@ async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
 #[tokio::test]
 async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
     let gate = Gate::closed();
-    let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
+    let held = [vec![Step::WaitFor(gate.clone())], first(8, &["1"], None)].concat();
     let server = primary([first(7, &[], Some("a")), held], [broken()]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
@@ -289,7 +289,7 @@ async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
 #[tokio::test]
 async fn a_stream_dropped_while_it_is_taken_up_leaves_no_cursor_behind() {
     let gate = Gate::closed();
-    let held = [vec![Step::Wait(gate.clone())], first(8, &["1"], None)].concat();
+    let held = [vec![Step::WaitFor(gate.clone())], first(8, &["1"], None)].concat();
     // CursorNotFound: nothing is to be forgotten of the first.
     let server = primary([first(7, &[], Some("a")), held], [refused(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;

@@ -48,7 +48,7 @@ fn numbers(commands: &Recorder<CommandEvent>) -> Vec<Option<i64>> {
 async fn losing_a_reply() -> (embedded::Deployment, Proxy, Client, Recorder<CommandEvent>) {
     let deployment = embedded::Deployment::replica_set(3).version("8.0").start();
     let rule = Rule::new(Reaction::lose_reply()).command("bulkWrite").times(1);
-    let proxy = Proxy::before(deployment.uri()).rules([rule]).start().await.unwrap();
+    let proxy = Proxy::builder(deployment.uri()).rules([rule]).start().await.unwrap();
     let (client, commands) = client_of(&proxy.uri()).await;
     (deployment, proxy, client, commands)
 }

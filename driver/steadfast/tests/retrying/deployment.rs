@@ -108,7 +108,7 @@ impl Deployment {
         let (gate, state, of_beginnings) = (gate.clone(), Arc::clone(state), Arc::clone(state));
         let handler = move |request: &Request| {
             let mut state = state.lock().unwrap();
-            let held = || vec![Step::Wait(gate.clone()), Step::HangUp];
+            let held = || vec![Step::WaitFor(gate.clone()), Step::HangUp];
             if request.name == "slow" {
                 return Some(held());
             }
@@ -119,7 +119,7 @@ impl Deployment {
             if std::mem::take(&mut state.held) { Some(held()) } else { Some(steps) }
         };
         let cut = move |_, name: &str| of_beginnings.lock().unwrap().cut(name);
-        Server::builder().role(role).handler(handler).cutting(cut).start()
+        Server::builder().role(role).handler(handler).cut_requests(cut).start()
     }
 
     /// What is to befall the next commands.
@@ -247,14 +247,14 @@ impl State {
         let reply = self.stamped(reply);
         match fault {
             Fault::LostReply => vec![Step::HangUp],
-            Fault::PartOfReply => vec![Step::Part(reply, PART), Step::HangUp],
+            Fault::PartOfReply => vec![Step::PartOfReply(reply, PART), Step::HangUp],
             Fault::HeldReply => {
                 self.held = true;
                 Vec::new()
             }
             Fault::Silence => Vec::new(),
             Fault::WrongReply => vec![Step::ReplyToAnother(reply)],
-            _ if !request.wants_reply => Vec::new(),
+            _ if !request.expects_reply => Vec::new(),
             _ => vec![Step::Reply(reply)],
         }
     }
@@ -302,7 +302,7 @@ fn transaction_id(request: &Request) -> Option<(String, i64)> {
     if request.is_in_transaction() {
         return None;
     }
-    let (session, number) = request.transaction_id()?;
+    let (session, number) = request.session_and_txn_number()?;
     Some((session.to_string(), number))
 }
 

@@ -107,7 +107,7 @@ fn check_transaction_ids(at: &str, deployment: &Deployment, watched: &Watched) {
         // One that was cut short did not arrive.
         let mut same = received.requests.iter().filter(|request| request.id == event.request_id);
         if let Some(request) = same.next() {
-            assert!(!request.repeats_a_field, "{at}: {request:?}");
+            assert!(!request.has_duplicate_fields, "{at}: {request:?}");
             assert_eq!(
                 (request.body.get("lsid"), request.body.get("txnNumber")),
                 (id, number),

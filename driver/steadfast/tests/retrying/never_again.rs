@@ -138,7 +138,7 @@ async fn an_unacknowledged_write_has_neither_session_nor_number() {
 }
 
 fn check_unacknowledged(at: &str, request: &common::Request) {
-    assert!(!request.wants_reply, "{at}: {request:?}");
+    assert!(!request.expects_reply, "{at}: {request:?}");
     assert_eq!(request.body.get_document("writeConcern").unwrap(), &doc! { "w": 0 }, "{at}");
     for field in ["lsid", "txnNumber"] {
         assert!(!request.body.contains_key(field), "{at}: {request:?}");
@@ -157,9 +157,9 @@ async fn an_ordered_unacknowledged_bulk_write_acknowledges_all_but_its_last_comm
     assert_eq!((updates.len(), deletes.len()), (2, 1));
     for (number, requests) in [(1, updates), (2, deletes)] {
         for request in requests {
-            assert!(request.wants_reply, "{request:?}");
+            assert!(request.expects_reply, "{request:?}");
             assert_eq!(request.body.get_document("writeConcern").unwrap(), &doc! { "w": 1 });
-            assert_eq!(request.transaction_id().map(|(_, number)| number), Some(number));
+            assert_eq!(request.session_and_txn_number().map(|(_, number)| number), Some(number));
         }
     }
     let [last] = &deployment.requests("insert")[..] else { panic!("one insert") };

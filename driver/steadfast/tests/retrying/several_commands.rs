@@ -53,10 +53,10 @@ async fn replying(name: &'static str, nth: usize, reply: Document) -> (Server, C
 async fn gone_after(name: &'static str, hello: Document) -> (Arc<Server>, Client) {
     let handler = |request: &Request| match request {
         request if request.is_hello() => None,
-        request if !request.wants_reply => Some(Vec::new()),
+        request if !request.expects_reply => Some(Vec::new()),
         request => Some(vec![Step::Reply(default_reply(request))]),
     };
-    let server = Server::builder().role(Role::Primary).saying(hello).handler(handler).start();
+    let server = Server::builder().role(Role::Primary).hello_fields(hello).handler(handler).start();
     let server = Arc::new(server);
     let client = client_that_loses(&server, name).await;
     (server, client)

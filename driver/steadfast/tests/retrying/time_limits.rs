@@ -17,7 +17,7 @@ const LATER: Duration = Duration::from_secs(600);
 /// What the servers were told of their time, with the names of the commands.
 fn told(deployment: &Deployment) -> Vec<(String, Option<i64>)> {
     let told = |request: &common::Request| {
-        assert!(!request.repeats_a_field, "{}", request.body);
+        assert!(!request.has_duplicate_fields, "{}", request.body);
         let number = |millis: &Bson| millis.as_i64().or(millis.as_i32().map(i64::from));
         let millis = request.body.get("maxTimeMS").map(|millis| number(millis).unwrap());
         (request.name.clone(), millis)

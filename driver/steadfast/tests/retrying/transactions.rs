@@ -97,7 +97,7 @@ async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it()
     assert_eq!(first.get_document("readConcern").unwrap(), &concern);
     assert_eq!(sent[5].db, "admin");
     assert_eq!(commit_concerns(&watched), [Some(doc! { "w": 3 })]);
-    assert!(deployment.requests("insert").iter().all(|request| request.wants_reply));
+    assert!(deployment.requests("insert").iter().all(|request| request.expects_reply));
 }
 
 #[tokio::test]

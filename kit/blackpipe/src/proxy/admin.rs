@@ -1,4 +1,4 @@
-//! The commands that the proxy answers itself: `configureFailPoint: "failCommand"` and `blackPipe`.
+//! Commands that the proxy replies to itself: `blackPipe` and `configureFailPoint: "failCommand"`.
 
 use bson::{Bson, Document, doc};
 
@@ -6,28 +6,29 @@ use super::{
     fail_point::{self, FailPoint},
     members::Member,
     rule::Rule,
-    shared::Shared,
+    state::ProxyState,
 };
 
-/// What can be asked, for whoever asks wrongly.
-const VERBS: &str = "{ blackPipe: 1, add: <rule> }, { …, remove: <name> }, { …, list: 1 }, \
+/// Usage of the command `blackPipe`, for error messages.
+const USAGE: &str = "{ blackPipe: 1, add: <rule> }, { …, remove: <name> }, { …, list: 1 }, \
                      { …, clear: 'rules' | 'ledger' | 'all' }, \
                      { …, ledger: 1 | { command: …, namespace: … } }, { …, members: 1 }";
 
 const BAD_VALUE: i32 = 2;
 const COMMAND_NOT_FOUND: i32 = 59;
 
-/// Whether a command might be the proxy's to answer; the rest of it has to be looked at.
-pub(crate) fn may_be_ours(command: &str) -> bool {
+/// Returns `true` if the proxy may have to reply to the command itself. The caller then checks its
+/// arguments.
+pub(crate) fn is_proxy_command(command: &str) -> bool {
     matches!(command, "blackPipe" | "configureFailPoint")
 }
 
-/// The answer to a command, if it is the proxy's to give.
-pub(crate) fn answer(shared: &Shared, member: &Member, command: &Document) -> Option<Document> {
+/// Returns the proxy's own reply, or `None` if the server must reply.
+pub(crate) fn answer(state: &ProxyState, member: &Member, command: &Document) -> Option<Document> {
     let answer = if command.contains_key("blackPipe") {
-        black_pipe(shared, command)
-    } else if fail_point::is_ours(command) {
-        fail_command(shared, member, command).map_err(|problem| (BAD_VALUE, problem))
+        black_pipe(state, command)
+    } else if fail_point::is_fail_command(command) {
+        fail_command(state, member, command).map_err(|problem| (BAD_VALUE, problem))
     } else {
         return None;
     };
@@ -43,11 +44,16 @@ pub(crate) fn answer(shared: &Shared, member: &Member, command: &Document) -> Op
     })
 }
 
-/// Switches the fail point of one server, and tells how often it was met, as servers do.
-fn fail_command(shared: &Shared, member: &Member, command: &Document) -> Result<Document, String> {
+/// Sets the fail point of one server. Like a server, replies with the number of times the previous
+/// one was applied.
+fn fail_command(
+    state: &ProxyState,
+    member: &Member,
+    command: &Document,
+) -> Result<Document, String> {
     let wanted = fail_point::parse(command, &member.name)?;
     let names = fail_point::rule_names(&member.name);
-    let count = shared.with_rules(|rules| {
+    let count = state.with_rules(|rules| {
         let counts = names.iter().filter_map(|name| rules.remove(name));
         let count = counts.max().unwrap_or(0);
         if let FailPoint::On(new) = wanted {
@@ -60,37 +66,39 @@ fn fail_command(shared: &Shared, member: &Member, command: &Document) -> Result<
     Ok(doc! { "count": i64::try_from(count).unwrap_or(i64::MAX) })
 }
 
-fn black_pipe(shared: &Shared, command: &Document) -> Result<Document, (i32, String)> {
-    let unknown = |problem: String| (COMMAND_NOT_FOUND, format!("{problem}. What is: {VERBS}"));
+fn black_pipe(state: &ProxyState, command: &Document) -> Result<Document, (i32, String)> {
+    let unknown = |problem: String| (COMMAND_NOT_FOUND, format!("{problem}; usage: {USAGE}"));
     let mut verbs = command.iter().filter(|(key, _)| is_verb(key));
     let Some((verb, argument)) = verbs.next() else {
-        return Ok(doc! { "usage": VERBS, "rules": list(shared), "members": members(shared) });
+        return Ok(doc! { "usage": USAGE, "rules": list(state), "members": members(state) });
     };
     if let Some((second, _)) = verbs.next() {
-        return Err(unknown(format!("one thing at a time: not {verb} and {second}")));
+        return Err(unknown(format!("one operation per command, found {verb} and {second}")));
     }
     let bad = |problem: String| (BAD_VALUE, problem);
     match verb.as_str() {
-        "add" => add(shared, argument).map_err(bad),
+        "add" => add(state, argument).map_err(bad),
         "remove" => {
-            let name = argument.as_str().ok_or_else(|| bad("remove: it is a name".to_owned()))?;
-            let removed = shared.with_rules(|rules| rules.remove(name));
-            let applied = removed.ok_or_else(|| bad(format!("there is no rule \"{name}\"")))?;
+            let name = argument
+                .as_str()
+                .ok_or_else(|| bad("remove: expected the name of a rule".to_owned()))?;
+            let removed = state.with_rules(|rules| rules.remove(name));
+            let applied = removed.ok_or_else(|| bad(format!("no rule has the name \"{name}\"")))?;
             Ok(doc! { "applied": i64::try_from(applied).unwrap_or(i64::MAX) })
         }
-        "list" => Ok(doc! { "rules": list(shared) }),
-        "clear" => clear(shared, argument).map_err(bad),
+        "list" => Ok(doc! { "rules": list(state) }),
+        "clear" => clear(state, argument).map_err(bad),
         "ledger" => {
             let filter = argument.as_document();
             let text = |key| filter.and_then(|filter| filter.get_str(key).ok());
-            Ok(shared.ledger().to_document(text("command"), text("namespace")))
+            Ok(state.ledger().to_document(text("command"), text("namespace")))
         }
-        "members" => Ok(doc! { "members": members(shared) }),
-        _ => Err(unknown(format!("{verb} is unknown"))),
+        "members" => Ok(doc! { "members": members(state) }),
+        _ => Err(unknown(format!("unknown operation {verb}"))),
     }
 }
 
-/// Drivers add fields of their own to every command.
+/// Returns `false` for the fields that drivers add to every command.
 fn is_verb(key: &str) -> bool {
     const ADDED: [&str; 8] = [
         "blackPipe",
@@ -105,16 +113,16 @@ fn is_verb(key: &str) -> bool {
     !key.starts_with('$') && !ADDED.contains(&key)
 }
 
-/// One rule, or a list of them.
-fn add(shared: &Shared, argument: &Bson) -> Result<Document, String> {
+/// Adds one rule or a list of rules.
+fn add(state: &ProxyState, argument: &Bson) -> Result<Document, String> {
     let documents = match argument {
         Bson::Document(rule) => vec![rule.clone()],
         Bson::Array(rules) => {
             let document = |rule: &Bson| rule.as_document().cloned();
             let all = rules.iter().map(document).collect::<Option<Vec<_>>>();
-            all.ok_or("add: a list of rules, each a document")?
+            all.ok_or("add: expected a list of documents")?
         }
-        _ => return Err("add: a rule, or a list of rules".to_owned()),
+        _ => return Err("add: expected a rule or a list of rules".to_owned()),
     };
     let parsed: Result<Vec<Rule>, _> = documents
         .into_iter()
@@ -125,21 +133,21 @@ fn add(shared: &Shared, argument: &Bson) -> Result<Document, String> {
     for rule in &rules {
         rule.check().map_err(|error| error.to_string())?;
     }
-    let names = shared.with_rules(|book| {
+    let names = state.with_rules(|book| {
         rules.into_iter().map(|rule| book.add(rule)).collect::<Result<Vec<_>, _>>()
     });
     Ok(doc! { "added": names.map_err(|error| error.to_string())? })
 }
 
-/// Some languages send every number as a double; a rule's are counts.
+/// Some languages send every number as a double; the counts of a rule are integers.
 fn with_whole_numbers(mut rule: Document) -> Document {
     for (key, value) in rule.iter_mut() {
         match value {
-            #[expect(clippy::cast_possible_truncation, reason = "it is whole and not large")]
+            #[expect(clippy::cast_possible_truncation, reason = "an integer below 9e15")]
             Bson::Double(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
                 *value = Bson::Int64(*number as i64);
             }
-            // These go into replies as they are.
+            // `fields` are copied to replies unchanged.
             Bson::Document(inner) if key != "fields" => {
                 *inner = with_whole_numbers(std::mem::take(inner));
             }
@@ -149,21 +157,21 @@ fn with_whole_numbers(mut rule: Document) -> Document {
     rule
 }
 
-fn clear(shared: &Shared, argument: &Bson) -> Result<Document, String> {
+fn clear(state: &ProxyState, argument: &Bson) -> Result<Document, String> {
     match argument.as_str() {
-        Some("rules") => shared.with_rules(super::rulebook::Rulebook::clear),
-        Some("ledger") => shared.forget(),
+        Some("rules") => state.with_rules(super::rulebook::Rulebook::clear),
+        Some("ledger") => state.clear_ledger(),
         Some("all") => {
-            shared.with_rules(super::rulebook::Rulebook::clear);
-            shared.forget();
+            state.with_rules(super::rulebook::Rulebook::clear);
+            state.clear_ledger();
         }
-        Some(_) | None => return Err("clear: 'rules', 'ledger' or 'all'".to_owned()),
+        Some(_) | None => return Err("clear: expected 'rules', 'ledger' or 'all'".to_owned()),
     }
     Ok(doc! {})
 }
 
-fn list(shared: &Shared) -> Vec<Bson> {
-    let listed = shared.with_rules(|rules| rules.list().to_vec());
+fn list(state: &ProxyState) -> Vec<Bson> {
+    let listed = state.with_rules(|rules| rules.list().to_vec());
     let shown = listed.iter().map(|state| {
         let mut shown = bson::serialize_to_document(state.rule()).unwrap_or_default();
         shown.insert("met", i64::try_from(state.met()).unwrap_or(i64::MAX));
@@ -173,10 +181,10 @@ fn list(shared: &Shared) -> Vec<Bson> {
     shown.collect()
 }
 
-fn members(shared: &Shared) -> Vec<Bson> {
-    let all = shared.members.all();
+fn members(state: &ProxyState) -> Vec<Bson> {
+    let all = state.members.all();
     let shown = all.iter().map(|member| {
-        doc! { "server": &*member.name, "proxy": &member.front, "names": member.names() }.into()
+        doc! { "server": &*member.name, "proxy": &member.client_address, "names": member.names() }.into()
     });
     shown.collect()
 }

@@ -1,4 +1,4 @@
-//! Connections from the proxy to servers, encrypted if the connection string says so.
+//! Connections from the proxy to servers, with TLS if the connection string asks for it.
 
 use std::{io, time::Duration};
 
@@ -13,32 +13,32 @@ use steadfast_wire::OpMsg;
 
 use super::{
     error::ProxyError,
-    inbox::Inbox,
-    sight::Sight,
+    message_buffer::MessageBuffer,
+    message_view::MessageView,
     upstream::{Address, Upstream},
 };
 
-/// How long a server may take to accept a connection, or to say hello to the proxy itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time-out for a connection to a server, and for the proxy's own `hello`.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to a server.
-pub(crate) enum Stream {
+pub(crate) enum ServerStream {
     Plain(TcpStream),
     #[cfg(feature = "tls")]
     Encrypted(Box<tokio_rustls::client::TlsStream<TcpStream>>),
 }
 
-/// Makes connections to servers.
+/// Connects to servers.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     #[cfg(feature = "tls")]
-    tls: Option<super::tls::Encryption>,
+    tls: Option<super::tls::TlsDialer>,
 }
 
 impl Dialer {
     #[cfg(feature = "tls")]
     pub(crate) fn new(upstream: &Upstream) -> Result<Self, ProxyError> {
-        let tls = upstream.tls.as_ref().map(super::tls::Encryption::new).transpose();
+        let tls = upstream.tls.as_ref().map(super::tls::TlsDialer::new).transpose();
         Ok(Self { tls: tls.map_err(ProxyError::Upstream)? })
     }
 
@@ -53,33 +53,33 @@ impl Dialer {
         }
     }
 
-    pub(crate) async fn connect(&self, address: &Address) -> io::Result<Stream> {
-        let too_late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
-        timeout(PATIENCE, self.connect_at_last(address)).await.map_err(too_late)?
+    pub(crate) async fn connect(&self, address: &Address) -> io::Result<ServerStream> {
+        let too_late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s");
+        timeout(CONNECT_TIMEOUT, self.connect_without_timeout(address)).await.map_err(too_late)?
     }
 
-    async fn connect_at_last(&self, address: &Address) -> io::Result<Stream> {
+    async fn connect_without_timeout(&self, address: &Address) -> io::Result<ServerStream> {
         let stream = TcpStream::connect((address.bare_host(), address.port())).await?;
         stream.set_nodelay(true)?;
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let encrypted = tls.connect(stream, address.bare_host()).await?;
-            return Ok(Stream::Encrypted(Box::new(encrypted)));
+            return Ok(ServerStream::Encrypted(Box::new(encrypted)));
         }
-        Ok(Stream::Plain(stream))
+        Ok(ServerStream::Plain(stream))
     }
 
-    /// Asks a server what it is.
+    /// Sends `hello` to a server and returns its reply.
     pub(crate) async fn hello(&self, address: &Address) -> io::Result<Document> {
-        let too_late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not say hello");
+        let too_late = |_| io::Error::new(io::ErrorKind::TimedOut, "no reply to hello within 10 s");
         let asked = async {
             match self.connect(address).await? {
-                Stream::Plain(mut stream) => ask(&mut stream).await,
+                ServerStream::Plain(mut stream) => ask(&mut stream).await,
                 #[cfg(feature = "tls")]
-                Stream::Encrypted(mut stream) => ask(&mut *stream).await,
+                ServerStream::Encrypted(mut stream) => ask(&mut *stream).await,
             }
         };
-        timeout(PATIENCE, asked).await.map_err(too_late)?
+        timeout(CONNECT_TIMEOUT, asked).await.map_err(too_late)?
     }
 }
 
@@ -89,10 +89,11 @@ async fn ask<S: AsyncReadExt + AsyncWriteExt + Unpin>(stream: &mut S) -> io::Res
     let mut request = Vec::new();
     hello.encode(1, 0, &mut request).map_err(io::Error::other)?;
     stream.write_all(&request).await?;
-    let mut inbox = Inbox::new();
-    let reply = inbox.next(stream).await?;
-    let reply = reply.ok_or_else(|| io::Error::other("it hung up on a hello"))?;
-    let sight = Sight::of(reply);
-    let document = sight.sound_document().and_then(|raw| Document::try_from(raw).ok());
-    document.ok_or_else(|| io::Error::other("it answers a hello with something else"))
+    let mut buffer = MessageBuffer::new();
+    let reply = buffer.next(stream).await?;
+    let reply =
+        reply.ok_or_else(|| io::Error::other("connection closed instead of a reply to hello"))?;
+    let view = MessageView::of(reply);
+    let document = view.validated_document().and_then(|raw| Document::try_from(raw).ok());
+    document.ok_or_else(|| io::Error::other("invalid reply to hello"))
 }

@@ -1,28 +1,28 @@
-//! Why there is no proxy.
+//! Errors of a proxy.
 
 use std::{io, net::SocketAddr};
 
 use super::rule::RuleError;
 
-/// Why a proxy could not be started.
+/// Error while a proxy starts, or in its rules.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// The address of the servers makes no sense, or asks for what the proxy cannot do.
-    #[error("the address of the servers: {0}")]
+    /// The connection string of the servers is invalid or not supported.
+    #[error("invalid connection string of the servers: {0}")]
     Upstream(String),
-    /// No server answered.
-    #[error("no server can be reached: {0}")]
+    /// No server of the connection string replied.
+    #[error("cannot connect to any server: {0}")]
     Unreachable(String),
-    /// The address to listen on is taken, or is not ours.
+    /// The listening address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Listening address.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the socket.
         source: io::Error,
     },
-    /// Rules that are none.
+    /// A rule is invalid.
     #[error("{0}")]
     Rules(String),
 }

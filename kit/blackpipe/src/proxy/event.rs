@@ -1,92 +1,93 @@
-//! What passes, for whoever watches.
+//! Events of the proxy for observers.
 
 use std::net::SocketAddr;
 
 use bson::RawDocument;
 
-/// Something that happened at the proxy.
+/// An event of the proxy. [`ProxyBuilder::observe`](super::ProxyBuilder::observe) registers an
+/// observer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum ProxyEvent<'a> {
     /// A client connected.
     Connected {
-        /// The connection's number.
+        /// Number of the connection.
         connection: u64,
-        /// The server that it is for.
+        /// Server of the connection.
         server: &'a str,
-        /// Where the client is.
+        /// Address of the client.
         client: SocketAddr,
     },
-    /// A request came whole.
+    /// A request arrived completely.
     Request {
-        /// The connection's number.
+        /// Number of the connection.
         connection: u64,
-        /// The server that it is for.
+        /// Server of the connection.
         server: &'a str,
-        /// What it is.
-        message: Shown<'a>,
-        /// Whether the same write was sent before.
+        /// Summary of the message.
+        message: MessageSummary<'a>,
+        /// `true` if the client sent the same retryable write before.
         is_retry: bool,
     },
-    /// A reply came whole from the server, or was made by the proxy.
+    /// A reply arrived completely from the server, or the proxy made one.
     Reply {
-        /// The connection's number.
+        /// Number of the connection.
         connection: u64,
-        /// The server that it is from.
+        /// Server of the connection.
         server: &'a str,
-        /// What it is.
-        message: Shown<'a>,
-        /// Whether it says that the command succeeded.
+        /// Summary of the message.
+        message: MessageSummary<'a>,
+        /// `true` if the command succeeded (`ok: 1`).
         ok: bool,
-        /// The error's number.
+        /// Error code (`code`).
         code: Option<i32>,
-        /// Microseconds since the request came; nothing for a reply that nobody asked for.
+        /// Microseconds since the request arrived. `None` for replies of the proxy.
         micros: Option<u64>,
-        /// Whether the proxy answered in the server's place.
+        /// `true` if the proxy made the reply.
         by_proxy: bool,
     },
     /// A rule was applied.
     Fault {
-        /// The connection's number.
+        /// Number of the connection.
         connection: u64,
-        /// The server that it is for.
+        /// Server of the connection.
         server: &'a str,
-        /// The rules.
+        /// Names of the rules.
         rules: &'a [String],
-        /// What they did, in words.
+        /// Description of the fault.
         what: &'a str,
     },
-    /// A connection ended.
+    /// A connection was closed.
     Closed {
-        /// The connection's number.
+        /// Number of the connection.
         connection: u64,
-        /// The server that it was for.
+        /// Server of the connection.
         server: &'a str,
-        /// Why, in words.
+        /// Reason for the end of the connection.
         why: &'a str,
     },
 }
 
-/// A message as it is shown.
+/// Summary of a message for observers.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Shown<'a> {
-    /// The command's name; of a reply, that of its request.
+pub struct MessageSummary<'a> {
+    /// Name of the command; for a reply, of its request.
     pub command: &'a str,
-    /// The collection or database.
+    /// Collection, or database if the command has none.
     pub namespace: &'a str,
-    /// How long the message is.
+    /// Length of the message in bytes.
     pub bytes: usize,
-    /// The id in its header.
+    /// `requestID` of the message.
     pub request_id: i32,
-    /// The id of the message that it answers.
+    /// `responseTo` of the message.
     pub response_to: i32,
-    /// The command or reply, documents beside it left out. `None` if it may hold secrets, or cannot
-    /// be read.
+    /// Body of the message without document sequences. `None` if it may contain secrets or is
+    /// invalid.
     pub body: Option<&'a RawDocument>,
 }
 
-/// Whether a command or the reply to it may hold secrets.
+/// Returns `true` if the command or its reply may contain secrets.
 pub(crate) fn is_sensitive(command: &str, body: Option<&RawDocument>) -> bool {
     const SENSITIVE: [&str; 9] = [
         "authenticate",

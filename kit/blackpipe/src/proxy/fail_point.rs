@@ -1,5 +1,4 @@
-//! `configureFailPoint: "failCommand"`, as servers with test commands enabled know it, turned into
-//! rules.
+//! `configureFailPoint: "failCommand"`, translated into rules.
 
 use bson::{Bson, Document};
 
@@ -9,40 +8,38 @@ use super::{
 };
 use blackpipe_base::number::{code as code_of, is_true, number, whole};
 
-/// What is asked for.
+/// Requested state of the fail point.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FailPoint {
     Off,
-    /// A rule that delays, if that is asked for, and one that decides.
+    /// Rules of the fail point: a delay (`blockConnection`), if requested, and the failure.
     On(Vec<Rule>),
 }
 
-/// The fail point that the proxy answers itself; all others are the server's.
-pub(crate) fn is_ours(command: &Document) -> bool {
+/// Returns `true` for the fail point `failCommand`. Servers reply to all others.
+pub(crate) fn is_fail_command(command: &Document) -> bool {
     command.get_str("configureFailPoint").is_ok_and(|name| name == "failCommand")
 }
 
-/// The names of the rules of the fail point of a server. Like a server's own, it is no other
-/// server's business.
+/// Names of the rules of a server's fail point. A fail point applies to one server.
 pub(crate) fn rule_names(server: &str) -> [String; 2] {
     [format!("failCommand delay {server}"), format!("failCommand {server}")]
 }
 
-/// Reads the command.
+/// Parses the command.
 pub(crate) fn parse(command: &Document, server: &str) -> Result<FailPoint, String> {
     let mut template = Rule::new(Reaction::cut_request()).server(server);
     match command.get("mode") {
         Some(Bson::String(mode)) if mode == "off" => return Ok(FailPoint::Off),
         Some(Bson::String(mode)) if mode == "alwaysOn" => {}
         Some(Bson::Document(mode)) => template = counted(template, mode)?,
-        other => return Err(format!("mode: {} is none", shown(other))),
+        other => return Err(format!("mode: invalid value {}", shown(other))),
     }
-    let data =
-        command.get_document("data").map_err(|_| "data: a document is missing".to_owned())?;
+    let data = command.get_document("data").map_err(|_| "data: expected a document".to_owned())?;
     let delay = delay(data)?;
     let decision = decision(data)?;
     if delay.is_none() && decision.is_none() {
-        return Err("data: it says neither errorCode nor closeConnection, writeConcernError or \
+        return Err("data: expected errorCode, closeConnection, writeConcernError or \
                     blockConnection"
             .to_owned());
     }
@@ -50,7 +47,7 @@ pub(crate) fn parse(command: &Document, server: &str) -> Result<FailPoint, Strin
         template = conditions(template, key, value)?;
     }
     if template.command.is_empty() {
-        return Err("data.failCommands: it names no command".to_owned());
+        return Err("data.failCommands: expected at least one command".to_owned());
     }
     let [delay_name, name] = rule_names(server);
     let rule = |(then, name)| Rule { then, name: Some(name), ..template.clone() };
@@ -61,27 +58,34 @@ pub(crate) fn parse(command: &Document, server: &str) -> Result<FailPoint, Strin
 fn counted(rule: Rule, mode: &Document) -> Result<Rule, String> {
     let mut entries = mode.iter();
     let (Some((key, value)), None) = (entries.next(), entries.next()) else {
-        return Err("mode: one of times, skip and activationProbability".to_owned());
+        return Err("mode: expected one of times, skip and activationProbability".to_owned());
     };
-    let count = || whole(value).ok_or_else(|| format!("mode.{key}: {value} is no count"));
+    let count =
+        || whole(value).ok_or_else(|| format!("mode.{key}: expected a count, found {value}"));
     match key.as_str() {
         "times" => Ok(rule.times(count()?)),
         "skip" => Ok(rule.skip(count()?)),
         "activationProbability" => match number(value) {
             Some(chance @ 0.0..=1.0) => Ok(rule.probability(chance)),
-            Some(_) | None => Err(format!("mode.{key}: {value} is no probability")),
+            Some(_) | None => {
+                Err(format!("mode.{key}: expected a number from 0 to 1, found {value}"))
+            }
         },
-        _ => Err(format!("mode.{key}: one of times, skip and activationProbability is known")),
+        _ => Err(format!("mode.{key}: expected times, skip or activationProbability")),
     }
 }
 
 fn conditions(rule: Rule, key: &str, value: &Bson) -> Result<Rule, String> {
-    let text = || value.as_str().ok_or_else(|| format!("data.{key}: {value} is no string"));
+    let text =
+        || value.as_str().ok_or_else(|| format!("data.{key}: expected a string, found {value}"));
     match key {
         "failCommands" => {
-            let names = value.as_array().ok_or("data.failCommands: it is a list of names")?;
+            let names =
+                value.as_array().ok_or("data.failCommands: expected a list of command names")?;
             names.iter().try_fold(rule, |rule, name| {
-                let name = name.as_str().ok_or(format!("data.failCommands: {name} is no name"))?;
+                let name = name
+                    .as_str()
+                    .ok_or(format!("data.failCommands: expected a command name, found {name}"))?;
                 Ok(rule.command(name))
             })
         }
@@ -95,7 +99,7 @@ fn conditions(rule: Rule, key: &str, value: &Bson) -> Result<Rule, String> {
         | "blockTimeMS"
         | "errorExtraInfo"
         | "failInternalCommands" => Ok(rule),
-        _ => Err(format!("data.{key}: the proxy does not know it")),
+        _ => Err(format!("data.{key}: not supported by the proxy")),
     }
 }
 
@@ -104,11 +108,11 @@ fn delay(data: &Document) -> Result<Option<Reaction>, String> {
         return Ok(None);
     }
     let ms = data.get("blockTimeMS").and_then(whole);
-    let ms = ms.ok_or("data.blockTimeMS: with blockConnection it says how long")?;
+    let ms = ms.ok_or("data.blockTimeMS: required by blockConnection")?;
     Ok(Some(Reaction::Delay { ms, direction: super::Direction::Request }))
 }
 
-/// What comes of the command. Closing the connection goes before errors, as it does in servers.
+/// Returns the failure. `closeConnection` takes precedence over errors, as in servers.
 fn decision(data: &Document) -> Result<Option<Reaction>, String> {
     if data.get("closeConnection").is_some_and(is_true) {
         return Ok(Some(Reaction::cut_request()));
@@ -124,7 +128,9 @@ fn decision(data: &Document) -> Result<Option<Reaction>, String> {
             message: Some("Failing command via 'failCommand' failpoint".to_owned()),
             labels,
             fields: data.get_document("errorExtraInfo").ok().cloned(),
-            ..ErrorReply::new(code_of(code).ok_or(format!("data.errorCode: {code} is no number"))?)
+            ..ErrorReply::new(
+                code_of(code).ok_or(format!("data.errorCode: expected a number, found {code}"))?,
+            )
         };
         return Ok(Some(Reaction::Error(error)));
     }
@@ -142,7 +148,7 @@ fn decision(data: &Document) -> Result<Option<Reaction>, String> {
         message: Some(error.get_str("errmsg").unwrap_or_default().to_owned()),
         labels: labels.or(own_labels),
         fields: Some(fields),
-        ..WriteConcernError::new(code.ok_or("data.writeConcernError.code: a number is missing")?)
+        ..WriteConcernError::new(code.ok_or("data.writeConcernError.code: expected a number")?)
     })))
 }
 
@@ -159,15 +165,15 @@ mod tests {
     fn on(mode: impl Into<Bson>, data: Document) -> Result<Vec<Rule>, String> {
         let command =
             doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data };
-        assert!(is_ours(&command));
+        assert!(is_fail_command(&command));
         match parse(&command, "a:1")? {
             FailPoint::On(rules) => Ok(rules),
-            FailPoint::Off => panic!("it is on"),
+            FailPoint::Off => panic!("expected rules"),
         }
     }
 
     #[test]
-    fn all_that_a_server_knows_becomes_rules() {
+    fn fail_command_data_becomes_rules() {
         let rules = on(
             doc! { "times": 2 },
             doc! {
@@ -176,7 +182,7 @@ mod tests {
                 "blockConnection": true, "blockTimeMS": 50_i64,
             },
         );
-        let [delay, fail] = &rules.unwrap()[..] else { panic!("two rules") };
+        let [delay, fail] = &rules.unwrap()[..] else { panic!("expected two rules") };
         let same = Rule::new(Reaction::delay(std::time::Duration::from_millis(50)))
             .server("a:1")
             .times(2)
@@ -187,12 +193,12 @@ mod tests {
             .name("failCommand delay a:1");
         assert_eq!(*delay, same);
         assert_eq!(fail.name.as_deref(), Some("failCommand a:1"));
-        let Reaction::Error(error) = &fail.then else { panic!("an error") };
+        let Reaction::Error(error) = &fail.then else { panic!("expected an error") };
         assert_eq!((error.code, error.labels.clone()), (10107, Some(vec!["Mine".to_owned()])));
     }
 
     #[test]
-    fn modes_and_other_ends_are_understood() {
+    fn modes_and_actions_are_parsed() {
         let data = |extra: Document| {
             let mut data = doc! { "failCommands": ["insert"] };
             data.extend(extra);
@@ -206,15 +212,17 @@ mod tests {
         assert_eq!(chance[0].probability.map(f64::from), Some(0.5));
         let concern = data(doc! { "writeConcernError": { "code": 91, "errmsg": "no", "x": 1 } });
         let rules = on("alwaysOn", concern).unwrap();
-        let Reaction::WriteConcernError(error) = &rules[0].then else { panic!("another") };
+        let Reaction::WriteConcernError(error) = &rules[0].then else {
+            panic!("expected a write concern error")
+        };
         assert_eq!((error.code, error.fields.clone()), (91, Some(doc! { "x": 1 })));
         let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
         assert_eq!(parse(&off, "a:1"), Ok(FailPoint::Off));
-        assert!(!is_ours(&doc! { "configureFailPoint": "onPrimaryTransactionalWrite" }));
+        assert!(!is_fail_command(&doc! { "configureFailPoint": "onPrimaryTransactionalWrite" }));
     }
 
     #[test]
-    fn what_is_not_understood_is_said() {
+    fn invalid_fail_command_fails_with_a_reason() {
         let close = doc! { "failCommands": ["insert"], "closeConnection": true };
         assert!(on("sometimes", close.clone()).unwrap_err().contains("sometimes"));
         assert!(on(doc! { "time": 1 }, close).unwrap_err().contains("mode.time"));

@@ -1,9 +1,9 @@
-//! What each server was really given, what it said, and how often each write was executed.
+//! Record of what each server received, replied and executed.
 //!
-//! How it is known that a server executed a write: its reply says so. A retryable write (a session
-//! and a `txnNumber`) that a server finds in its session record is answered from there, and the
-//! reply says that, too (`retriedStmtIds`). A write whose first reply never came, and which is then
-//! answered from the record, was executed by the first.
+//! A write was executed if the server's reply reports success. A server replies to a repeated
+//! retryable write (same `lsid` and `txnNumber`) from its session record, and marks that with
+//! `retriedStmtIds`. If the first reply never arrived and the second came from the record, the
+//! first delivery was executed.
 
 mod report;
 
@@ -13,37 +13,37 @@ use std::{
     sync::Arc,
 };
 
-use super::sight::{Command, Outcome};
+use super::message_view::{CommandView, ReplySummary};
 
-/// How many single requests are remembered; counts go on without end.
-const MOST_ENTRIES: usize = 10_000;
-/// How many retryable writes are remembered.
-const MOST_WRITES: usize = 50_000;
-/// How many kinds of requests are counted apart. A client that makes names up fills no memory.
-const MOST_KINDS: usize = 5_000;
-const ANY_OTHER: &str = "(others)";
-/// Longer names are kept of nothing; those of servers have at most 255 bytes.
-const LONGEST_NAME_BYTES: usize = 1_000;
+/// Maximum number of recorded requests. Counts continue beyond it.
+const MAX_ENTRIES: usize = 10_000;
+/// Maximum number of recorded retryable writes.
+const MAX_WRITES: usize = 50_000;
+/// Maximum number of separate counts. It bounds memory if a client invents names.
+const MAX_COUNTERS: usize = 5_000;
+const OTHERS: &str = "(others)";
+/// Longer names are counted under [`OTHERS`]. Names of servers have at most 255 bytes.
+const MAX_NAME_BYTES: usize = 1_000;
 
-/// Which retryable write: the session's id and the `txnNumber`.
+/// Identity of a retryable write: `lsid` and `txnNumber`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteId {
-    /// The id in `lsid`.
+    /// Session id (`lsid.id`).
     pub session: [u8; 16],
-    /// The `txnNumber`.
+    /// Transaction number (`txnNumber`).
     pub txn_number: i64,
 }
 
 impl WriteId {
-    /// That of a request which is retryable. The statements of a transaction share its number, so
-    /// that only its end can be told to come again.
-    fn of(command: &Command<'_>) -> Option<Self> {
+    /// Returns the identity of a retryable write, a commit or an abort. Statements of a transaction
+    /// share its number, so their repetition cannot be detected.
+    fn of(command: &CommandView<'_>) -> Option<Self> {
         let retryable = !command.in_transaction || command.ends_transaction();
         let (session, txn_number) = (command.lsid?, command.txn_number?);
         retryable.then_some(Self { session, txn_number })
     }
 
-    /// The session's id in hexadecimal digits.
+    /// Session id in hexadecimal.
     pub fn session_hex(&self) -> String {
         self.session.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -55,208 +55,208 @@ impl fmt::Debug for WriteId {
     }
 }
 
-/// How much of a request the server was given.
+/// Part of a request that was delivered to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// Nothing yet, or nothing at all.
+    /// Nothing.
     None,
-    /// Its first bytes.
+    /// This number of bytes.
     Part(usize),
-    /// All of it.
+    /// The whole request.
     Whole,
 }
 
-/// One request.
+/// A recorded request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LedgerEntry {
-    /// Its number in the order in which requests came.
+    /// Sequence number over all connections.
     pub number: u64,
-    /// The connection that it came on.
+    /// Number of the connection.
     pub connection: u64,
-    /// The server that it was for.
+    /// Server of the connection.
     pub server: Arc<str>,
-    /// The command's name.
+    /// Name of the command.
     pub command: Arc<str>,
-    /// The collection, or else the database.
+    /// Collection, or database if the command has none.
     pub namespace: Arc<str>,
-    /// Which retryable write it is, if it is one.
+    /// Identity of the retryable write. `None` for other commands.
     pub write: Option<WriteId>,
-    /// How many statements (documents to insert, updates, deletes) it has.
+    /// Number of statements: inserted documents, updates, deletes.
     pub statements: usize,
-    /// How much of it the server was given.
+    /// Part of the request that was delivered to the server.
     pub delivery: Delivery,
-    /// What the server said, if it did.
-    pub answer: Option<Outcome>,
-    /// How many bytes of an answer, the server's or another, the client was given.
+    /// Summary of the server's reply. `None` if none arrived.
+    pub answer: Option<ReplySummary>,
+    /// Number of reply bytes sent to the client, from the server or the proxy.
     pub returned_bytes: usize,
-    /// The rules that applied.
+    /// Names of the rules that applied.
     pub rules: Vec<String>,
     ordered: bool,
-    /// Where its kind is counted.
+    /// Index of its counts.
     kind: usize,
 }
 
-/// One retryable write, however often it was sent.
+/// A retryable write with all of its attempts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrackedWrite {
-    /// Which.
+    /// Session and transaction number.
     pub id: WriteId,
-    /// The command's name.
+    /// Name of the command.
     pub command: Arc<str>,
-    /// The collection.
+    /// Collection of the write.
     pub namespace: Arc<str>,
-    /// How often the client sent it.
+    /// Number of attempts by the client.
     pub attempts: u64,
-    /// How often a server was given it whole.
+    /// Number of whole deliveries to a server.
     pub deliveries: u64,
-    /// How often a server answered that it is done, anew or by its record.
+    /// Number of successful replies, executed or from the session record.
     pub acknowledged: u64,
-    /// How often a server executed it, or some of its statements, anew.
+    /// Number of executions, whole or partial.
     pub executions: u64,
-    /// How often a server answered from its record, without executing anything.
+    /// Number of replies from the session record, without an execution.
     pub from_record: u64,
-    /// How often a server answered with an error.
-    pub refused: u64,
-    /// How many statements (documents to insert, updates, deletes) it has.
+    /// Number of error replies.
+    pub errors: u64,
+    /// Number of statements: inserted documents, updates, deletes.
     pub statements: u64,
-    /// How many statements servers executed anew, and to some effect. More than it has means that something was applied
-    /// twice.
+    /// Number of statements executed with an effect, over all attempts. More than
+    /// [`statements`](Self::statements) means that one was applied twice.
     pub statements_executed: u64,
 }
 
 impl TrackedWrite {
-    /// Whether a statement of it was executed more than once.
+    /// Returns `true` if a statement was applied more than once.
     pub fn was_applied_twice(&self) -> bool {
         self.statements_executed > self.statements
     }
 }
 
-/// Counts of requests of one kind on one server.
+/// Counts for one server, command and namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Count {
-    /// How many came.
+pub struct RequestCounts {
+    /// Requests received from clients.
     pub attempts: u64,
-    /// How many the server was given whole.
+    /// Requests delivered whole to the server.
     pub deliveries: u64,
-    /// How many the server executed, as far as it said so.
+    /// Requests executed, according to the replies.
     pub executions: u64,
-    /// How many it answered from its record.
+    /// Replies from the session record.
     pub from_record: u64,
-    /// How many it answered with an error.
-    pub refused: u64,
+    /// Error replies.
+    pub errors: u64,
 }
 
-/// Requests that are counted together.
+/// Requests that share a counter.
 #[derive(Clone, Debug)]
-struct Kind {
+struct RequestCounter {
     server: Arc<str>,
     command: Arc<str>,
     namespace: Arc<str>,
-    count: Count,
+    count: RequestCounts,
 }
 
-impl Kind {
-    /// The names of a request that is counted here, among others that are called otherwise if there
-    /// are too many kinds.
+impl RequestCounter {
+    /// Returns shared names for a request, or its own if it is counted under [`OTHERS`].
     fn names(&self, command: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
-        match &*self.namespace == ANY_OTHER && is_kept(command) && is_kept(namespace) {
+        match &*self.namespace == OTHERS && fits_limit(command) && fits_limit(namespace) {
             true => (command.into(), namespace.into()),
             false => (Arc::clone(&self.command), Arc::clone(&self.namespace)),
         }
     }
 }
 
-fn is_kept(name: &str) -> bool {
-    name.len() <= LONGEST_NAME_BYTES
+fn fits_limit(name: &str) -> bool {
+    name.len() <= MAX_NAME_BYTES
 }
 
-/// The number of a kind, by server, command and namespace.
-type Kinds = BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeMap<Arc<str>, usize>>>;
+/// Index of each counter by server, command and namespace.
+type CounterIndexes = BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeMap<Arc<str>, usize>>>;
 
-/// What servers were given and what they said.
+/// Record of requests, replies and executions.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     entries: VecDeque<LedgerEntry>,
     next: u64,
     writes: HashMap<WriteId, TrackedWrite>,
     order: VecDeque<WriteId>,
-    kinds: Vec<Kind>,
-    kind_numbers: Kinds,
+    counters: Vec<RequestCounter>,
+    counter_indexes: CounterIndexes,
 }
 
 impl Ledger {
-    /// The single requests in the order in which they came; of very many, the last.
+    /// Returns the recorded requests in the order of arrival; at most the last 10,000.
     pub fn entries(&self) -> impl Iterator<Item = &LedgerEntry> {
         self.entries.iter()
     }
 
-    /// The retryable writes in the order in which they first came; of very many, the last.
+    /// Returns the retryable writes in the order of their first attempt; at most the last 50,000.
     pub fn writes(&self) -> impl Iterator<Item = &TrackedWrite> {
         self.order.iter().filter_map(|id| self.writes.get(id))
     }
 
-    /// The retryable writes with this command to this collection.
+    /// Returns the retryable writes with this command on this collection.
     pub fn writes_of(&self, command: &str, namespace: &str) -> Vec<&TrackedWrite> {
         let wanted =
             |write: &&TrackedWrite| &*write.command == command && &*write.namespace == namespace;
         self.writes().filter(wanted).collect()
     }
 
-    /// Counts by server, command and namespace.
-    pub fn counts(&self) -> impl Iterator<Item = (&str, &str, &str, Count)> {
+    /// Returns all counters as server, command, namespace and counts.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, &str, &str, RequestCounts)> {
         let numbers =
-            self.kind_numbers.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+            self.counter_indexes.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
         numbers
-            .filter_map(|number| self.kinds.get(*number))
+            .filter_map(|number| self.counters.get(*number))
             .map(|kind| (&*kind.server, &*kind.command, &*kind.namespace, kind.count))
     }
 
-    /// The counts of a command on a collection (or database), on all servers together.
-    pub fn count(&self, command: &str, namespace: &str) -> Count {
-        let mut sum = Count::default();
+    /// Returns the counts of a command on a collection or database, summed over all servers.
+    pub fn count(&self, command: &str, namespace: &str) -> RequestCounts {
+        let mut sum = RequestCounts::default();
         for (_, name, place, count) in self.counts() {
             if name == command && place == namespace {
                 sum.attempts += count.attempts;
                 sum.deliveries += count.deliveries;
                 sum.executions += count.executions;
                 sum.from_record += count.from_record;
-                sum.refused += count.refused;
+                sum.errors += count.errors;
             }
         }
         sum
     }
 
-    /// Whether a statement of a retryable write was executed more than once.
+    /// Returns `true` if a statement of a retryable write was applied more than once.
     pub fn anything_applied_twice(&self) -> bool {
         self.writes().any(TrackedWrite::was_applied_twice)
     }
 
-    /// Begins anew. Numbers go on, so that what is under way is not taken for something else.
-    pub(crate) fn forget(&mut self) {
+    /// Removes all records. Sequence numbers continue, so that requests in flight do not match new
+    /// records.
+    pub(crate) fn clear(&mut self) {
         *self = Self { next: self.next, ..Self::default() };
     }
 
-    /// A request came.
+    /// Records the arrival of a request.
     pub(crate) fn arrived(
         &mut self,
         server: &Arc<str>,
         connection: u64,
-        command: &Command<'_>,
+        command: &CommandView<'_>,
         namespace: &str,
-    ) -> Arrival {
-        let kind = self.kind_number(server, command.name, namespace);
-        self.kinds[kind].count.attempts += 1;
-        let (name, namespace) = self.kinds[kind].names(command.name, namespace);
+    ) -> RecordedRequest {
+        let kind = self.counter_index(server, command.name, namespace);
+        self.counters[kind].count.attempts += 1;
+        let (name, namespace) = self.counters[kind].names(command.name, namespace);
         let tracked = WriteId::of(command)
             .and_then(|id| Some((id, self.track(id, command, &name, &namespace)?)));
         let is_retry = tracked.is_some_and(|(_, is_retry)| is_retry);
         let number = self.next;
         self.next += 1;
-        if self.entries.len() == MOST_ENTRIES {
+        if self.entries.len() == MAX_ENTRIES {
             self.entries.pop_front();
         }
         self.entries.push_back(LedgerEntry {
@@ -274,25 +274,26 @@ impl Ledger {
             ordered: command.ordered,
             kind,
         });
-        Arrival { number, is_retry, command: name, namespace }
+        RecordedRequest { number, is_retry, command: name, namespace }
     }
 
-    /// Notes an attempt; whether it is not the first, or nothing if its number is that of another
-    /// write.
+    /// Records an attempt. Returns `true` for a retry, and `None` if another write has the same
+    /// number.
     fn track(
         &mut self,
         id: WriteId,
-        command: &Command<'_>,
+        command: &CommandView<'_>,
         name: &Arc<str>,
         namespace: &Arc<str>,
     ) -> Option<bool> {
         if let Some(write) = self.writes.get_mut(&id) {
-            // A transaction's end has the number of the transaction; an abort is no commit.
+            // A commit and an abort share the number of their transaction, but are different
+            // writes.
             let same = write.command == *name;
             write.attempts += u64::from(same);
             return same.then_some(true);
         }
-        if self.order.len() == MOST_WRITES
+        if self.order.len() == MAX_WRITES
             && let Some(oldest) = self.order.pop_front()
         {
             self.writes.remove(&oldest);
@@ -307,7 +308,7 @@ impl Ledger {
             acknowledged: 0,
             executions: 0,
             from_record: 0,
-            refused: 0,
+            errors: 0,
             statements: command.statements as u64,
             statements_executed: 0,
         };
@@ -315,14 +316,14 @@ impl Ledger {
         Some(false)
     }
 
-    /// The rules that applied to a request.
+    /// Records the rules that applied to a request.
     pub(crate) fn applied(&mut self, number: u64, rules: &[String]) {
         if let Some(entry) = self.entry(number) {
             entry.rules = rules.to_vec();
         }
     }
 
-    /// The server was given this much of a request.
+    /// Records the delivery of a request to the server.
     pub(crate) fn delivered(&mut self, number: u64, delivery: Delivery) {
         let Some(entry) = self.entry(number) else { return };
         entry.delivery = delivery;
@@ -331,16 +332,16 @@ impl Ledger {
         }
         let write = entry.write;
         let kind = entry.kind;
-        self.kinds[kind].count.deliveries += 1;
+        self.counters[kind].count.deliveries += 1;
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
             write.deliveries += 1;
         }
     }
 
-    /// The server answered.
-    pub(crate) fn answered(&mut self, number: u64, outcome: Outcome) {
+    /// Records the server's reply.
+    pub(crate) fn answered(&mut self, number: u64, outcome: ReplySummary) {
         let Some(entry) = self.entry(number) else { return };
-        // Of a reply in many parts, the first says that the command was executed.
+        // The first of several replies (`moreToCome`) reports the execution.
         if entry.answer.replace(outcome).is_some() {
             return;
         }
@@ -349,37 +350,37 @@ impl Ledger {
         let effective = entry.statements_with_effect(&outcome);
         let statements = entry.statements;
         let ends_transaction = matches!(&*entry.command, "commitTransaction" | "abortTransaction");
-        let mut said = Count::default();
+        let mut said = RequestCounts::default();
         match outcome {
-            Outcome { ok: false, .. } => said.refused = 1,
-            Outcome { retried: 1.., .. } if executed == 0 => said.from_record = 1,
-            // Every statement that it came to failed, on a unique index for example.
-            Outcome { write_errors: 1.., .. } if executed == 0 => said.refused = 1,
+            ReplySummary { ok: false, .. } => said.errors = 1,
+            ReplySummary { retried: 1.., .. } if executed == 0 => said.from_record = 1,
+            // No statement succeeded, for example because of a unique index.
+            ReplySummary { write_errors: 1.., .. } if executed == 0 => said.errors = 1,
             _ => said.executions = 1,
         }
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
             if said.from_record == 1 && write.executions == 0 {
-                // Its first reply never came.
+                // The reply to the first delivery never arrived.
                 said.executions = 1;
                 write.statements_executed += statements as u64;
             }
             if ends_transaction && said.executions == 1 && write.executions > 0 {
-                // A transaction ends once; that it has is in the record.
+                // A transaction ends once. Repeated commits are replies from the record.
                 (said.executions, said.from_record) = (0, 1);
             }
-            write.acknowledged += 1 - said.refused;
+            write.acknowledged += 1 - said.errors;
             write.executions += said.executions;
             write.from_record += said.from_record;
-            write.refused += said.refused;
+            write.errors += said.errors;
             write.statements_executed += effective as u64;
         }
-        let count = &mut self.kinds[kind].count;
+        let count = &mut self.counters[kind].count;
         count.executions += said.executions;
         count.from_record += said.from_record;
-        count.refused += said.refused;
+        count.errors += said.errors;
     }
 
-    /// The client was given so many bytes of a reply.
+    /// Records the number of reply bytes sent to the client.
     pub(crate) fn returned(&mut self, number: u64, bytes: usize) {
         if let Some(entry) = self.entry(number) {
             entry.returned_bytes += bytes;
@@ -391,40 +392,46 @@ impl Ledger {
         self.entries.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
 
-    fn kind_number(&mut self, server: &Arc<str>, command: &str, namespace: &str) -> usize {
-        let of_server = self.kind_numbers.entry(Arc::clone(server)).or_default();
+    fn counter_index(&mut self, server: &Arc<str>, command: &str, namespace: &str) -> usize {
+        let of_server = self.counter_indexes.entry(Arc::clone(server)).or_default();
         let known = of_server.get(command).and_then(|commands| commands.get(namespace));
         if let Some(number) = known {
             return *number;
         }
-        let others = (ANY_OTHER, ANY_OTHER);
-        let counted_apart = self.kinds.len() < MOST_KINDS && is_kept(command) && is_kept(namespace);
+        let others = (OTHERS, OTHERS);
+        let counted_apart =
+            self.counters.len() < MAX_COUNTERS && fits_limit(command) && fits_limit(namespace);
         if !counted_apart && (command, namespace) != others {
-            return self.kind_number(server, ANY_OTHER, ANY_OTHER);
+            return self.counter_index(server, OTHERS, OTHERS);
         }
         let (command, namespace): (Arc<str>, Arc<str>) = (command.into(), namespace.into());
-        let number = self.kinds.len();
+        let number = self.counters.len();
         let of_command = of_server.entry(Arc::clone(&command)).or_default();
         of_command.insert(Arc::clone(&namespace), number);
         let server = Arc::clone(server);
-        self.kinds.push(Kind { server, command, namespace, count: Count::default() });
+        self.counters.push(RequestCounter {
+            server,
+            command,
+            namespace,
+            count: RequestCounts::default(),
+        });
         number
     }
 }
 
-/// A request that came.
+/// A request that was added to the ledger.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct RecordedRequest {
     pub(crate) number: u64,
-    /// Whether the same write was sent before.
+    /// `true` if the client sent the same write before.
     pub(crate) is_retry: bool,
     pub(crate) command: Arc<str>,
     pub(crate) namespace: Arc<str>,
 }
 
 impl LedgerEntry {
-    /// How many statements the server executed anew, by its own account.
-    fn statements_executed(&self, outcome: &Outcome) -> usize {
+    /// Number of statements that the server executed, according to its reply.
+    fn statements_executed(&self, outcome: &ReplySummary) -> usize {
         if !outcome.ok {
             return 0;
         }
@@ -435,9 +442,9 @@ impl LedgerEntry {
         reached.saturating_sub(outcome.retried)
     }
 
-    /// How many of those changed anything. Servers keep no record of a write that did not: when it
-    /// comes again, it is executed again, to no effect.
-    fn statements_with_effect(&self, outcome: &Outcome) -> usize {
+    /// Number of executed statements that changed data. Servers keep no record of a write without
+    /// an effect and execute its retry again, also without an effect.
+    fn statements_with_effect(&self, outcome: &ReplySummary) -> usize {
         let changed = outcome.changed.map(|changed| usize::try_from(changed).unwrap_or(0));
         self.statements_executed(outcome).min(changed.unwrap_or(usize::MAX))
     }

@@ -1,4 +1,4 @@
-//! The servers behind the proxy, and the address at which clients reach each.
+//! Servers behind the proxy, with one listening address for each.
 
 use std::{
     collections::BTreeMap,
@@ -12,24 +12,24 @@ use tokio::sync::mpsc;
 
 use super::{error::ProxyError, rewrite, upstream::Address};
 
-/// A server and the proxy's address before it.
+/// A server and its listening address.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// How the proxy reaches it.
+    /// Address of the server.
     pub(crate) address: Address,
-    /// The same, as a name.
+    /// Address of the server as text.
     pub(crate) name: Arc<str>,
-    /// How clients reach it.
-    pub(crate) front: String,
+    /// `host:port` at which clients reach the server.
+    pub(crate) client_address: String,
     pub(crate) listening: SocketAddr,
-    /// What else it is called: as it names itself.
+    /// Other names of the server, from its `hello` (`me`).
     aliases: Mutex<Vec<String>>,
 }
 
 impl Member {
-    /// All its names.
+    /// Returns all names of the server.
     pub(crate) fn names(&self) -> Vec<String> {
-        let mut names = vec![self.name.to_string(), self.front.clone()];
+        let mut names = vec![self.name.to_string(), self.client_address.clone()];
         names.extend(self.aliases().iter().cloned());
         names
     }
@@ -43,40 +43,39 @@ impl Member {
     }
 }
 
-/// A new place to listen.
+/// A new listener.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct NewListener {
     pub(crate) listener: TcpListener,
     pub(crate) member: Arc<Member>,
 }
 
-/// The members known so far. Each that a hello names gets a listener at once, so that a client never
-/// learns of an address outside.
+/// Servers behind the proxy. A member that a `hello` names gets a listener before the reply is
+/// forwarded, so that clients never see its real address.
 #[derive(Debug)]
 pub(crate) struct Members {
     known: Mutex<Vec<Arc<Member>>>,
     listen: SocketAddr,
-    /// What clients are told in place of the address that is listened on.
+    /// Host that replaces the listening address in replies to clients.
     advertised_host: Option<String>,
-    opened: mpsc::UnboundedSender<Opened>,
+    opened: mpsc::UnboundedSender<NewListener>,
 }
 
 impl Members {
     pub(crate) fn new(
         listen: SocketAddr,
         advertised_host: Option<String>,
-        opened: mpsc::UnboundedSender<Opened>,
+        opened: mpsc::UnboundedSender<NewListener>,
     ) -> Self {
         Self { known: Mutex::new(Vec::new()), listen, advertised_host, opened }
     }
 
-    /// Adds a server that the connection string names. The first gets exactly the address that was
-    /// asked for.
+    /// Adds a server of the connection string. The first one gets exactly the configured address.
     pub(crate) fn add_seed(&self, address: &Address) -> Result<Arc<Member>, ProxyError> {
         let mut known = self.lock();
         let opened = match known.is_empty() {
             true => TcpListener::bind(self.listen),
-            false => self.bind_beside(known.len()),
+            false => self.bind_next_port(known.len()),
         };
         opened
             .and_then(|listener| self.open(&mut known, address, listener))
@@ -87,9 +86,13 @@ impl Members {
         self.lock().clone()
     }
 
-    /// Takes from a hello of `member` how it calls itself and which other members there are, and
-    /// returns the names that clients are to see in place of the real ones.
-    pub(crate) fn learn(&self, member: &Member, hello: &Document) -> BTreeMap<String, String> {
+    /// Adds the members named in a `hello` of `member`. Returns the addresses to rewrite, real to
+    /// proxied.
+    pub(crate) fn update_from_hello(
+        &self,
+        member: &Member,
+        hello: &Document,
+    ) -> BTreeMap<String, String> {
         let mut known = self.lock();
         if let Ok(me) = hello.get_str("me")
             && !known.iter().any(|other| other.is_called(me))
@@ -101,8 +104,8 @@ impl Members {
                 continue;
             }
             let Ok(address) = name.parse::<Address>() else { continue };
-            let opened = self.bind_beside(known.len());
-            // With no port left there is nothing to do but to let the name pass.
+            let opened = self.bind_next_port(known.len());
+            // Without a free port, the real address is forwarded.
             if let Ok(new) = opened.and_then(|at| self.open(&mut known, &address, at)) {
                 new.aliases().push(name);
             }
@@ -110,7 +113,7 @@ impl Members {
         names_of(&known)
     }
 
-    /// The names that clients are to see in place of the real ones.
+    /// Returns the addresses to rewrite, real to proxied.
     pub(crate) fn names(&self) -> BTreeMap<String, String> {
         names_of(&self.lock())
     }
@@ -126,19 +129,19 @@ impl Members {
         let member = Arc::new(Member {
             address: address.clone(),
             name: address.to_string().into(),
-            front: self.front(listening),
+            client_address: self.client_address(listening),
             listening,
             aliases: Mutex::default(),
         });
         known.push(Arc::clone(&member));
-        // The proxy is going down if nobody takes it.
-        let _ = self.opened.send(Opened { listener, member: Arc::clone(&member) });
+        // Fails only while the proxy shuts down.
+        let _ = self.opened.send(NewListener { listener, member: Arc::clone(&member) });
         Ok(member)
     }
 
-    /// The next port after those in use, if that can be had, so that they can be told beforehand;
-    /// any port otherwise.
-    fn bind_beside(&self, nth: usize) -> io::Result<TcpListener> {
+    /// Binds the port that follows those in use, so that ports are predictable. Uses any free port
+    /// if it is taken.
+    fn bind_next_port(&self, nth: usize) -> io::Result<TcpListener> {
         let next = u16::try_from(nth).ok().and_then(|nth| self.listen.port().checked_add(nth));
         let any = || TcpListener::bind((self.listen.ip(), 0));
         match next {
@@ -149,7 +152,7 @@ impl Members {
         }
     }
 
-    fn front(&self, listening: SocketAddr) -> String {
+    fn client_address(&self, listening: SocketAddr) -> String {
         let port = listening.port();
         match (&self.advertised_host, listening.ip()) {
             (Some(host), _) => format!("{host}:{port}"),
@@ -168,9 +171,9 @@ impl Members {
 fn names_of(known: &[Arc<Member>]) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for member in known {
-        names.insert(member.name.to_string(), member.front.clone());
+        names.insert(member.name.to_string(), member.client_address.clone());
         for alias in member.aliases().iter() {
-            names.insert(alias.clone(), member.front.clone());
+            names.insert(alias.clone(), member.client_address.clone());
         }
     }
     names
@@ -182,22 +185,22 @@ mod tests {
 
     use super::*;
 
-    fn members() -> (Members, mpsc::UnboundedReceiver<Opened>) {
+    fn members() -> (Members, mpsc::UnboundedReceiver<NewListener>) {
         let (sender, opened) = mpsc::unbounded_channel();
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         (Members::new(anywhere, None, sender), opened)
     }
 
     #[test]
-    fn every_member_that_a_hello_names_gets_a_place_once() {
+    fn each_member_in_hello_gets_one_listener() {
         let (members, mut opened) = members();
         let seed = members.add_seed(&"localhost:1".parse().unwrap()).unwrap();
         let hello = doc! { "hosts": ["db1:1", "db2:1"], "me": "db1:1", "primary": "db2:1" };
-        let names = members.learn(&seed, &hello);
-        assert_eq!(names["db1:1"], seed.front);
-        assert_eq!(names["localhost:1"], seed.front);
-        assert_ne!(names["db2:1"], seed.front);
-        assert_eq!(members.learn(&seed, &hello), names);
+        let names = members.update_from_hello(&seed, &hello);
+        assert_eq!(names["db1:1"], seed.client_address);
+        assert_eq!(names["localhost:1"], seed.client_address);
+        assert_ne!(names["db2:1"], seed.client_address);
+        assert_eq!(members.update_from_hello(&seed, &hello), names);
         assert_eq!(members.all().len(), 2);
         let places: Vec<_> = std::iter::from_fn(|| opened.try_recv().ok()).collect();
         assert_eq!(places.len(), 2);
@@ -206,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_can_be_advertised() {
+    fn advertised_host_replaces_the_listening_address() {
         let (sender, _opened) = mpsc::unbounded_channel();
         let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let members = Members::new(anywhere, Some("proxy.test".to_owned()), sender.clone());
         let seed = members.add_seed(&"a:1".parse().unwrap()).unwrap();
-        assert_eq!(seed.front, format!("proxy.test:{}", seed.listening.port()));
+        assert_eq!(seed.client_address, format!("proxy.test:{}", seed.listening.port()));
         let members = Members::new(anywhere, None, sender);
         let seed = members.add_seed(&"a:1".parse().unwrap()).unwrap();
-        assert_eq!(seed.front, format!("127.0.0.1:{}", seed.listening.port()));
+        assert_eq!(seed.client_address, format!("127.0.0.1:{}", seed.listening.port()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a rule does to a request and its reply.
+//! Faults that a rule injects.
 
 use std::{fmt, num::NonZeroU64, time::Duration};
 
@@ -11,69 +11,67 @@ use serde::{
     },
 };
 
-/// What a rule does.
+/// Fault that a rule injects.
 ///
-/// In rules files and commands it is written as its name (`"loseReply"`) or, with settings, as a
-/// document (`{ loseReply: { reset: true } }`).
+/// In rules files and commands it is a name (`"loseReply"`) or a document with settings (`{
+/// loseReply: { reset: true } }`).
 ///
-/// [`Delay`](Self::Delay) and [`Throttle`](Self::Throttle) slow things down and let the rules after
-/// them have their say; everything else decides.
+/// [`Delay`](Self::Delay) and [`Throttle`](Self::Throttle) also let the following rules apply. Any other reaction ends the evaluation of rules.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Reaction {
-    /// Forwards only the first `after` bytes of the request, none by default, and ends the
-    /// connection. The server does not execute it.
+    /// Forwards only the first `after` bytes of the request and ends the connection. The server
+    /// does not execute the request.
     CutRequest {
-        /// How many bytes of the message, header included, reach the server.
+        /// Bytes of the message, header included, that reach the server. Defaults to 0.
         after: usize,
-        /// The client sees a reset instead of an end.
+        /// Resets the connection to the client instead of closing it.
         reset: bool,
     },
-    /// Lets the server execute the request, waits for its whole reply, and ends the connection
-    /// without a byte of it.
-    LoseReply {
-        /// The client sees a reset instead of an end.
-        reset: bool,
-    },
-    /// Lets the server execute the request, and ends the connection after `after` bytes of the
+    /// Forwards the request, waits for the whole reply, and ends the connection without sending the
     /// reply.
-    CutReply {
-        /// How many bytes of the message, header included, reach the client.
-        after: usize,
-        /// The client sees a reset instead of an end.
+    LoseReply {
+        /// Resets the connection to the client instead of closing it.
         reset: bool,
     },
-    /// Waits before it forwards.
+    /// Forwards the request, and ends the connection after `after` bytes of the reply.
+    CutReply {
+        /// Bytes of the message, header included, that reach the client.
+        after: usize,
+        /// Resets the connection to the client instead of closing it.
+        reset: bool,
+    },
+    /// Delays a message.
     Delay {
-        /// How long, in milliseconds.
+        /// Delay in milliseconds.
         ms: u64,
-        /// Which of the two waits: the request, unless this says otherwise.
+        /// Delayed direction. Defaults to the request.
         direction: Direction,
     },
-    /// Forwards slowly.
+    /// Limits the rate of a message.
     Throttle {
-        /// How fast.
+        /// Rate in bytes per second.
         bytes_per_second: NonZeroU64,
-        /// Only one of the two; both otherwise.
+        /// Limited direction. Defaults to both.
         #[serde(skip_serializing_if = "Option::is_none")]
         direction: Option<Direction>,
     },
-    /// From this message on, nothing passes in one direction of this connection, which stays open,
-    /// until the rule is removed.
+    /// Stops one direction of the connection, from this message on, until the rule is removed. The
+    /// connection stays open.
     Stall {
-        /// Which direction: that of replies, unless this says otherwise.
+        /// Stopped direction. Defaults to replies.
         direction: Direction,
     },
-    /// The client gets an error for a reply.
+    /// Replies with an error.
     Error(ErrorReply),
-    /// The server executes the request, and its reply gets a write concern error.
+    /// Forwards the request and adds a write concern error to its reply.
     WriteConcernError(WriteConcernError),
-    /// New connections are accepted and reset at once.
+    /// Accepts new connections and resets them immediately.
     Refuse,
 }
 
-/// A direction of traffic.
+/// Direction of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Direction {
@@ -83,36 +81,37 @@ pub enum Direction {
     Reply,
 }
 
-/// An error in place of a reply.
+/// Error reply of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ErrorReply {
-    /// Its number.
+    /// Error code (`code`).
     pub code: i32,
-    /// Its name; that of the number, if this says nothing and it is a well-known one.
+    /// Name of the error (`codeName`). Defaults to the name of the code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_name: Option<String>,
-    /// What it says.
+    /// Message of the error (`errmsg`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Its labels. Without this, those that a server would give it.
+    /// Error labels (`errorLabels`). Defaults to those that a server adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// Whether the server executes the request first. Its own reply is then thrown away.
+    /// Forwards the request to the server before the error is sent. The server's reply is
+    /// discarded.
     #[serde(default)]
     pub execute: bool,
-    /// Code of the error replies that this one replaces: the request is forwarded, and a reply without that
-    /// code is passed on unchanged.
+    /// Code of the error replies to replace. The request is forwarded; replies without that code
+    /// are forwarded unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<i32>,
-    /// More fields of the reply, such as `retryAfterMS` or `topologyVersion`.
+    /// Further fields of the reply, such as `retryAfterMS` or `topologyVersion`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Document>,
 }
 
 impl ErrorReply {
-    /// An error with this number.
+    /// Creates an error with this code.
     pub fn new(code: i32) -> Self {
         Self {
             code,
@@ -125,85 +124,86 @@ impl ErrorReply {
         }
     }
 
-    /// The same with exactly these labels.
+    /// Sets exactly these labels.
     pub fn with_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         self.labels = Some(labels.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same after the server executed the request.
+    /// Forwards the request to the server before the error is sent.
     pub fn executed(mut self) -> Self {
         self.execute = true;
         self
     }
 
-    /// Replaces only error replies of the server that have this code.
+    /// Replaces only error replies of the server with this code.
     pub fn replacing(mut self, code: i32) -> Self {
         self.replaces = Some(code);
         self
     }
 
-    /// Returns true if the request is forwarded to the server.
+    /// Returns `true` if the request is forwarded to the server.
     pub(crate) fn forwards(&self) -> bool {
         self.execute || self.replaces.is_some()
     }
 
-    /// Returns true if it replaces a server's reply with this code.
+    /// Returns `true` if a server's reply with this code is replaced.
     pub(crate) fn applies_to(&self, code: Option<i32>) -> bool {
         self.replaces.is_none_or(|replaced| code == Some(replaced))
     }
 }
 
-/// A write concern error that is added to a reply.
+/// Write concern error that a rule adds to a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WriteConcernError {
-    /// Its number.
+    /// Error code (`code`).
     pub code: i32,
-    /// Its name.
+    /// Name of the error (`codeName`). Defaults to the name of the code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_name: Option<String>,
-    /// What it says.
+    /// Message of the error (`errmsg`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The labels of the reply. Without this, those that a server would give it.
+    /// Error labels of the reply (`errorLabels`). Defaults to those that a server adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// More fields of the error, such as `errInfo`.
+    /// Further fields of the error, such as `errInfo`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Document>,
 }
 
 impl WriteConcernError {
-    /// A write concern error with this number.
+    /// Creates a write concern error with this code.
     pub fn new(code: i32) -> Self {
         Self { code, code_name: None, message: None, labels: None, fields: None }
     }
 }
 
 impl Reaction {
-    /// Ends the connection before a byte of the request is forwarded.
+    /// Ends the connection before the request is forwarded.
     pub fn cut_request() -> Self {
         Self::cut_request_after(0)
     }
 
-    /// Ends the connection after so many bytes of the request.
+    /// Ends the connection after `bytes` bytes of the request.
     pub fn cut_request_after(bytes: usize) -> Self {
         Self::CutRequest { after: bytes, reset: false }
     }
 
-    /// Lets the server execute, and loses its reply with the connection.
+    /// Forwards the request and ends the connection without its reply.
     pub fn lose_reply() -> Self {
         Self::LoseReply { reset: false }
     }
 
-    /// Ends the connection after so many bytes of the reply.
+    /// Ends the connection after `bytes` bytes of the reply.
     pub fn cut_reply_after(bytes: usize) -> Self {
         Self::CutReply { after: bytes, reset: false }
     }
 
-    /// The same with a reset (RST) in place of an orderly end, if it ends a connection.
+    /// Resets the connection (RST) instead of closing it. No effect on reactions that do not end a
+    /// connection.
     pub fn with_reset(mut self) -> Self {
         match &mut self {
             Self::CutRequest { reset, .. }
@@ -219,39 +219,40 @@ impl Reaction {
         self
     }
 
-    /// Holds requests back for a while.
+    /// Delays requests.
     pub fn delay(time: Duration) -> Self {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self::Delay { ms, direction: Direction::Request }
     }
 
-    /// Holds replies back for a while.
+    /// Delays replies.
     pub fn delay_reply(time: Duration) -> Self {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self::Delay { ms, direction: Direction::Reply }
     }
 
-    /// Forwards so many bytes in a second, both ways.
+    /// Limits the rate in both directions.
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// Panics if the rate is 0.
     pub fn throttle(bytes_per_second: u64) -> Self {
-        let bytes_per_second = NonZeroU64::new(bytes_per_second).expect("more than none");
+        let bytes_per_second =
+            NonZeroU64::new(bytes_per_second).expect("the rate is greater than 0");
         Self::Throttle { bytes_per_second, direction: None }
     }
 
-    /// Lets nothing pass any more in one direction.
+    /// Stops one direction until the rule is removed.
     pub fn stall(direction: Direction) -> Self {
         Self::Stall { direction }
     }
 
-    /// Answers with an error, and does not bother the server.
+    /// Replies with an error without forwarding the request.
     pub fn error(code: i32) -> Self {
         Self::Error(ErrorReply::new(code))
     }
 
-    /// Its name in rules files.
+    /// Name of the reaction in rules files.
     pub fn name(&self) -> &'static str {
         match self {
             Self::CutRequest { .. } => "cutRequest",
@@ -267,10 +268,10 @@ impl Reaction {
     }
 }
 
-/// As it is written: each setting may be left out if it has a default.
+/// Serialized form. Settings with a default are optional.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
-enum Written {
+enum ReactionRepr {
     CutRequest {
         #[serde(default)]
         after: usize,
@@ -313,20 +314,20 @@ fn replies() -> Direction {
     Direction::Reply
 }
 
-impl From<Written> for Reaction {
-    fn from(written: Written) -> Self {
+impl From<ReactionRepr> for Reaction {
+    fn from(written: ReactionRepr) -> Self {
         match written {
-            Written::CutRequest { after, reset } => Self::CutRequest { after, reset },
-            Written::LoseReply { reset } => Self::LoseReply { reset },
-            Written::CutReply { after, reset } => Self::CutReply { after, reset },
-            Written::Delay { ms, direction } => Self::Delay { ms, direction },
-            Written::Throttle { bytes_per_second, direction } => {
+            ReactionRepr::CutRequest { after, reset } => Self::CutRequest { after, reset },
+            ReactionRepr::LoseReply { reset } => Self::LoseReply { reset },
+            ReactionRepr::CutReply { after, reset } => Self::CutReply { after, reset },
+            ReactionRepr::Delay { ms, direction } => Self::Delay { ms, direction },
+            ReactionRepr::Throttle { bytes_per_second, direction } => {
                 Self::Throttle { bytes_per_second, direction }
             }
-            Written::Stall { direction } => Self::Stall { direction },
-            Written::Error(error) => Self::Error(error),
-            Written::WriteConcernError(error) => Self::WriteConcernError(error),
-            Written::Refuse {} => Self::Refuse,
+            ReactionRepr::Stall { direction } => Self::Stall { direction },
+            ReactionRepr::Error(error) => Self::Error(error),
+            ReactionRepr::WriteConcernError(error) => Self::WriteConcernError(error),
+            ReactionRepr::Refuse {} => Self::Refuse,
         }
     }
 }
@@ -337,24 +338,24 @@ impl<'de> Deserialize<'de> for Reaction {
     }
 }
 
-/// Reads `"loseReply"` like `{ loseReply: {} }`.
+/// Deserializes `"loseReply"` like `{ loseReply: {} }`.
 struct NameOrSettings;
 
 impl<'de> Visitor<'de> for NameOrSettings {
-    type Value = Written;
+    type Value = ReactionRepr;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a reaction, or a document of its name and settings")
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Written, E> {
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<ReactionRepr, E> {
         let nothing = std::collections::BTreeMap::<String, String>::new();
         let alone = MapDeserializer::new(std::iter::once((name, nothing.into_deserializer())));
-        Written::deserialize(MapAccessDeserializer::new(alone))
+        ReactionRepr::deserialize(MapAccessDeserializer::new(alone))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
-        let written = Written::deserialize(MapAccessDeserializer::new(&mut map))?;
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReactionRepr, A::Error> {
+        let written = ReactionRepr::deserialize(MapAccessDeserializer::new(&mut map))?;
         match map.next_key::<String>()? {
             None => Ok(written),
             Some(_) => Err(de::Error::custom("a rule has one reaction; write a rule for each")),

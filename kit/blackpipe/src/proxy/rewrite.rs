@@ -1,22 +1,22 @@
-//! Addresses in replies, turned into those at which clients reach the servers.
+//! Addresses of servers in replies, rewritten to those of the proxy.
 
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document};
 
-/// The fields of a hello that name members of the set.
+/// Fields of `hello` that list members of the replica set.
 const MEMBERS: [&str; 3] = ["hosts", "passives", "arbiters"];
 
-/// Commands whose replies name servers.
+/// Commands whose successful replies contain addresses of servers.
 const NAMES_SERVERS: [&str; 5] =
     ["replSetGetStatus", "replSetGetConfig", "serverStatus", "connectionStatus", "isdbgrid"];
 
-/// Whether replies to a command name servers even when all is well.
+/// Returns `true` if successful replies to the command contain addresses of servers.
 pub(crate) fn names_servers(command: &str) -> bool {
     NAMES_SERVERS.contains(&command)
 }
 
-/// All servers that a hello names, other than by `me`.
+/// Returns all servers that a `hello` names, except `me`.
 pub(crate) fn members_of(hello: &Document) -> Vec<String> {
     let lists = MEMBERS.iter().filter_map(|key| hello.get_array(key).ok()).flatten();
     let listed = lists.filter_map(Bson::as_str);
@@ -24,7 +24,7 @@ pub(crate) fn members_of(hello: &Document) -> Vec<String> {
     listed.chain(primary).map(str::to_owned).collect()
 }
 
-/// Puts other names in place of known ones in all strings of a document.
+/// Replaces addresses in all strings of a document.
 pub(crate) fn rename(document: &mut Document, names: &BTreeMap<String, String>) {
     for (_, value) in document.iter_mut() {
         rename_value(value, names);
@@ -44,8 +44,8 @@ fn rename_value(value: &mut Bson, names: &BTreeMap<String, String>) {
     }
 }
 
-/// The text with other names, if there is one to be changed. One pass: what was put in is not looked
-/// at again.
+/// Replaces addresses in a string. Returns `None` if there are none. Replaced text is not searched
+/// again.
 fn rename_text(text: &str, names: &BTreeMap<String, String>) -> Option<String> {
     let mut renamed = String::new();
     let mut copied = 0;
@@ -53,7 +53,7 @@ fn rename_text(text: &str, names: &BTreeMap<String, String>) -> Option<String> {
         if at < copied {
             continue;
         }
-        let known = names.iter().find(|(name, _)| stands_at(text, at, name));
+        let known = names.iter().find(|(name, _)| is_name_at(text, at, name));
         if let Some((name, other)) = known {
             renamed.push_str(&text[copied..at]);
             renamed.push_str(other);
@@ -63,8 +63,8 @@ fn rename_text(text: &str, names: &BTreeMap<String, String>) -> Option<String> {
     (copied > 0).then(|| renamed + &text[copied..])
 }
 
-/// Whether a name stands here, and not as a part of a longer one.
-fn stands_at(text: &str, at: usize, name: &str) -> bool {
+/// Returns `true` if the name starts at this position and is not part of a longer name.
+fn is_name_at(text: &str, at: usize, name: &str) -> bool {
     let before = text[..at].chars().next_back();
     let part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let Some(rest) = text[at..].strip_prefix(name) else { return false };
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_changed_wherever_they_stand() {
+    fn addresses_are_rewritten_in_nested_values_and_text() {
         let mut reply = doc! {
             "hosts": ["db1:27017", "a:1", "b:2"],
             "me": "db1:27017",
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_longer_names_are_not_changed() {
+    fn parts_of_longer_addresses_are_not_rewritten() {
         for text in ["xdb1:27017", "db1:270171", "my-db1:27017", "eu.db1:27017", "größedb1:27017"]
         {
             assert_eq!(rename_text(text, &names()), None, "{text}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_names_the_members() {
+    fn members_are_read_from_hello() {
         let hello = doc! { "hosts": ["a:1"], "arbiters": ["b:1"], "primary": "a:1", "me": "c:1" };
         assert_eq!(members_of(&hello), ["a:1", "b:1", "a:1"]);
     }

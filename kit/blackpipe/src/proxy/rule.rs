@@ -1,6 +1,6 @@
-//! A rule: which requests (or connections) it is about, how often it applies, and what it does.
+//! Rules: conditions on requests or connections, how often they apply, and the injected fault.
 //!
-//! The same words are used in Rust, in rules files and in the command `blackPipe`.
+//! Rust, rules files and the command `blackPipe` use the same names.
 
 use std::num::NonZeroU64;
 
@@ -8,12 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::reaction::Reaction;
 
-/// A condition and a reaction.
+/// A rule: conditions and a reaction.
 ///
-/// All conditions that are given must hold. Of the requests for which they do, the counting ones
-/// ([`skip`](Self::skip), [`nth`](Self::nth), [`every`](Self::every),
-/// [`probability`](Self::probability), [`times`](Self::times)) choose. The counts belong to the
-/// rule: they go on over connections and reconnections.
+/// All conditions must hold. The counting conditions ([`skip`](Self::skip), [`nth`](Self::nth),
+/// [`every`](Self::every), [`probability`](Self::probability), [`times`](Self::times)) then select
+/// among the matching requests. Counts belong to the rule and continue across connections.
 ///
 /// ```
 /// use blackpipe::proxy::{Reaction, Rule};
@@ -54,7 +53,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for every request.
+    /// Creates a rule that applies to every request.
     pub fn new(then: Reaction) -> Self {
         Self {
             name: None,
@@ -74,116 +73,116 @@ impl Rule {
         }
     }
 
-    /// Its name, by which it can be removed. A rule added with the name of another replaces it. The
-    /// proxy gives one to a rule without.
+    /// Sets the name of the rule. A rule replaces another one of the same name. Defaults to a
+    /// generated name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Only this command, by its name on the wire (`insert`, `findAndModify`). Given several times,
-    /// any of them.
+    /// Restricts the rule to this command, by its name on the wire (`insert`, `findAndModify`).
+    /// Several calls allow any of the commands.
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.command.push(command.into());
         self
     }
 
-    /// Only this collection (`shop.orders`) or, without a dot, this database (`shop`).
+    /// Restricts the rule to a collection (`shop.orders`) or a database (`shop`).
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only connections whose client said this name in its first hello (`appName`).
+    /// Restricts the rule to connections of clients with this `appName`.
     pub fn app_name(mut self, app_name: impl Into<String>) -> Self {
         self.app_name = Some(app_name.into());
         self
     }
 
-    /// Only this server: `host:port` as the proxy reaches it, as the server calls itself, or as
-    /// clients reach it.
+    /// Restricts the rule to a server: `host:port` as the proxy, the replica set or clients address
+    /// it.
     pub fn server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
         self
     }
 
-    /// Only the connection with this number. Connections are counted from 1 as they are accepted,
-    /// those to all servers together.
+    /// Restricts the rule to one connection. Connections are numbered from 1, over all servers.
     ///
     /// # Panics
     ///
-    /// If the number is 0.
+    /// Panics if the number is 0.
     pub fn connection(mut self, number: u64) -> Self {
         self.connection = Some(positive(number));
         self
     }
 
-    /// Only writes that were sent before (`true`: same session, same `txnNumber`), or only those
-    /// that were not, and all that is no retryable write (`false`).
+    /// Restricts the rule to retries. `true`: writes that the client sent before (same `lsid` and
+    /// `txnNumber`). `false`: everything else.
     pub fn retry(mut self, retry: bool) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Leaves the first so many alone, and counts from there.
+    /// Skips the first `count` matching requests.
     pub fn skip(mut self, count: u64) -> Self {
         self.skip = Some(count);
         self
     }
 
-    /// Only the nth, counted from 1.
+    /// Applies only to the nth matching request, counted from 1.
     ///
     /// # Panics
     ///
-    /// If it is 0.
+    /// Panics if `nth` is 0.
     pub fn nth(mut self, nth: u64) -> Self {
         self.nth = Some(positive(nth));
         self
     }
 
-    /// Only one of every so many: the nth, the 2nth and so on.
+    /// Applies to every nth matching request: n, 2n, 3n and so on.
     ///
     /// # Panics
     ///
-    /// If it is 0.
+    /// Panics if `every` is 0.
     pub fn every(mut self, every: u64) -> Self {
         self.every = Some(positive(every));
         self
     }
 
-    /// Each with this probability, from numbers that follow from [`seed`](Self::seed).
+    /// Applies with this probability. The random numbers depend on [`seed`](Self::seed).
     ///
     /// # Panics
     ///
-    /// If it is not between 0 and 1.
+    /// Panics if the probability is not between 0 and 1.
     pub fn probability(mut self, probability: f64) -> Self {
-        self.probability = Some(probability.try_into().expect("a probability"));
+        self.probability =
+            Some(probability.try_into().expect("the probability is between 0 and 1"));
         self
     }
 
-    /// Another seed than 0.
+    /// Sets the seed of [`probability`](Self::probability). Defaults to 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// At most so many times.
+    /// Applies at most `times` times.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// What it is called, once the proxy has it.
+    /// Returns the name of the rule.
     pub fn as_name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// What it does.
+    /// Returns the reaction of the rule.
     pub fn reaction(&self) -> &Reaction {
         &self.then
     }
 
-    /// What no single field can tell to be wrong.
+    /// Checks combinations of fields.
     pub(crate) fn check(&self) -> Result<(), RuleError> {
         let about_requests = !self.command.is_empty()
             || self.namespace.is_some()
@@ -191,12 +190,12 @@ impl Rule {
             || self.retry.is_some();
         if matches!(self.then, Reaction::Refuse) && about_requests {
             return Err(self.wrong(
-                "a connection is refused before there is a request: `refuse` goes with `server`, \
+                "`refuse` applies before the first request: combine it with `server`, \
                  `connection` and counts, not with `command`, `namespace`, `appName` or `retry`",
             ));
         }
         if self.seed.is_some() && self.probability.is_none() {
-            return Err(self.wrong("a `seed` needs a `probability`"));
+            return Err(self.wrong("`seed` requires `probability`"));
         }
         Ok(())
     }
@@ -207,13 +206,13 @@ impl Rule {
     }
 }
 
-/// Why a rule is none.
+/// Error of an invalid rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleError(pub(crate) String);
 
 fn positive(number: u64) -> NonZeroU64 {
-    NonZeroU64::new(number).expect("counted from 1")
+    NonZeroU64::new(number).expect("the number is at least 1")
 }
 
 /// A number from 0 to 1.
@@ -227,9 +226,7 @@ impl TryFrom<f64> for Probability {
     fn try_from(probability: f64) -> Result<Self, RuleError> {
         match probability {
             0.0..=1.0 => Ok(Self(probability)),
-            _ => {
-                Err(RuleError(format!("a probability lies between 0 and 1, not at {probability}")))
-            }
+            _ => Err(RuleError(format!("probability {probability} is not between 0 and 1"))),
         }
     }
 }
@@ -240,7 +237,7 @@ impl From<Probability> for f64 {
     }
 }
 
-/// A string or a list of them.
+/// Deserializes a string or a list of strings.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct OneOrMany;
 
@@ -264,7 +261,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
                 all.push(name);
             }
             match all.is_empty() {
-                true => Err(serde::de::Error::custom("a list of commands has at least one")),
+                true => Err(serde::de::Error::custom("expected at least one command")),
                 false => Ok(all),
             }
         }

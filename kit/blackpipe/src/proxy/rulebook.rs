@@ -1,4 +1,4 @@
-//! The rules in force and their counts: what is to become of a request.
+//! Rules in force with their counts, and their evaluation for a request.
 
 use std::{num::NonZeroU64, time::Duration};
 
@@ -8,10 +8,10 @@ use super::{
 };
 use blackpipe_base::rng::Rng;
 
-/// What conditions are held against.
+/// Properties of a request or connection that conditions match.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances<'a> {
-    /// The names of the server: as it is reached, as it calls itself, as clients reach it.
+pub(crate) struct MatchContext<'a> {
+    /// Names of the server: real address, name in the replica set, address for clients.
     pub(crate) server: &'a [String],
     pub(crate) connection: u64,
     pub(crate) app_name: Option<&'a str>,
@@ -21,20 +21,20 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) is_retry: bool,
 }
 
-/// What is to become of a request and its reply.
+/// Combined effect of the rules on a request and its reply.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct RuleVerdict {
     pub(crate) request_delay: Duration,
     pub(crate) reply_delay: Duration,
     pub(crate) request_rate: Option<NonZeroU64>,
     pub(crate) reply_rate: Option<NonZeroU64>,
-    /// What decides, and the id of its rule.
-    pub(crate) decided: Option<(Reaction, u64)>,
-    /// The rules that applied.
+    /// Reaction that ended the evaluation, and the id of its rule.
+    pub(crate) final_reaction: Option<(Reaction, u64)>,
+    /// Names of the rules that applied.
     pub(crate) rules: Vec<String>,
 }
 
-/// A rule and its counts, as they are listed.
+/// A rule with its counts.
 #[derive(Clone, Debug)]
 pub struct RuleState {
     rule: Rule,
@@ -50,12 +50,12 @@ impl RuleState {
         &self.rule
     }
 
-    /// How many requests (or connections) met its conditions, its counting ones aside.
+    /// Number of requests or connections that matched, before the counting conditions.
     pub fn met(&self) -> u64 {
         self.met
     }
 
-    /// How often it was applied.
+    /// Number of times the rule applied.
     pub fn applied(&self) -> u64 {
         self.applied
     }
@@ -64,22 +64,26 @@ impl RuleState {
         self.rule.name.as_deref().unwrap_or_default()
     }
 
-    fn concerns(&self, now: &Circumstances<'_>) -> bool {
+    fn matches(&self, now: &MatchContext<'_>) -> bool {
         let rule = &self.rule;
-        // Servers take the names of commands in several spellings, `isMaster` and `ismaster`.
+        // Servers accept some command names in several spellings, such as `isMaster` and
+        // `ismaster`.
         let one_of = |names: &[String], name: &str| {
             names.iter().any(|known| known.eq_ignore_ascii_case(name))
         };
         (rule.command.is_empty() || one_of(&rule.command, now.command))
-            && rule.namespace.as_deref().is_none_or(|wanted| covers(wanted, now.namespace))
+            && rule
+                .namespace
+                .as_deref()
+                .is_none_or(|wanted| contains_namespace(wanted, now.namespace))
             && rule.app_name.as_deref().is_none_or(|wanted| now.app_name == Some(wanted))
             && rule.server.as_deref().is_none_or(|wanted| one_of(now.server, wanted))
             && rule.connection.is_none_or(|wanted| wanted.get() == now.connection)
             && rule.retry.is_none_or(|wanted| wanted == now.is_retry)
     }
 
-    /// Counts one more that met the conditions, and says whether it is chosen.
-    fn chooses(&mut self) -> bool {
+    /// Counts a match. Returns `true` if the counting conditions select it.
+    fn count_and_select(&mut self) -> bool {
         self.met += 1;
         let rule = &self.rule;
         let seen = self.met.saturating_sub(rule.skip.unwrap_or(0));
@@ -93,15 +97,15 @@ impl RuleState {
     }
 }
 
-/// Whether `wanted`, a collection or a database, holds `namespace`.
-fn covers(wanted: &str, namespace: &str) -> bool {
+/// Returns `true` if `namespace` is in `wanted`, a collection or a database.
+fn contains_namespace(wanted: &str, namespace: &str) -> bool {
     match wanted.contains('.') {
         true => wanted == namespace,
         false => namespace.split('.').next() == Some(wanted),
     }
 }
 
-/// The rules, in the order in which they are asked.
+/// Rules in the order of evaluation.
 #[derive(Debug, Default)]
 pub(crate) struct Rulebook {
     rules: Vec<RuleState>,
@@ -109,7 +113,7 @@ pub(crate) struct Rulebook {
 }
 
 impl Rulebook {
-    /// Adds a rule at the end, or in place of the one that has its name. Returns its name.
+    /// Appends a rule, or replaces the one of the same name. Returns the name.
     pub(crate) fn add(&mut self, mut rule: Rule) -> Result<String, RuleError> {
         rule.check()?;
         self.last_id += 1;
@@ -124,7 +128,7 @@ impl Rulebook {
         Ok(name)
     }
 
-    /// Removes the rule with this name, and returns how often it was applied.
+    /// Removes a rule. Returns how often it applied.
     pub(crate) fn remove(&mut self, name: &str) -> Option<u64> {
         let place = self.rules.iter().position(|known| known.name() == name)?;
         Some(self.rules.remove(place).applied)
@@ -142,7 +146,7 @@ impl Rulebook {
         &self.rules
     }
 
-    /// How often the rule with this name was applied.
+    /// Number of times the rule of this name applied.
     #[cfg(test)]
     pub(crate) fn applied(&self, name: &str) -> u64 {
         self.rules.iter().find(|known| known.name() == name).map_or(0, |known| known.applied)
@@ -152,19 +156,19 @@ impl Rulebook {
         self.rules.iter().any(|known| known.id == id)
     }
 
-    /// Whether a connection is refused, and by which rule.
-    pub(crate) fn refuses(&mut self, now: &Circumstances<'_>) -> Option<String> {
+    /// Returns the name of the rule that refuses a connection.
+    pub(crate) fn refuses(&mut self, now: &MatchContext<'_>) -> Option<String> {
         let mut refusing = self.rules.iter_mut().filter(|state| state.refuses());
         refusing.find_map(|state| {
-            (state.concerns(now) && state.chooses()).then(|| state.name().to_owned())
+            (state.matches(now) && state.count_and_select()).then(|| state.name().to_owned())
         })
     }
 
-    /// Asks the rules in their order. The first that decides is the last that is asked.
-    pub(crate) fn judge(&mut self, now: &Circumstances<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
+    /// Evaluates the rules in order, up to the first reaction that is neither a delay nor a rate.
+    pub(crate) fn apply_rules(&mut self, now: &MatchContext<'_>) -> RuleVerdict {
+        let mut verdict = RuleVerdict::default();
         for state in self.rules.iter_mut().filter(|state| !state.refuses()) {
-            if !state.concerns(now) || !state.chooses() {
+            if !state.matches(now) || !state.count_and_select() {
                 continue;
             }
             verdict.rules.push(state.name().to_owned());
@@ -182,8 +186,8 @@ impl RuleState {
     }
 }
 
-impl Verdict {
-    /// Adds a reaction; returns whether it decides.
+impl RuleVerdict {
+    /// Adds a reaction. Returns `true` if it ends the evaluation.
     fn take(&mut self, reaction: &Reaction, id: u64) -> bool {
         match reaction {
             Reaction::Delay { ms, direction } => {
@@ -210,7 +214,7 @@ impl Verdict {
             | Reaction::Error(_)
             | Reaction::WriteConcernError(_)
             | Reaction::Refuse => {
-                self.decided = Some((reaction.clone(), id));
+                self.final_reaction = Some((reaction.clone(), id));
                 true
             }
         }
@@ -225,8 +229,8 @@ mod tests {
         vec!["127.0.0.1:27017".to_owned(), "127.0.0.1:40001".to_owned()]
     }
 
-    fn insert<'a>(server: &'a [String]) -> Circumstances<'a> {
-        Circumstances {
+    fn insert<'a>(server: &'a [String]) -> MatchContext<'a> {
+        MatchContext {
             server,
             connection: 3,
             app_name: Some("till"),
@@ -240,16 +244,18 @@ mod tests {
         Rule::new(Reaction::lose_reply())
     }
 
-    /// Of so many equal requests, the numbers of those that the rule chose.
+    /// Applies a rule to equal requests. Returns the numbers of those that it selected.
     fn chosen(rule: Rule, requests: usize) -> Vec<usize> {
         let mut book = Rulebook::default();
         book.add(rule).unwrap();
         let names = names();
-        (1..=requests).filter(|_| book.judge(&insert(&names)).decided.is_some()).collect()
+        (1..=requests)
+            .filter(|_| book.apply_rules(&insert(&names)).final_reaction.is_some())
+            .collect()
     }
 
     #[test]
-    fn each_condition_must_hold() {
+    fn rule_applies_if_all_conditions_hold() {
         let applies = |rule: Rule| chosen(rule, 1) == [1];
         assert!(applies(lost()));
         assert!(applies(lost().command("insert").command("update")));
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_choose_among_those_that_meet_the_conditions() {
+    fn counting_conditions_select_among_matching_requests() {
         assert_eq!(chosen(lost().nth(2), 5), [2]);
         assert_eq!(chosen(lost().every(2), 5), [2, 4]);
         assert_eq!(chosen(lost().skip(3), 5), [4, 5]);
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_add_up_and_the_first_decision_stands() {
+    fn delays_add_up_until_the_first_final_reaction() {
         let mut book = Rulebook::default();
         let delay = Reaction::delay(Duration::from_millis(20));
         book.add(Rule::new(delay.clone())).unwrap();
@@ -291,36 +297,36 @@ mod tests {
         book.add(lost().command("insert").name("first")).unwrap();
         book.add(Rule::new(Reaction::cut_request()).name("second")).unwrap();
         let names = names();
-        let verdict = book.judge(&insert(&names));
+        let verdict = book.apply_rules(&insert(&names));
         assert_eq!(verdict.request_delay, Duration::from_millis(40));
         assert_eq!(verdict.request_rate, verdict.reply_rate);
-        assert!(matches!(verdict.decided, Some((Reaction::LoseReply { .. }, _))));
+        assert!(matches!(verdict.final_reaction, Some((Reaction::LoseReply { .. }, _))));
         assert_eq!(book.applied("first"), 1);
         assert_eq!(book.applied("second"), 0);
-        let verdict = book.judge(&Circumstances { command: "find", ..insert(&names) });
-        assert!(matches!(verdict.decided, Some((Reaction::CutRequest { .. }, _))));
+        let verdict = book.apply_rules(&MatchContext { command: "find", ..insert(&names) });
+        assert!(matches!(verdict.final_reaction, Some((Reaction::CutRequest { .. }, _))));
     }
 
     #[test]
-    fn a_rule_with_a_known_name_replaces_the_other_and_counts_anew() {
+    fn rule_with_the_same_name_replaces_and_resets_counts() {
         let mut book = Rulebook::default();
         let names = names();
         assert_eq!(book.add(lost().name("one")).unwrap(), "one");
-        book.judge(&insert(&names));
+        book.apply_rules(&insert(&names));
         assert_eq!(book.applied("one"), 1);
         book.add(lost().name("one").nth(1)).unwrap();
         assert_eq!((book.len(), book.applied("one")), (1, 0));
-        assert!(book.judge(&insert(&names)).decided.is_some());
+        assert!(book.apply_rules(&insert(&names)).final_reaction.is_some());
         assert_eq!(book.remove("one"), Some(1));
         assert_eq!(book.remove("one"), None);
     }
 
     #[test]
-    fn connections_are_refused_by_rules_of_their_own() {
+    fn refuse_applies_to_connections_only() {
         let mut book = Rulebook::default();
         book.add(Rule::new(Reaction::Refuse).times(1)).unwrap();
         let names = names();
-        assert!(book.judge(&insert(&names)).decided.is_none());
+        assert!(book.apply_rules(&insert(&names)).final_reaction.is_none());
         assert_eq!(book.refuses(&insert(&names)).as_deref(), Some("rule 1"));
         assert_eq!(book.refuses(&insert(&names)), None);
     }

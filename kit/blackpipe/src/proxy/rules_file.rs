@@ -1,4 +1,4 @@
-//! Rules from a TOML file: a `[[rule]]` for each, in the order in which they are asked.
+//! Rules from a TOML file: one `[[rule]]` each, in the order of evaluation.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,7 +13,7 @@ struct RulesFile {
     rule: Vec<Rule>,
 }
 
-/// Reads the rules of a text in TOML.
+/// Parses rules from TOML.
 ///
 /// ```
 /// let rules = blackpipe::proxy::parse_rules(
@@ -27,6 +27,10 @@ struct RulesFile {
 /// assert_eq!(rules.len(), 1);
 /// # Ok::<(), blackpipe::proxy::ProxyError>(())
 /// ```
+///
+/// # Errors
+///
+/// Fails if the text is not valid TOML, a rule is invalid, or two rules have the same name.
 pub fn parse_rules(text: &str) -> Result<Vec<Rule>, ProxyError> {
     let file: RulesFile =
         toml::from_str(text).map_err(|error| ProxyError::Rules(error.to_string()))?;
@@ -36,14 +40,18 @@ pub fn parse_rules(text: &str) -> Result<Vec<Rule>, ProxyError> {
         if let Some(name) = rule.as_name()
             && !names.insert(name)
         {
-            // The later one would replace the other.
-            return Err(ProxyError::Rules(format!("two rules are called \"{name}\"")));
+            // The second rule would replace the first.
+            return Err(ProxyError::Rules(format!("two rules have the name \"{name}\"")));
         }
     }
     Ok(file.rule)
 }
 
-/// Reads the rules of a file.
+/// Reads rules from a TOML file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, and in the cases of [`parse_rules`].
 pub fn read_rules(path: impl AsRef<Path>) -> Result<Vec<Rule>, ProxyError> {
     let path = path.as_ref();
     let in_file = |problem: String| ProxyError::Rules(format!("{}: {problem}", path.display()));
@@ -60,7 +68,7 @@ mod tests {
     use crate::proxy::{Direction, ErrorReply, Reaction};
 
     #[test]
-    fn every_field_and_every_reaction_can_be_written() {
+    fn rules_file_supports_all_fields_and_reactions() {
         let rules = parse_rules(
             r#"
             [[rule]]
@@ -131,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_reads_the_same_from_a_document_as_it_is_listed() {
+    fn rule_round_trips_through_a_document() {
         let rules = parse_rules(
             "[[rule]]\ncommand = 'insert'\nnth = 2\nthen = { error = { code = 1 } }\n\
              [[rule]]\nthen = 'refuse'\n[[rule]]\nprobability = 0.25\nthen.delay.ms = 3\n",
@@ -143,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_shown_with_its_line_and_what_is_allowed() {
+    fn invalid_rules_file_names_line_and_allowed_values() {
         let wrong = |text: &str| parse_rules(text).unwrap_err().to_string();
         let error = wrong("[[rule]]\ncommand = 'insert'\nnht = 2\nthen = 'loseReply'\n");
         assert!(error.contains("line 3") && error.contains("`nht`"), "{error}");
@@ -161,10 +169,10 @@ mod tests {
         let error = wrong("[[rule]]\ncommand = []\nthen = 'loseReply'\n");
         assert!(error.contains("line 2") && error.contains("at least one"), "{error}");
         let error = wrong(&"[[rule]]\nname = 'a'\nthen = 'loseReply'\n".repeat(2));
-        assert!(error.contains("two rules are called \"a\""), "{error}");
+        assert!(error.contains("two rules have the name \"a\""), "{error}");
         let error = wrong("[[rule]]\ncommand = 'insert'\n");
         assert!(error.contains("then"), "{error}");
         let error = wrong("[[rule]]\ncommand = 'insert'\nthen = 'refuse'\n");
-        assert!(error.contains("before there is a request"), "{error}");
+        assert!(error.contains("before the first request"), "{error}");
     }
 }

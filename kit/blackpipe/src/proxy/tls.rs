@@ -1,5 +1,5 @@
-//! Encryption of connections to servers: rustls, verified unless the connection string says
-//! otherwise.
+//! TLS for connections to servers, with rustls. Certificates are verified unless the connection
+//! string disables it.
 
 use std::{fmt, fs, io, path::Path, sync::Arc};
 
@@ -19,23 +19,23 @@ use tokio_rustls::client::TlsStream;
 
 use super::upstream::TlsSettings;
 
-/// Encrypts connections.
+/// TLS client for connections to servers.
 #[derive(Clone)]
-pub(crate) struct Encryption {
+pub(crate) struct TlsDialer {
     connector: tokio_rustls::TlsConnector,
 }
 
-impl Encryption {
-    /// Reads the files that the settings name, or the platform's authorities.
+impl TlsDialer {
+    /// Loads the files of the settings, or the root certificates of the platform.
     pub(crate) fn new(settings: &TlsSettings) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
-        let verifier: Arc<dyn ServerCertVerifier> = if settings.any_certificate {
-            Arc::new(AnyName { roots: None, algorithms })
+        let verifier: Arc<dyn ServerCertVerifier> = if settings.allow_invalid_certificates {
+            Arc::new(SkipHostnameVerifier { roots: None, algorithms })
         } else {
-            let roots = Arc::new(authorities(settings.ca_file.as_deref())?);
-            match settings.any_host {
-                true => Arc::new(AnyName { roots: Some(roots), algorithms }),
+            let roots = Arc::new(root_certificates(settings.ca_file.as_deref())?);
+            match settings.allow_invalid_hostnames {
+                true => Arc::new(SkipHostnameVerifier { roots: Some(roots), algorithms }),
                 false => WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
                     .build()
                     .map_err(|error| error.to_string())?,
@@ -70,13 +70,13 @@ impl Encryption {
     }
 }
 
-impl fmt::Debug for Encryption {
+impl fmt::Debug for TlsDialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encryption").finish_non_exhaustive()
+        f.debug_struct("TlsDialer").finish_non_exhaustive()
     }
 }
 
-fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
+fn root_certificates(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
         Some(path) => {
@@ -84,13 +84,13 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
                 roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
             }
         }
-        // Platforms carry a few certificates that rustls cannot read; the others are what counts.
+        // Some platform certificates cannot be parsed by rustls; the others suffice.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     match roots.is_empty() {
-        true => Err("no certificate authorities were found; name some with tlsCAFile".to_owned()),
+        true => Err("no root certificates found; set tlsCAFile".to_owned()),
         false => Ok(roots),
     }
 }
@@ -104,14 +104,14 @@ fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'stati
     found.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Does not look at the name in a certificate, and at the rest only if it has authorities.
+/// Certificate verifier that skips the host name. Without roots it accepts any certificate.
 #[derive(Debug)]
-struct AnyName {
+struct SkipHostnameVerifier {
     roots: Option<Arc<RootCertStore>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for SkipHostnameVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

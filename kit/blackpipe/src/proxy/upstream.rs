@@ -1,4 +1,4 @@
-//! The servers behind the proxy, as a connection string names them.
+//! Servers behind the proxy, from a connection string.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -6,7 +6,7 @@ use super::error::ProxyError;
 
 const DEFAULT_PORT: u16 = 27017;
 
-/// A server's address.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     host: String,
@@ -14,7 +14,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// The host, without the brackets of an IPv6 address.
+    /// Returns the host without the brackets of an IPv6 address.
     pub(crate) fn bare_host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
@@ -28,7 +28,7 @@ impl FromStr for Address {
     type Err = ProxyError;
 
     fn from_str(text: &str) -> Result<Self, ProxyError> {
-        let bad = || ProxyError::Upstream(format!("\"{text}\" is no host or host:port"));
+        let bad = || ProxyError::Upstream(format!("\"{text}\" is not host or host:port"));
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| bad())?),
             Some(_) | None => (text, DEFAULT_PORT),
@@ -47,22 +47,22 @@ impl fmt::Display for Address {
     }
 }
 
-/// How connections to the servers are encrypted.
+/// TLS options for connections to servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsSettings {
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) certificate_key_file: Option<PathBuf>,
-    pub(crate) any_certificate: bool,
-    pub(crate) any_host: bool,
+    pub(crate) allow_invalid_certificates: bool,
+    pub(crate) allow_invalid_hostnames: bool,
 }
 
-/// What a connection string says about the servers.
+/// A parsed connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Upstream {
     pub(crate) seeds: Vec<Address>,
     pub(crate) direct: bool,
     pub(crate) tls: Option<TlsSettings>,
-    /// What the client is to say too: everything but what is between the proxy and the servers.
+    /// Options for clients: all except those for connections between proxy and servers.
     client_options: Vec<String>,
     database: String,
     pub(crate) had_credentials: bool,
@@ -71,24 +71,22 @@ pub(crate) struct Upstream {
 impl FromStr for Upstream {
     type Err = ProxyError;
 
-    /// Reads `mongodb://[user:password@]host[:port][,…]/[database][?options]`, or just the hosts.
+    /// Parses `mongodb://[user:password@]host[:port][,…]/[database][?options]`, or only the hosts.
     fn from_str(uri: &str) -> Result<Self, ProxyError> {
         let bad = |problem: &str| ProxyError::Upstream(problem.to_owned());
         if uri.starts_with("mongodb+srv:") {
-            return Err(bad("mongodb+srv is not resolved here: name the hosts with mongodb://"));
+            return Err(bad("mongodb+srv is not supported; list the hosts with mongodb://"));
         }
         let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
         if rest.contains("://") {
-            return Err(bad("it begins with mongodb://, or is just host:port"));
+            return Err(bad("expected mongodb://… or host:port"));
         }
         let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let (authority, odd_query) = authority.split_once('?').unwrap_or((authority, ""));
         let (database, query) = rest.split_once('?').unwrap_or((rest, odd_query));
         if database.contains('@') || odd_query.contains('@') {
-            // Nothing of it is shown: it may be a part of the password.
-            return Err(bad(
-                "\"/\" and \"?\" in a user name or a password are written as %2F and %3F",
-            ));
+            // The text may be part of a password, so the error does not show it.
+            return Err(bad("encode \"/\" and \"?\" in user name and password as %2F and %3F"));
         }
         let (credentials, hosts) = match authority.rsplit_once('@') {
             Some((_, hosts)) => (true, hosts),
@@ -114,7 +112,7 @@ impl Upstream {
     fn take(&mut self, option: &str) -> Result<(), ProxyError> {
         let bad = |problem: String| Err(ProxyError::Upstream(problem));
         let Some((key, value)) = option.split_once('=') else {
-            return bad(format!("the option \"{option}\" has no value"));
+            return bad(format!("option \"{option}\" has no value"));
         };
         let yes = value == "true";
         match key.to_ascii_lowercase().as_str() {
@@ -126,12 +124,12 @@ impl Upstream {
             "tlscafile" => self.tls().ca_file = Some(path(value)),
             "tlscertificatekeyfile" => self.tls().certificate_key_file = Some(path(value)),
             "tlsallowinvalidcertificates" | "tlsinsecure" if yes => {
-                self.tls().any_certificate = true;
+                self.tls().allow_invalid_certificates = true;
             }
-            "tlsallowinvalidhostnames" if yes => self.tls().any_host = true,
+            "tlsallowinvalidhostnames" if yes => self.tls().allow_invalid_hostnames = true,
             other if other.starts_with("tls") || other.starts_with("ssl") => {
                 if yes || !matches!(value, "false") {
-                    return bad(format!("the option {key} is not supported here"));
+                    return bad(format!("option {key} is not supported by the proxy"));
                 }
             }
             _ => self.client_options.push(option.to_owned()),
@@ -143,8 +141,7 @@ impl Upstream {
         self.tls.get_or_insert_default()
     }
 
-    /// The connection string for clients, who are to reach the servers at `hosts`. Without the
-    /// credentials: those are the client's own to give.
+    /// Returns the connection string for clients, with `hosts` and without credentials.
     pub(crate) fn client_uri(&self, hosts: &[String], set_name: Option<&str>) -> String {
         let mut options = self.client_options.clone();
         let named = |name: &str| {
@@ -168,7 +165,7 @@ impl Upstream {
     }
 }
 
-/// A path as it stands in a connection string, where some characters are written as `%2F`.
+/// Decodes percent-encoding in a path.
 fn path(value: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = value.as_bytes();
@@ -197,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read_with_and_without_ports() {
+    fn hosts_parse_with_and_without_ports() {
         let seeds = |uri: &str| {
             parse(uri).seeds.iter().map(Address::to_string).collect::<Vec<_>>().join(" ")
         };
@@ -208,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn clients_get_the_options_that_are_theirs_and_no_credentials() {
+    fn client_uri_keeps_client_options_without_credentials() {
         let upstream =
             parse("mongodb://u:p@a/shop?authSource=admin&tls=true&tlsCAFile=%2Fca.pem&w=1");
         let tls = upstream.tls.clone().unwrap();
         assert_eq!(tls.ca_file.as_deref(), Some("/ca.pem".as_ref()));
-        assert!(upstream.had_credentials && !tls.any_certificate);
+        assert!(upstream.had_credentials && !tls.allow_invalid_certificates);
         let hosts = ["x:1".to_owned(), "x:2".to_owned()];
         let uri = upstream.client_uri(&hosts, Some("rs"));
         assert_eq!(uri, "mongodb://x:1,x:2/shop?replicaSet=rs&authSource=admin&w=1");
@@ -225,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said() {
+    fn unsupported_connection_strings_fail_with_a_reason() {
         let wrong = |uri: &str| uri.parse::<Upstream>().unwrap_err().to_string();
-        assert!(wrong("mongodb+srv://a").contains("name the hosts"));
+        assert!(wrong("mongodb+srv://a").contains("list the hosts"));
         assert!(wrong("http://a").contains("mongodb://"));
         assert!(wrong("mongodb://a:99999/").contains("\"a:99999\""));
         assert!(wrong("mongodb:///").contains("host"));

@@ -1,4 +1,4 @@
-//! How a server, or a deployment of servers, is to be.
+//! Options of a server or deployment.
 
 use std::{
     fmt,
@@ -9,95 +9,95 @@ use std::{
 use bson::Document;
 
 use super::{
-    Deployment, Log, Request, Role, Server, Stage, Step,
-    play::{Manner, Play, Tasks, take},
-    standing::Standing,
+    Deployment, Request, Role, Server, ServerLog, SharedScript, Step,
+    hello_state::HelloState,
+    inner::{DefaultBehavior, ServerInner, ServerTasks, reserve},
     watch,
 };
 use blackpipe_base::runtime::TaskRuntime;
 
-/// A server, or several, yet to be started. [`Server::builder`] makes one.
+/// Options of a server or deployment. [`Server::builder`] creates it.
 ///
 /// ```
 /// use blackpipe::server::{Role, Server};
 /// use bson::doc;
 ///
-/// let old_router = Server::builder().role(Role::Mongos).saying(doc! { "maxWireVersion": 7 }).start();
+/// let old_mongos = Server::builder().role(Role::Mongos).hello_fields(doc! { "maxWireVersion": 7 }).start();
 /// let set = Server::builder().lenient().replica_set(3);
-/// # drop((old_router, set));
+/// # drop((old_mongos, set));
 /// ```
 #[derive(Clone)]
 #[must_use]
-pub struct Builder {
+pub struct ServerBuilder {
     role: Role,
-    said: Document,
-    manner: Manner,
+    overrides: Document,
+    behavior: DefaultBehavior,
     is_streaming: Option<bool>,
     is_in_thread: bool,
 }
 
-impl Default for Builder {
+impl Default for ServerBuilder {
     fn default() -> Self {
         Self {
             role: Role::Standalone,
-            said: Document::new(),
-            manner: Manner::default(),
+            overrides: Document::new(),
+            behavior: DefaultBehavior::default(),
             is_streaming: None,
             is_in_thread: false,
         }
     }
 }
 
-impl Builder {
-    /// What the server says it is.
+impl ServerBuilder {
+    /// Sets the role that the server reports in `hello`. Defaults to standalone.
     pub fn role(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    /// What hello says in place of what the role demands; a null takes a field away.
-    pub fn saying(mut self, fields: Document) -> Self {
-        self.said.extend(fields);
+    /// Overrides fields of `hello`. Null removes a field.
+    pub fn hello_fields(mut self, fields: Document) -> Self {
+        self.overrides.extend(fields);
         self
     }
 
-    /// Every command is welcome, and answered [as usual](super::usual) where no script and no
-    /// handler says otherwise. (Else what is not expected fails the script.)
+    /// Accepts every command and sends the [default reply](super::default_reply) to those without
+    /// script and handler. By default, unexpected commands fail the script.
     pub fn lenient(mut self) -> Self {
-        self.manner.is_lenient = true;
+        self.behavior.is_lenient = true;
         self
     }
 
-    /// Asks this about each request that no script expects, hello included. Where it says nothing,
-    /// the request is answered [as usual](super::usual), and every command is welcome.
+    /// Passes each request that the script does not expect to a handler, `hello` included. `None`
+    /// sends the [default reply](super::default_reply). Implies [`lenient`](Self::lenient).
     pub fn handler(
         mut self,
         handler: impl Fn(&Request) -> Option<Vec<Step>> + Send + Sync + 'static,
     ) -> Self {
-        self.manner.handler = Some(Arc::new(handler));
+        self.behavior.handler = Some(Arc::new(handler));
         self.lenient()
     }
 
-    /// Asks this about the connection (counted from 1) and the name of each command as soon as its
-    /// first bytes are there: after how many bytes is it to be cut, if at all? See
-    /// [`Expected::cut_after`](super::Expected::cut_after).
-    pub fn cutting(
+    /// Cuts requests by connection number (from 1) and command name: the rule returns the number of
+    /// bytes to read. See [`ExpectedRequest::cut_after`](super::ExpectedRequest::cut_after).
+    pub fn cut_requests(
         mut self,
         rule: impl Fn(usize, &str) -> Option<usize> + Send + Sync + 'static,
     ) -> Self {
-        self.manner.cut = Some(Arc::new(rule));
+        self.behavior.cut = Some(Arc::new(rule));
         self
     }
 
-    /// Whether clients that want it are told when the server becomes another, as servers from 4.4 on
-    /// do. Drivers then keep a second connection to measure the way to it. Replica sets do so unless
-    /// told otherwise, and single servers do not.
+    /// Streams `hello` to clients that request it, as servers do since 4.4. Drivers then open a
+    /// second connection to measure round-trip times. Defaults to `true` for replica sets and
+    /// `false` for single servers.
     pub fn streaming(mut self, is_streaming: bool) -> Self {
         self.is_streaming = Some(is_streaming);
         self
     }
 
-    /// Runs in a thread of its own, also if the test has a runtime: for tests that block that.
+    /// Runs the server in its own thread even if the test has a runtime. Use it in tests that block
+    /// the runtime.
     pub fn in_thread(mut self) -> Self {
         self.is_in_thread = true;
         self
@@ -107,18 +107,18 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If there is no free port.
+    /// Panics if no port is free.
     pub fn start(self) -> Server {
-        let home = TaskRuntime::find(self.is_in_thread);
-        let play = self.open(&home, &Arc::default(), 0, self.role);
-        Server { play, answers_for_script: true }
+        let runtime = TaskRuntime::find(self.is_in_thread);
+        let inner = self.open(&runtime, &Arc::default(), 0, self.role);
+        Server { inner, checks_script: true }
     }
 
-    /// Starts a replica set of so many members, of which the first is primary.
+    /// Starts a replica set. The first member is primary.
     ///
     /// # Panics
     ///
-    /// If there are no free ports.
+    /// Panics if no port is free.
     pub fn replica_set(mut self, members: usize) -> Deployment {
         self.is_streaming.get_or_insert(true);
         let deployment = self.start_all(members, Role::Secondary);
@@ -128,48 +128,55 @@ impl Builder {
         deployment
     }
 
-    /// Starts so many routers of a sharded cluster.
+    /// Starts several mongos of a sharded cluster.
     ///
     /// # Panics
     ///
-    /// If there are no free ports.
-    pub fn routers(self, routers: usize) -> Deployment {
-        self.start_all(routers, Role::Mongos)
+    /// Panics if no port is free.
+    pub fn mongos(self, count: usize) -> Deployment {
+        self.start_all(count, Role::Mongos)
     }
 
     fn start_all(self, count: usize, role: Role) -> Deployment {
-        let (home, stage) = (TaskRuntime::find(self.is_in_thread), Arc::default());
-        let plays: Vec<_> = (0..count).map(|n| self.open(&home, &stage, n, role)).collect();
-        let hosts: Vec<_> = plays.iter().map(|play| play.address.to_string()).collect();
-        for play in &plays {
-            play.standing.send_modify(|standing| standing.hosts.clone_from(&hosts));
+        let (runtime, script) = (TaskRuntime::find(self.is_in_thread), Arc::default());
+        let servers: Vec<_> = (0..count).map(|n| self.open(&runtime, &script, n, role)).collect();
+        let hosts: Vec<_> = servers.iter().map(|server| server.address.to_string()).collect();
+        for server in &servers {
+            server.hello.send_modify(|hello| hello.hosts.clone_from(&hosts));
         }
-        let servers = plays.into_iter().map(|play| Server { play, answers_for_script: false });
-        Deployment::new(servers.collect(), stage)
+        let servers = servers.into_iter().map(|inner| Server { inner, checks_script: false });
+        Deployment::new(servers.collect(), script)
     }
 
-    fn open(&self, home: &TaskRuntime, stage: &Arc<Stage>, member: usize, role: Role) -> Arc<Play> {
-        let seat = take(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let address = seat.address;
+    fn open(
+        &self,
+        runtime: &TaskRuntime,
+        script: &Arc<SharedScript>,
+        member: usize,
+        role: Role,
+    ) -> Arc<ServerInner> {
+        let reserved = reserve(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let address = reserved.address;
         let is_streaming = self.is_streaming.unwrap_or(false);
-        let standing = Standing::new(role, address.to_string(), self.said.clone(), is_streaming);
-        let play = Arc::new(Play {
-            stage: Arc::clone(stage),
+        let hello =
+            HelloState::new(role, address.to_string(), self.overrides.clone(), is_streaming);
+        let server = Arc::new(ServerInner {
+            script: Arc::clone(script),
             member,
             address,
-            standing: watch::Sender::new(standing),
-            log: watch::Sender::new(Log::default()),
-            manner: self.manner.clone(),
-            home: home.clone(),
+            hello: watch::Sender::new(hello),
+            log: watch::Sender::new(ServerLog::default()),
+            behavior: self.behavior.clone(),
+            runtime: runtime.clone(),
             next_id: AtomicI32::new(1),
-            tasks: Mutex::new(Tasks::default()),
+            tasks: Mutex::new(ServerTasks::default()),
         });
-        play.listen(seat);
-        play
+        server.listen(reserved);
+        server
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder").field("role", &self.role).finish_non_exhaustive()
     }

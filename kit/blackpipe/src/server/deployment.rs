@@ -1,11 +1,14 @@
-//! Several servers with one script: a replica set whose primary moves, or the routers of a cluster.
+//! Servers with a common script: a replica set with elections, or several mongos.
 
 use std::{fmt, sync::Arc};
 
-use super::{Conversation, Exchange, Expected, NotKept, Receiving, Role, Server, Stage, receives};
+use super::{
+    Exchange, ExpectedRequest, PendingRequest, Role, ScriptError, Server, SharedScript, Transcript,
+    receives,
+};
 
-/// Several servers with one script. What is expected of it may come to any of them, unless it is said
-/// [which](Expected::at).
+/// Servers with a common script. An expected request may arrive at any of them, unless
+/// [`at`](ExpectedRequest::at) names one.
 ///
 /// ```
 /// use blackpipe::server::{Deployment, error, insert};
@@ -18,131 +21,153 @@ use super::{Conversation, Exchange, Expected, NotKept, Receiving, Role, Server, 
 /// # std::mem::forget(set);
 /// ```
 ///
-/// When the primary changes, the members tell the drivers that watch them at once, and a write that
-/// comes to a member which is not primary is refused as such, unless the script has it otherwise.
+/// When the primary changes, members that stream `hello` send the new reply immediately. A write to
+/// a secondary gets `NotWritablePrimary`, unless the script expects it.
 pub struct Deployment {
     servers: Vec<Server>,
-    stage: Arc<Stage>,
-    answers_for_script: bool,
+    script: Arc<SharedScript>,
+    checks_script: bool,
 }
 
 impl Deployment {
-    pub(super) fn new(servers: Vec<Server>, stage: Arc<Stage>) -> Self {
-        Self { servers, stage, answers_for_script: true }
+    pub(super) fn new(servers: Vec<Server>, script: Arc<SharedScript>) -> Self {
+        Self { servers, script, checks_script: true }
     }
 
-    /// A replica set of so many members, of which the first is primary.
+    /// Starts a replica set. The first member is primary.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no port is free.
     pub fn replica_set(members: usize) -> Self {
         Server::builder().replica_set(members)
     }
 
-    /// So many routers of a sharded cluster.
-    pub fn routers(routers: usize) -> Self {
-        Server::builder().routers(routers)
+    /// Starts several mongos of a sharded cluster.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no port is free.
+    pub fn mongos(count: usize) -> Self {
+        Server::builder().mongos(count)
     }
 
-    /// The servers.
+    /// Returns the servers.
     pub fn members(&self) -> &[Server] {
         &self.servers
     }
 
-    /// One of the servers, counted from 0.
+    /// Returns a server by its index.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such server.
     pub fn member(&self, member: usize) -> &Server {
         &self.servers[member]
     }
 
-    /// A connection string of all servers, with these options, which may be empty.
+    /// Returns a connection string with all servers and these options, which may be empty.
     pub fn uri(&self, options: &str) -> String {
         let hosts: Vec<_> = self.servers.iter().map(Server::address).collect();
-        let is_set = self.servers.iter().any(|it| it.play.standing.borrow().role.is_member());
+        let is_set = self.servers.iter().any(|it| it.inner.hello.borrow().role.is_member());
         let set = if is_set { "replicaSet=set&" } else { "" };
         format!("mongodb://{}/?{set}{options}", hosts.join(","))
     }
 
-    /// Which member is primary.
+    /// Returns the index of the primary. `None` without a primary.
     pub fn primary(&self) -> Option<usize> {
-        self.servers.iter().position(|it| it.play.standing.borrow().role == Role::Primary)
+        self.servers.iter().position(|it| it.inner.hello.borrow().role == Role::Primary)
     }
 
-    /// Makes this member the primary, whichever was it before.
+    /// Makes a member the primary.
     ///
     /// # Panics
     ///
-    /// If there is no such member, or the deployment is no replica set.
+    /// Panics if there is no such member, or the deployment is not a replica set.
     pub fn elect(&self, member: usize) {
         let elected = self.servers[member].address();
         self.assign(Some(&elected));
     }
 
-    /// Has the primary step down. There is none until one is [elected](Self::elect).
+    /// Lets the primary step down. There is no primary until the next [`elect`](Self::elect).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the deployment is not a replica set.
     pub fn step_down(&self) {
         self.assign(None);
     }
 
-    /// What was the primary is told first that it is none.
+    /// Updates the old primary first, so that there are never two.
     fn assign(&self, primary: Option<&str>) {
         let mut order: Vec<_> = self.servers.iter().collect();
         order.sort_by_key(|server| Some(server.address().as_str()) == primary);
         for server in order {
-            server.play.standing.send_modify(|standing| {
-                assert!(standing.role.is_member(), "only a replica set has a primary");
-                let is_elected = primary == Some(standing.me.as_str());
-                standing.role = if is_elected { Role::Primary } else { Role::Secondary };
-                standing.election += u32::from(primary.is_some());
-                standing.primary = primary.map(ToOwned::to_owned);
-                standing.changed();
+            server.inner.hello.send_modify(|hello| {
+                assert!(hello.role.is_member(), "only a replica set has a primary");
+                let is_elected = primary == Some(hello.me.as_str());
+                hello.role = if is_elected { Role::Primary } else { Role::Secondary };
+                hello.election += u32::from(primary.is_some());
+                hello.primary = primary.map(ToOwned::to_owned);
+                hello.changed();
             });
         }
     }
 
-    /// Expects a request after all that is expected already, to whichever server it comes.
+    /// Appends an expected request to the script, at any server.
     pub fn expect(&self, exchange: impl Into<Exchange>) {
-        self.stage.expect([exchange.into()]);
+        self.script.expect([exchange.into()]);
     }
 
-    /// Expects some requests after all that is expected already, whichever of them comes first.
+    /// Appends a group of expected requests that may arrive in any order.
     pub fn expect_in_any_order(&self, exchanges: impl IntoIterator<Item = impl Into<Exchange>>) {
-        self.stage.expect(exchanges.into_iter().map(Into::into));
+        self.script.expect(exchanges.into_iter().map(Into::into));
     }
 
-    /// Does this whenever such a request comes that is not expected, now or later.
+    /// Defines the response to requests that the script does not expect next. Later definitions
+    /// take precedence.
     pub fn whenever(&self, exchange: impl Into<Exchange>) {
-        self.stage.whenever(exchange.into());
+        self.script.whenever(exchange.into());
     }
 
-    /// Expects a request after all that is expected already, and gives it to the test when it comes.
-    pub fn receives(&self, expected: Expected) -> Receiving {
-        receives(&self.stage, expected)
+    /// Appends an expected request whose response the test decides when it arrives.
+    pub fn receives(&self, expected: ExpectedRequest) -> PendingRequest {
+        receives(&self.script, expected)
     }
 
-    /// All that was said so far, in the order in which it was, to be shown.
-    pub fn transcript(&self) -> Conversation {
-        self.stage.transcript()
+    /// Returns the transcript of all servers so far.
+    pub fn transcript(&self) -> Transcript {
+        self.script.transcript()
     }
 
-    /// Waits until all that is expected has come, or something came that was not expected.
+    /// Waits until all expected requests arrived or the script failed.
     ///
     /// # Panics
     ///
-    /// If it does not come within a time that only a hang exceeds.
-    pub async fn settled(&self) {
-        self.stage.settled().await;
+    /// Panics after 60 seconds.
+    pub async fn wait_for_script(&self) {
+        self.script.wait_for_script().await;
     }
 
-    /// Whether the script was kept so far: all that is expected came, and nothing else.
-    pub fn check(&self) -> Result<(), NotKept> {
-        self.stage.check()
+    /// Checks that all expected requests arrived and no others did.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an expected request did not arrive, an unexpected one did, or code of the test
+    /// panicked.
+    pub fn check(&self) -> Result<(), ScriptError> {
+        self.script.check()
     }
 
-    /// Ends the servers, and the test if the script was not kept.
+    /// Stops the servers and checks the script.
     ///
     /// # Panics
     ///
-    /// If something expected has not come, or something came that was not expected. The panic shows
-    /// the conversation.
+    /// Panics if an expected request did not arrive or an unexpected one did. The message shows the
+    /// transcript.
     #[track_caller]
     pub fn finish(mut self) {
-        self.answers_for_script = false;
+        self.checks_script = false;
         if let Err(not_kept) = self.check() {
             panic!("{not_kept}");
         }
@@ -151,8 +176,8 @@ impl Deployment {
 
 impl Drop for Deployment {
     fn drop(&mut self) {
-        if self.answers_for_script {
-            self.stage.answer_for_script();
+        if self.checks_script {
+            self.script.check_on_drop();
         }
     }
 }

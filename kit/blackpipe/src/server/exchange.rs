@@ -1,4 +1,4 @@
-//! A request that is expected, and what happens when it comes.
+//! An expected request with its response.
 
 use std::{
     fmt,
@@ -7,82 +7,88 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{Expected, Received, Step};
+use super::{ExpectedRequest, ReceivedRequest, Step};
 use blackpipe_base::message::Request;
 
-/// A request that is expected, and what happens when it comes. [`Expected::then`] makes one.
+/// An expected request with its response. [`ExpectedRequest::then`] creates it.
 ///
-/// Without steps, the request is answered [as usual](super::usual).
+/// Without steps, the server sends the [default reply](super::default_reply).
 #[must_use]
 pub struct Exchange {
-    pub(super) expected: Expected,
-    pub(super) reaction: Reaction,
-    /// How often it comes, or still comes; if the test has not said so, once where it is expected
-    /// and any number of times where it may come whenever it likes.
+    pub(super) expected: ExpectedRequest,
+    pub(super) response: ScriptedResponse,
+    /// Number of times the request may arrive. `None`: once if expected, any number of times for
+    /// `whenever`.
     pub(super) times: Option<usize>,
 }
 
-pub(super) type Making = dyn FnMut(&Request) -> Vec<Step> + Send;
+pub(super) type ComputeSteps = dyn FnMut(&Request) -> Vec<Step> + Send;
 
-/// What is done about a request.
+/// Response to a request.
 #[derive(Clone)]
-pub(super) enum Reaction {
+pub(super) enum ScriptedResponse {
     Steps(Vec<Step>),
-    Made(Arc<Mutex<Making>>),
-    /// The request is cut short after so many bytes.
-    Cut(usize),
-    /// The test is given the request, and says what to do.
-    HandOver(mpsc::UnboundedSender<Received>),
+    Computed(Arc<Mutex<ComputeSteps>>),
+    /// Resets the connection after this number of bytes of the request.
+    CutRequest(usize),
+    /// Passes the request to the test, which decides the response.
+    AskTest(mpsc::UnboundedSender<ReceivedRequest>),
 }
 
 impl Exchange {
-    pub(super) fn new(expected: Expected) -> Self {
-        Self { expected, reaction: Reaction::Steps(Vec::new()), times: None }
+    pub(super) fn new(expected: ExpectedRequest) -> Self {
+        Self { expected, response: ScriptedResponse::Steps(Vec::new()), times: None }
     }
 
-    pub(super) fn hand_over(expected: Expected, to: mpsc::UnboundedSender<Received>) -> Self {
-        Self { reaction: Reaction::HandOver(to), ..Self::new(expected) }
+    pub(super) fn ask_test(
+        expected: ExpectedRequest,
+        to: mpsc::UnboundedSender<ReceivedRequest>,
+    ) -> Self {
+        Self { response: ScriptedResponse::AskTest(to), ..Self::new(expected) }
     }
 
-    /// What happens after what was said before.
+    /// Appends a step to the response.
     pub fn then(mut self, step: impl Into<Step>) -> Self {
-        match &mut self.reaction {
-            Reaction::Steps(steps) => steps.push(step.into()),
-            Reaction::Made(_) | Reaction::Cut(_) | Reaction::HandOver(_) => {
-                self.reaction = Reaction::Steps(vec![step.into()]);
+        match &mut self.response {
+            ScriptedResponse::Steps(steps) => steps.push(step.into()),
+            ScriptedResponse::Computed(_)
+            | ScriptedResponse::CutRequest(_)
+            | ScriptedResponse::AskTest(_) => {
+                self.response = ScriptedResponse::Steps(vec![step.into()]);
             }
         }
         self
     }
 
-    /// See [`Expected::then_with`]. It replaces what was said before.
+    /// Computes the steps for each request; see [`ExpectedRequest::then_with`]. Replaces earlier
+    /// steps.
     pub fn then_with(mut self, steps: impl FnMut(&Request) -> Vec<Step> + Send + 'static) -> Self {
-        self.reaction = Reaction::Made(Arc::new(Mutex::new(steps)));
+        self.response = ScriptedResponse::Computed(Arc::new(Mutex::new(steps)));
         self
     }
 
-    /// See [`Expected::cut_after`]. It replaces what was said before.
+    /// Cuts the request; see [`ExpectedRequest::cut_after`]. Replaces earlier steps.
     pub fn cut_after(mut self, bytes: usize) -> Self {
-        self.reaction = Reaction::Cut(bytes);
+        self.response = ScriptedResponse::CutRequest(bytes);
         self
     }
 
-    /// So many times: instead of once where it is [expected](super::Server::expect), at most so often
-    /// where it may come [whenever it likes](super::Server::whenever).
+    /// Sets the number of times: exactly for [expected](super::Server::expect) requests, at most
+    /// for [`whenever`](super::Server::whenever).
     pub fn times(mut self, times: usize) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// At this member only.
+    /// Restricts the exchange to one server.
     pub(super) fn at(mut self, member: usize) -> Self {
         self.expected = self.expected.at(member);
         self
     }
 }
 
-impl From<Expected> for Exchange {
-    fn from(expected: Expected) -> Self {
+impl From<ExpectedRequest> for Exchange {
+    fn from(expected: ExpectedRequest) -> Self {
         Self::new(expected)
     }
 }

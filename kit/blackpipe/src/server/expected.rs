@@ -1,4 +1,4 @@
-//! What a script expects, and why a request is not it.
+//! Matching of requests, with the reason for a mismatch.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use bson::{Bson, Document};
 use super::{Exchange, Step};
 use blackpipe_base::message::Request;
 
-/// A request that is expected, described as far as the test cares.
+/// Conditions on a request.
 ///
 /// ```
 /// use blackpipe::server::{hang_up, insert, reply};
@@ -21,7 +21,7 @@ use blackpipe_base::message::Request;
 /// ```
 #[derive(Clone, Default)]
 #[must_use]
-pub struct Expected {
+pub struct ExpectedRequest {
     name: Option<String>,
     namespace: Option<String>,
     fields: Document,
@@ -32,18 +32,19 @@ pub struct Expected {
 
 type Condition = dyn Fn(&Request) -> bool + Send + Sync;
 
-/// Any command.
-pub fn any() -> Expected {
-    Expected::default()
+/// Matches any command.
+pub fn any() -> ExpectedRequest {
+    ExpectedRequest::default()
 }
 
-/// The command of this name. Upper and lower case are told apart, as servers do, but for `isMaster`.
-pub fn command(name: impl Into<String>) -> Expected {
-    Expected { name: Some(name.into()), ..Expected::default() }
+/// Matches a command by name. Names are case-sensitive, as in servers, except `isMaster`.
+pub fn command(name: impl Into<String>) -> ExpectedRequest {
+    ExpectedRequest { name: Some(name.into()), ..ExpectedRequest::default() }
 }
 
-/// A hello in any of its forms. Without being expected, it is answered as the server's role demands.
-pub fn hello() -> Expected {
+/// Matches `hello` in all its forms. Without an expectation, the server replies according to its
+/// role.
+pub fn hello() -> ExpectedRequest {
     any().that("is a hello", Request::is_hello)
 }
 
@@ -51,50 +52,50 @@ macro_rules! commands {
     ($($(#[$docs:meta])* $function:ident: $name:literal;)+) => {$(
         $(#[$docs])*
         /// The namespace is `database.collection`.
-        pub fn $function(namespace: impl Into<String>) -> Expected {
+        pub fn $function(namespace: impl Into<String>) -> ExpectedRequest {
             command($name).of(namespace)
         }
     )+};
 }
 
 commands! {
-    /// An `insert` of any number of documents.
+    /// Matches an `insert` of any number of documents.
     insert: "insert";
-    /// An `update`, which is also what a replacement is.
+    /// Matches an `update`. Replacements are updates, too.
     update: "update";
-    /// A `delete`.
+    /// Matches a `delete`.
     delete: "delete";
-    /// A `findAndModify`.
+    /// Matches a `findAndModify`.
     find_and_modify: "findAndModify";
-    /// A `find`.
+    /// Matches a `find`.
     find: "find";
-    /// An `aggregate`.
+    /// Matches an `aggregate`.
     aggregate: "aggregate";
-    /// A `getMore`.
+    /// Matches a `getMore`.
     get_more: "getMore";
 }
 
-impl Expected {
-    /// Sent to this namespace, `database.collection` or just `database`.
+impl ExpectedRequest {
+    /// Requires a namespace: `database.collection` or `database`.
     pub fn of(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// With these fields, among others. A document within is asked for its fields in the same way;
-    /// of an array, each element is; numbers are compared by value, whatever their type.
+    /// Requires these fields, among others. Embedded documents match in the same way, arrays
+    /// element by element. Numbers compare by value.
     pub fn with(mut self, fields: Document) -> Self {
         self.fields.extend(fields);
         self
     }
 
-    /// Without this field.
+    /// Requires that the field is absent.
     pub fn without(mut self, field: impl Into<String>) -> Self {
         self.absent.push(field.into());
         self
     }
 
-    /// For which this holds. The words stand for the condition when it does not.
+    /// Requires a condition. The description appears in the report of a mismatch.
     pub fn that(
         mut self,
         words: impl Into<String>,
@@ -104,18 +105,18 @@ impl Expected {
         self
     }
 
-    /// Sent to this member of the deployment, counted from 0.
+    /// Requires a server of the deployment, by its index.
     pub fn at(mut self, member: usize) -> Self {
         self.member = Some(member);
         self
     }
 
-    /// What happens when it comes; what is said further happens after that.
+    /// Sets the first step of the response. Further steps follow with [`Exchange::then`].
     pub fn then(self, step: impl Into<Step>) -> Exchange {
         Exchange::new(self).then(step)
     }
 
-    /// What happens when it comes, made for the request.
+    /// Computes the steps of the response for each request.
     ///
     /// ```
     /// use blackpipe::server::{find, reply};
@@ -131,26 +132,27 @@ impl Expected {
         Exchange::new(self).then_with(steps)
     }
 
-    /// The connection is reset when `bytes` bytes of the request, its header included, have been
-    /// read; the rest is not. (It must be known by then what it is, so that at least its first 64
-    /// bytes are read, or all of it if it is shorter.) That is decided before the request is known:
-    /// only its name is looked at, and of a compressed request not even that.
+    /// Resets the connection after `bytes` bytes of the request, header included.
+    ///
+    /// The server reads at least 64 bytes to find the command name, or the whole request if it is
+    /// shorter. Other conditions are not checked. A compressed request has no readable name and
+    /// matches only [`any`].
     pub fn cut_after(self, bytes: usize) -> Exchange {
         Exchange::new(self).cut_after(bytes)
     }
 
-    /// This many times instead of once, each time answered as usual.
+    /// Expects the request this number of times, each with the default reply.
     pub fn times(self, times: usize) -> Exchange {
         Exchange::new(self).times(times)
     }
 
-    /// Whether this is the request.
+    /// Returns `true` if the request meets all conditions.
     pub fn matches(&self, request: &Request) -> bool {
         self.mismatch(request).is_none()
     }
 
-    /// Whether a request of this name could be it.
-    pub(super) fn may_be(&self, name: Option<&str>, member: usize) -> bool {
+    /// Returns `true` if a request with this command name could match.
+    pub(super) fn may_match(&self, name: Option<&str>, member: usize) -> bool {
         let name_fits = match (&self.name, name) {
             (None, _) => true,
             (Some(wanted), Some(name)) => is_name(wanted, name),
@@ -159,25 +161,25 @@ impl Expected {
         name_fits && self.member.is_none_or(|wanted| wanted == member)
     }
 
-    /// The first reason why this is not the request.
+    /// Returns the first reason for a mismatch.
     pub(super) fn mismatch(&self, request: &Request) -> Option<String> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name, &request.name)) {
-            return Some(format!("it is not {name}"));
+            return Some(format!("the command is {}, not {name}", request.name));
         }
         if let Some(wanted) = self.namespace.as_ref().filter(|wanted| !is_of(request, wanted)) {
-            return Some(format!("it is not of {wanted}"));
+            return Some(format!("the namespace is {}, not {wanted}", request.namespace()));
         }
         if let Some(wanted) = self.member.filter(|member| *member != request.member) {
-            return Some(format!("it came to server {}, not {wanted}", request.member));
+            return Some(format!("it arrived at server {}, not {wanted}", request.member));
         }
         if let Some(why) = lacks(&request.body, &self.fields, "") {
             return Some(why);
         }
         if let Some(field) = self.absent.iter().find(|field| request.body.contains_key(field)) {
-            return Some(format!("it has the field {field}"));
+            return Some(format!("{field} is present"));
         }
         let failed = self.conditions.iter().find(|(_, condition)| !condition(request));
-        failed.map(|(words, _)| format!("it is not one that {words}"))
+        failed.map(|(words, _)| format!("the condition \"{words}\" is false"))
     }
 }
 
@@ -193,12 +195,12 @@ fn is_of(request: &Request, wanted: &str) -> bool {
     }
 }
 
-/// The first thing that is not in a document as it is wanted.
+/// Returns the first difference to the required fields.
 fn lacks(has: &Document, wanted: &Document, path: &str) -> Option<String> {
     wanted.iter().find_map(|(key, value)| {
         let path = format!("{path}{key}");
         match has.get(key) {
-            None => Some(format!("it lacks {path}")),
+            None => Some(format!("{path} is missing")),
             Some(has) => differs(has, value, &path),
         }
     })
@@ -222,12 +224,12 @@ fn differs(has: &Bson, wanted: &Bson, path: &str) -> Option<String> {
 fn same_number(one: &Bson, other: &Bson) -> bool {
     match (whole(one), whole(other)) {
         (Some(one), Some(other)) => one == other,
-        // Of two that are not both whole, only the same kind of number is the same.
+        // Doubles with a fraction only equal doubles, which were compared before.
         _ => false,
     }
 }
 
-/// The number, if it is whole and all types of numbers can say it.
+/// Returns an integer that all number types can represent.
 fn whole(value: &Bson) -> Option<i64> {
     const MOST: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -241,8 +243,8 @@ fn whole(value: &Bson) -> Option<i64> {
     }
 }
 
-/// `insert db.things with { … } without txnNumber that is in a session at server 1`.
-impl fmt::Display for Expected {
+/// Formats like `insert db.things with { … } without txnNumber that is in a session at server 1`.
+impl fmt::Display for ExpectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => f.write_str(name)?,
@@ -267,8 +269,8 @@ impl fmt::Display for Expected {
     }
 }
 
-impl fmt::Debug for Expected {
+impl fmt::Debug for ExpectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Expected({self})")
+        write!(f, "ExpectedRequest({self})")
     }
 }

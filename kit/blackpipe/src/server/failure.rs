@@ -1,15 +1,15 @@
-//! Replies that say no: to the command, to a write of it, or to its durability.
+//! Error replies: command errors, write errors, write concern errors.
 
 use bson::{Document, doc};
 
-/// A reply that says no. It is a [`Step`](super::Step): give it to
-/// [`then`](super::Expected::then).
+/// An error reply. It converts into a [`Step`](super::Step) for
+/// [`then`](super::ExpectedRequest::then).
 ///
 /// ```
-/// use blackpipe::server::{Failure, error, write_concern_error, write_error};
+/// use blackpipe::server::{FailureReply, error, write_concern_error, write_error};
 /// use bson::doc;
 ///
-/// let refusal = error(11600).labelled("RetryableWriteError").saying("going down");
+/// let refusal = error(11600).labelled("RetryableWriteError").with_message("going down");
 /// let reply = doc! {
 ///     "ok": 0, "errmsg": "going down", "code": 11600, "codeName": "InterruptedAtShutdown",
 ///     "errorLabels": ["RetryableWriteError"],
@@ -22,82 +22,82 @@ use bson::{Document, doc};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Failure {
+pub struct FailureReply {
     reply: Document,
-    /// Which part of the reply has the code: the reply itself, or one of its fields.
-    kind: Kind,
+    /// Part of the reply that has the code.
+    kind: FailureLevel,
     labels: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FailureLevel {
     Command,
     Write,
     WriteConcern,
 }
 
-/// The command is refused as a whole, with this code.
-pub fn error(code: i32) -> Failure {
+/// Creates a command error with this code.
+pub fn error(code: i32) -> FailureReply {
     let name = code_name(code);
     let mut reply = doc! { "ok": 0, "errmsg": message(code), "code": code };
     if let Some(name) = name {
         reply.insert("codeName", name);
     }
-    Failure { reply, kind: Kind::Command, labels: Vec::new() }
+    FailureReply { reply, kind: FailureLevel::Command, labels: Vec::new() }
 }
 
-/// The statement at this index of a write fails with this code. None was done, unless
-/// [`n`](Failure::n) says otherwise.
-pub fn write_error(index: i32, code: i32) -> Failure {
+/// Creates a write error for the statement at this index. The reply has `n: 0`, unless
+/// [`n`](FailureReply::n) sets it.
+pub fn write_error(index: i32, code: i32) -> FailureReply {
     let error = doc! { "index": index, "code": code, "errmsg": message(code) };
     let reply = doc! { "ok": 1, "n": 0, "writeErrors": [error] };
-    Failure { reply, kind: Kind::Write, labels: Vec::new() }
+    FailureReply { reply, kind: FailureLevel::Write, labels: Vec::new() }
 }
 
-/// What was written, one document unless [`n`](Failure::n) says otherwise, is not durable.
-pub fn write_concern_error(code: i32) -> Failure {
+/// Creates a write concern error. The reply has `n: 1`, unless [`n`](FailureReply::n) sets it.
+pub fn write_concern_error(code: i32) -> FailureReply {
     let mut error = doc! { "code": code, "errmsg": message(code) };
     if let Some(name) = code_name(code) {
         error.insert("codeName", name);
     }
     let reply = doc! { "ok": 1, "n": 1, "writeConcernError": error };
-    Failure { reply, kind: Kind::WriteConcern, labels: Vec::new() }
+    FailureReply { reply, kind: FailureLevel::WriteConcern, labels: Vec::new() }
 }
 
-impl Failure {
-    /// With this message.
-    pub fn saying(mut self, message: impl Into<String>) -> Self {
+impl FailureReply {
+    /// Sets the message (`errmsg`).
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.error_mut().insert("errmsg", message.into());
         self
     }
 
-    /// With this name for the code.
-    pub fn named(mut self, code_name: impl Into<String>) -> Self {
+    /// Sets the name of the code (`codeName`).
+    pub fn with_code_name(mut self, code_name: impl Into<String>) -> Self {
         self.error_mut().insert("codeName", code_name.into());
         self
     }
 
-    /// With this label, beside those that it has.
+    /// Adds an error label (`errorLabels`).
     pub fn labelled(mut self, label: impl Into<String>) -> Self {
         self.labels.push(label.into());
         self
     }
 
-    /// So many documents were written.
+    /// Sets the number of written documents (`n`).
     pub fn n(mut self, written: i32) -> Self {
         self.reply.insert("n", written);
         self
     }
 
-    /// With these fields in the reply.
+    /// Adds fields to the reply.
     pub fn with(mut self, fields: Document) -> Self {
         self.reply.extend(fields);
         self
     }
 
-    /// This and another in the same reply: further write errors, or a write concern error beside
-    /// write errors. How many were written is what the first of them says.
-    pub fn and(mut self, other: Failure) -> Self {
+    /// Adds the errors of another reply: write errors, or a write concern error. Keeps `n` of the
+    /// first.
+    pub fn and(mut self, other: FailureReply) -> Self {
         let n = self.reply.get("n").cloned();
         for (key, value) in other.reply {
             match (self.reply.get_array_mut(&key), value) {
@@ -112,7 +112,7 @@ impl Failure {
         self
     }
 
-    /// The reply.
+    /// Returns the reply document.
     pub fn into_reply(mut self) -> Document {
         if !self.labels.is_empty() {
             self.reply.insert("errorLabels", self.labels);
@@ -122,12 +122,12 @@ impl Failure {
 
     fn error_mut(&mut self) -> &mut Document {
         match self.kind {
-            Kind::Command => &mut self.reply,
-            Kind::Write => {
+            FailureLevel::Command => &mut self.reply,
+            FailureLevel::Write => {
                 let errors = self.reply.get_array_mut("writeErrors").expect("made with it");
                 errors[0].as_document_mut().expect("made as a document")
             }
-            Kind::WriteConcern => {
+            FailureLevel::WriteConcern => {
                 self.reply.get_document_mut("writeConcernError").expect("made with it")
             }
         }
@@ -136,12 +136,12 @@ impl Failure {
 
 fn message(code: i32) -> String {
     match code_name(code) {
-        Some(name) => format!("{name}, as the test's script says"),
-        None => format!("error {code}, as the test's script says"),
+        Some(name) => format!("{name} (scripted by the test)"),
+        None => format!("error {code} (scripted by the test)"),
     }
 }
 
-/// The names that MongoDB gives to the codes that tests of drivers are about.
+/// Names of the error codes in driver tests.
 fn code_name(code: i32) -> Option<&'static str> {
     Some(match code {
         6 => "HostUnreachable",

@@ -1,13 +1,12 @@
-//! Something that a script waits for and a test opens, once and for all.
+//! A gate that a script waits for and a test opens.
 
 use std::{fmt, sync::Arc};
 
 use tokio::sync::watch;
 
-/// A gate that a script [waits for](super::Step::Wait) and a test opens, once and for all.
+/// A gate that a script [waits for](super::Step::WaitFor) and a test opens once.
 ///
-/// With it a test decides what comes first, and need not sleep for luck. Its clones are the same
-/// gate.
+/// A gate decides the order of events without sleeping. Clones share the gate.
 ///
 /// ```
 /// use blackpipe::server::{Gate, Server, find, reply, wait_for};
@@ -25,24 +24,24 @@ use tokio::sync::watch;
 pub struct Gate(Arc<watch::Sender<bool>>);
 
 impl Gate {
-    /// A gate that is closed.
+    /// Creates a closed gate.
     pub fn closed() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Opens it, for all who wait and all who will come.
+    /// Opens the gate for all current and future waiters.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether it is open.
+    /// Returns `true` if the gate is open.
     pub fn is_open(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     pub async fn opened(&self) {
-        // It cannot fail: `self` holds the sender.
+        // Cannot fail: `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }

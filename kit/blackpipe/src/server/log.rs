@@ -1,31 +1,31 @@
-//! What came to a server, to be asked about.
+//! Requests and connections of a server.
 
 use blackpipe_base::message::Request;
 
-/// What came to a server so far. [`Server::log`](super::Server::log) gives it as it is,
-/// [`Server::wait_for`](super::Server::wait_for) when it is as a test wants it.
+/// Requests and connections of a server so far. [`Server::log`](super::Server::log) returns it
+/// immediately, [`Server::wait_for`](super::Server::wait_for) when it meets a condition.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Log {
-    /// The requests that came in whole, in their order.
+pub struct ServerLog {
+    /// Complete requests, in the order of arrival.
     pub requests: Vec<Request>,
-    /// How many connections were opened, ever.
+    /// Total number of connections.
     pub opened: usize,
-    /// How many are open.
+    /// Number of open connections.
     pub open: usize,
-    /// The most that were open at the same time.
+    /// Highest number of open connections at a time.
     pub most_open: usize,
-    /// How many requests were cut short by the script.
+    /// Number of requests that the script cut.
     pub cut: usize,
 }
 
-impl Log {
-    /// The commands of this name.
+impl ServerLog {
+    /// Returns the requests with this command name.
     pub fn named(&self, name: &str) -> Vec<&Request> {
         self.requests.iter().filter(|request| request.name == name).collect()
     }
 
-    /// The connections through which the commands of this name came.
+    /// Returns the connection numbers of the requests with this command name.
     pub fn connections_of(&self, name: &str) -> Vec<usize> {
         self.named(name).iter().map(|request| request.connection).collect()
     }

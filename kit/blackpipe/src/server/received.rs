@@ -1,62 +1,62 @@
-//! Requests that a test takes in its own hands.
+//! Requests whose response the test decides.
 
 use std::{ops::Deref, sync::Arc};
 
 use bson::Document;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Stage, Step, patience};
+use super::{SharedScript, Step, wait};
 use blackpipe_base::message::Request;
 
-/// A request that is on its way to the test. [`Server::receives`](super::Server::receives) makes it.
+/// A request that a test waits for. [`Server::receives`](super::Server::receives) creates it.
 #[derive(Debug)]
 #[must_use]
-pub struct Receiving {
+pub struct PendingRequest {
     pub(super) what: String,
-    pub(super) stage: Arc<Stage>,
-    pub(super) arrival: mpsc::UnboundedReceiver<Received>,
+    pub(super) script: Arc<SharedScript>,
+    pub(super) arrival: mpsc::UnboundedReceiver<ReceivedRequest>,
 }
 
-impl Receiving {
-    /// Waits until the request is there. It must come within a time that only a hang exceeds.
+impl PendingRequest {
+    /// Waits for the request.
     ///
     /// # Panics
     ///
-    /// If it does not come. The panic shows the conversation so far.
-    pub async fn arrives(mut self) -> Received {
-        match patience::asynchronous(self.arrival.recv()).await {
+    /// Panics after 60 seconds. The message shows the transcript.
+    pub async fn arrives(mut self) -> ReceivedRequest {
+        match wait::with_timeout(self.arrival.recv()).await {
             Some(Some(received)) => received,
-            Some(None) | None => self.stage.give_up(&format!("waited for {}", self.what)),
+            Some(None) | None => self.script.fail_wait(&self.what),
         }
     }
 
-    /// The same from a test without a runtime.
+    /// Waits like [`arrives`](Self::arrives), in a test without a runtime.
     ///
     /// # Panics
     ///
-    /// If it does not come, and if it is called from asynchronous code.
-    pub fn wait(self) -> Received {
-        patience::blocking(self.arrives())
+    /// Panics after 60 seconds, and if called from asynchronous code.
+    pub fn arrives_blocking(self) -> ReceivedRequest {
+        wait::blocking(self.arrives())
     }
 }
 
-/// A request that a test holds in its hands. It reads like a [`Request`], and what becomes of it is
-/// for the test to say; one that is dropped is never answered.
+/// A received request whose response the test decides. It dereferences to [`Request`]. Dropping it
+/// leaves the request without a reply.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub(super) request: Request,
     pub(super) steps: oneshot::Sender<Vec<Step>>,
 }
 
-impl Received {
-    /// Replies with this document.
+impl ReceivedRequest {
+    /// Sends this reply.
     pub fn reply(self, reply: Document) {
         self.then([Step::Reply(reply)]);
     }
 
-    /// Replies as usual.
-    pub fn reply_as_usual(self) {
-        self.then([Step::Usual]);
+    /// Sends the default reply.
+    pub fn reply_default(self) {
+        self.then([Step::DefaultReply]);
     }
 
     /// Closes the connection.
@@ -64,14 +64,14 @@ impl Received {
         self.then([Step::HangUp]);
     }
 
-    /// Has the server do these steps.
+    /// Performs these steps.
     pub fn then(self, steps: impl IntoIterator<Item = impl Into<Step>>) {
-        // If nobody is there to do them, the server has been stopped.
+        // Fails only if the server was stopped.
         let _ = self.steps.send(steps.into_iter().map(Into::into).collect());
     }
 }
 
-impl Deref for Received {
+impl Deref for ReceivedRequest {
     type Target = Request;
 
     fn deref(&self) -> &Request {

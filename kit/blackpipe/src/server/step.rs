@@ -1,97 +1,96 @@
-//! What a server does about a request, one step after the other.
+//! Steps of a response.
 
 use std::time::Duration;
 
 use bson::Document;
 
-use super::{Failure, Gate};
+use super::{FailureReply, Gate};
 
-/// What a server does about a request. Steps are done one after the other.
+/// One step of a response. Steps run in order.
 ///
-/// The functions of this module's parent make them: [`reply`](super::reply),
-/// [`hang_up`](super::hang_up), [`error`](super::error) and so on.
+/// Functions of the parent module create them: [`reply`](super::reply),
+/// [`hang_up`](super::hang_up), [`error`](super::error) and others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Step {
-    /// Replies as a server should. (To a request that wants no reply, nothing is sent.)
+    /// Sends a reply. Sends nothing if the request expects no reply.
     Reply(Document),
-    /// Replies what the server would have replied without a script.
-    Usual,
-    /// Replies to a hello as the server's role demands, with these fields in place of its own; a null
-    /// takes a field away.
+    /// Sends the default reply.
+    DefaultReply,
+    /// Replies to `hello` according to the role, with these fields overridden. Null removes a
+    /// field.
     Hello(Document),
-    /// Replies, and says that another reply follows without being asked for (`moreToCome`).
+    /// Sends a reply with the flag `moreToCome`: another reply follows without a request.
     ReplyWithMoreToCome(Document),
-    /// Replies to another request than the one that was made.
+    /// Sends a reply whose `responseTo` names another request.
     ReplyToAnother(Document),
-    /// Sends so many bytes of a good reply, and not the rest.
-    Part(Document, usize),
-    /// Sends these bytes, whatever they are.
-    Raw(Vec<u8>),
+    /// Sends the first bytes of a reply.
+    PartOfReply(Document, usize),
+    /// Sends raw bytes.
+    RawBytes(Vec<u8>),
     /// Waits until the gate is open.
-    Wait(Gate),
-    /// Takes its time.
-    Pause(Duration),
-    /// Does nothing. Alone, it leaves the request without an answer.
-    Nothing,
+    WaitFor(Gate),
+    /// Waits for a time.
+    Delay(Duration),
+    /// Does nothing. As the only step, it leaves the request without a reply.
+    NoReply,
     /// Closes the connection.
     HangUp,
-    /// Resets the connection: the client sees an error where it would have seen the end.
+    /// Resets the connection (RST).
     Reset,
 }
 
-impl From<Failure> for Step {
-    fn from(failure: Failure) -> Self {
+impl From<FailureReply> for Step {
+    fn from(failure: FailureReply) -> Self {
         Self::Reply(failure.into_reply())
     }
 }
 
-/// Replies with this document.
+/// Sends this reply.
 pub fn reply(document: Document) -> Step {
     Step::Reply(document)
 }
 
-/// Replies as the server would without a script.
-pub fn usual() -> Step {
-    Step::Usual
+/// Sends the default reply: writes succeed, reads find nothing, `hello` depends on the role.
+pub fn default_reply() -> Step {
+    Step::DefaultReply
 }
 
-/// Replies with this document to another request than the one that was made.
+/// Sends a reply whose `responseTo` names another request.
 pub fn reply_to_another(document: Document) -> Step {
     Step::ReplyToAnother(document)
 }
 
-/// Sends the first `bytes` bytes of the reply, its header included. What then becomes of the
-/// connection is for the next step to say: [`hang_up`], [`reset`], or nothing.
+/// Sends the first `bytes` bytes of a reply, header included. The connection stays open, unless
+/// [`hang_up`] or [`reset`] follows.
 pub fn part_of_reply(document: Document, bytes: usize) -> Step {
-    Step::Part(document, bytes)
+    Step::PartOfReply(document, bytes)
 }
 
-/// Sends bytes that are no reply, or one that the test has made itself.
+/// Sends raw bytes, such as an invalid reply or one encoded by the test.
 ///
 /// ```
-/// use blackpipe::server::{any, garbage, hang_up};
+/// use blackpipe::server::{any, raw_bytes, hang_up};
 ///
-/// let _ = any().then(garbage(*b"HTTP/1.1 400 Bad Request\r\n\r\n")).then(hang_up());
+/// let _ = any().then(raw_bytes(*b"HTTP/1.1 400 Bad Request\r\n\r\n")).then(hang_up());
 /// ```
-pub fn garbage(bytes: impl Into<Vec<u8>>) -> Step {
-    Step::Raw(bytes.into())
+pub fn raw_bytes(bytes: impl Into<Vec<u8>>) -> Step {
+    Step::RawBytes(bytes.into())
 }
 
 /// Waits until the gate is open.
 pub fn wait_for(gate: &Gate) -> Step {
-    Step::Wait(gate.clone())
+    Step::WaitFor(gate.clone())
 }
 
-/// Takes its time. It is tokio's time: a test that has paused the clock need
-/// not wait for it.
+/// Waits for a time on tokio's clock. A test with a paused clock does not wait.
 pub fn delay(time: Duration) -> Step {
-    Step::Pause(time)
+    Step::Delay(time)
 }
 
-/// Never answers. The connection stays open, and what comes through it next is served.
-pub fn silence() -> Step {
-    Step::Nothing
+/// Sends no reply. The connection stays open and serves further requests.
+pub fn no_reply() -> Step {
+    Step::NoReply
 }
 
 /// Closes the connection.

@@ -1,4 +1,4 @@
-//! What a connection goes through.
+//! Transports of connections.
 
 use std::net::SocketAddr;
 
@@ -7,12 +7,12 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What a connection goes through: TCP, or a pair of buffers within the test.
+/// Transport of a connection: TCP, or in-memory buffers.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Who is at the other end, if that has an address.
+    /// Returns the address of the peer, if it has one.
     fn peer(&self) -> Option<SocketAddr>;
 
-    /// Has the connection be reset when it is dropped, and not closed, if it knows the difference.
+    /// Resets the connection on drop instead of closing it, if the transport can.
     fn reset_when_dropped(&mut self);
 }
 
@@ -22,7 +22,7 @@ impl Transport for TcpStream {
     }
 
     fn reset_when_dropped(&mut self) {
-        // It fails only if the peer is gone.
+        // Fails only if the peer is gone.
         let _ = self.set_zero_linger();
     }
 }

@@ -1,4 +1,4 @@
-//! Rules that a client switches with commands, and errors in place of replies.
+//! Rules set by commands of a client, and error replies.
 
 use blackpipe::proxy::{ErrorReply, Reaction, Rule, WriteConcernError};
 use bson::{Document, doc};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
     client::{Client, black_pipe, insert, ping},
-    upstream::Upstream,
+    fake_server::FakeServer,
 };
 
 fn fail_command(mode: impl Into<bson::Bson>, data: Document) -> Document {
@@ -20,9 +20,9 @@ fn labels(reply: &Document) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_rule_is_added_listed_and_removed_by_commands() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn rule_is_added_listed_and_removed_by_commands() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let rule = doc! { "name": "mine", "command": "insert", "nth": 2, "then": "loseReply" };
     let added = client.run(black_pipe("add", rule)).await.unwrap();
@@ -36,7 +36,7 @@ async fn a_rule_is_added_listed_and_removed_by_commands() {
     client.run(insert(2, 1)).await.unwrap_err();
 
     let mut client = Client::of(&proxy).await;
-    // As JavaScript may send them.
+    // JavaScript drivers may send every number as a double.
     let fields = doc! { "retryAfterMS": 3.0 };
     let error = doc! { "error": { "code": 91.0, "fields": fields } };
     let rule = doc! { "name": "doubles", "nth": 1.0, "probability": 1.0, "then": error };
@@ -51,9 +51,9 @@ async fn a_rule_is_added_listed_and_removed_by_commands() {
 }
 
 #[tokio::test]
-async fn the_ledger_is_asked_for_and_begun_anew_by_commands() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn ledger_is_read_and_cleared_by_commands() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     client.run(insert(1, 1)).await.unwrap();
     client.run(ping()).await.unwrap();
@@ -71,12 +71,12 @@ async fn the_ledger_is_asked_for_and_begun_anew_by_commands() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_answered_with_what_is() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn invalid_command_gets_usage() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let wrong = [
-        (black_pipe("insert", 1), "insert is unknown"),
+        (black_pipe("insert", 1), "unknown operation insert"),
         (black_pipe("clear", 1), "'rules'"),
         (black_pipe("add", doc! { "then": "loseRply" }), "`loseReply`"),
         (black_pipe("add", doc! { "comand": "insert", "then": "refuse" }), "`command`"),
@@ -95,9 +95,9 @@ async fn what_is_not_understood_is_answered_with_what_is() {
 }
 
 #[tokio::test]
-async fn the_fail_point_of_servers_is_answered_by_the_proxy() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn proxy_implements_the_fail_command_fail_point() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let data = doc! { "failCommands": ["insert"], "errorCode": 10107 };
     let on = client.run(fail_command(doc! { "times": 1 }, data.clone())).await.unwrap();
@@ -121,10 +121,10 @@ async fn the_fail_point_of_servers_is_answered_by_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_reply_that_comes_unasked_is_a_matter_of_rules_too() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
-    upstream.answer_times(5);
+async fn rules_apply_to_streamed_replies() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
+    server.answer_times(5);
     let ends = [
         (Reaction::error(91), Some(91)),
         (Reaction::cut_request(), None),
@@ -146,9 +146,9 @@ async fn a_reply_that_comes_unasked_is_a_matter_of_rules_too() {
 }
 
 #[tokio::test]
-async fn only_the_application_that_is_meant_is_failed() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn app_name_restricts_the_fail_point() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let data = doc! { "failCommands": ["ping"], "errorCode": 1, "appName": "mine" };
     Client::of(&proxy).await.run(fail_command("alwaysOn", data)).await.unwrap();
     for (name, ok) in [("mine", 0.0), ("other", 1.0)] {
@@ -162,14 +162,14 @@ async fn only_the_application_that_is_meant_is_failed() {
 }
 
 #[tokio::test]
-async fn an_error_comes_with_or_without_the_request_being_executed() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn error_is_sent_with_or_without_execution() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut client = Client::of(&proxy).await;
     let error = ErrorReply::new(462).with_labels(["RetryableError", "SystemOverloadedError"]);
     for execute in [false, true] {
         let error = if execute { error.clone().executed() } else { error.clone() };
-        proxy.forget();
+        proxy.clear_ledger();
         proxy.add(Rule::new(Reaction::Error(error)).name("error").command("insert"));
         let reply = client.run(insert(1, 1)).await.unwrap();
         assert_eq!(labels(&reply), ["RetryableError", "SystemOverloadedError"]);
@@ -181,15 +181,15 @@ async fn an_error_comes_with_or_without_the_request_being_executed() {
 }
 
 #[tokio::test]
-async fn an_error_reply_is_replaced_only_if_it_has_the_code() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn replaces_applies_only_to_its_error_code() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let labels_of_462 = ["SystemOverloadedError", "RetryableError"];
     let error = ErrorReply::new(462).with_labels(labels_of_462).replacing(449);
     proxy.add(Rule::new(Reaction::Error(error)));
     let mut client = Client::of(&proxy).await;
     let mut answer = async |reply: Document| {
-        upstream.answer_with(reply);
+        server.answer_with(reply);
         client.run(insert(1, 1)).await.unwrap()
     };
     let overloaded = doc! { "ok": 0.0, "code": 449, "errorLabels": ["SystemOverloadedError"] };
@@ -204,9 +204,9 @@ async fn an_error_reply_is_replaced_only_if_it_has_the_code() {
 }
 
 #[tokio::test]
-async fn a_write_concern_error_is_added_to_what_the_server_says() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn write_concern_error_is_added_to_the_reply() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let error = WriteConcernError::new(91);
     proxy.add(Rule::new(Reaction::WriteConcernError(error)).command("insert"));
     let reply = Client::of(&proxy).await.run(insert(1, 1)).await.unwrap();
@@ -217,9 +217,9 @@ async fn a_write_concern_error_is_added_to_what_the_server_says() {
 }
 
 #[tokio::test]
-async fn compressed_requests_meet_rules_and_commands_and_are_answered_in_kind() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn rules_and_commands_apply_to_compressed_requests() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     for name in ["snappy", "zlib", "zstd"] {
         let mut client = Client::of(&proxy).await;
         client.compressor = Some(name.parse().unwrap());
@@ -232,9 +232,9 @@ async fn compressed_requests_meet_rules_and_commands_and_are_answered_in_kind() 
 }
 
 #[tokio::test]
-async fn a_legacy_hello_is_answered_in_its_own_form() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn legacy_hello_gets_an_op_reply() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::error(91)).command("isMaster"));
     let mut client = Client::of(&proxy).await;
     let command: DocumentBytes = bson::rawdoc! { "isMaster": 1 }.try_into().unwrap();
@@ -243,7 +243,7 @@ async fn a_legacy_hello_is_answered_in_its_own_form() {
     client.stream.write_all(&message).await.unwrap();
     let mut header = [0; 16];
     client.stream.read_exact(&mut header).await.unwrap();
-    // OP_REPLY, to message 7.
+    // OP_REPLY with `responseTo` 7.
     assert_eq!(header[12..], 1_i32.to_le_bytes());
     assert_eq!(header[8..12], 7_i32.to_le_bytes());
 }

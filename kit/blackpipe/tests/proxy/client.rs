@@ -1,4 +1,4 @@
-//! A client that sends bytes and sees exactly what comes back.
+//! A client that sends raw messages and sees the exact reply bytes.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -12,8 +12,8 @@ use tokio::{
     time::timeout,
 };
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Time-out of a test. Exceeded only by a hang.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
@@ -32,7 +32,7 @@ impl Client {
         Self { stream, next_id: 1, compressor: None }
     }
 
-    /// The bytes of a command.
+    /// Encodes a command.
     pub(crate) fn message(&mut self, command: Document) -> Vec<u8> {
         let body = bson::RawDocumentBuf::try_from(&command).unwrap();
         let id = self.next_id;
@@ -50,10 +50,10 @@ impl Client {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Sends a command and reads the reply.
+    /// Sends a command and returns its reply.
     pub(crate) async fn run(&mut self, command: Document) -> io::Result<Document> {
         let bytes = self.message(command);
-        timeout(PATIENCE, async {
+        timeout(TEST_TIMEOUT, async {
             self.stream.write_all(&bytes).await?;
             self.reply().await
         })
@@ -61,7 +61,7 @@ impl Client {
         .expect("an answer in time")
     }
 
-    /// A whole reply, or why there is none.
+    /// Reads a whole reply.
     pub(crate) async fn reply(&mut self) -> io::Result<Document> {
         let mut message = vec![0; 16];
         self.stream.read_exact(&mut message).await?;
@@ -77,15 +77,15 @@ impl Client {
         Ok(Document::try_from(message.body.as_raw()).unwrap())
     }
 
-    /// All that comes until the connection ends, and how it ends.
+    /// Reads until the connection ends. Returns the bytes and how it ended.
     pub(crate) async fn rest(&mut self) -> (Vec<u8>, io::Result<()>) {
         let mut all = Vec::new();
-        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut all)).await;
+        let ended = timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut all)).await;
         (all, ended.expect("an end in time").map(drop))
     }
 }
 
-/// A retryable insert of one document with this much in it.
+/// A retryable insert of one document with this number of extra bytes.
 pub(crate) fn insert(txn_number: i64, bytes: usize) -> Document {
     let id = Binary { subtype: BinarySubtype::Uuid, bytes: vec![9; 16] };
     doc! {
@@ -101,12 +101,12 @@ pub(crate) fn ping() -> Document {
     doc! { "ping": 1, "$db": "admin" }
 }
 
-/// The proxy's own command.
+/// A command for the proxy.
 pub(crate) fn black_pipe(verb: &str, argument: impl Into<bson::Bson>) -> Document {
     doc! { "blackPipe": 1, verb: argument.into(), "$db": "admin" }
 }
 
-/// Waits until it is so.
+/// Waits until the condition is `true`.
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     const PAUSE: Duration = Duration::from_millis(5);
     let waiting = async {
@@ -114,15 +114,15 @@ pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
             tokio::time::sleep(PAUSE).await;
         }
     };
-    timeout(PATIENCE, waiting).await.expect("it comes true in time");
+    timeout(TEST_TIMEOUT, waiting).await.expect("it comes true in time");
 }
 
-/// Waits until the first rule has applied so often.
+/// Waits until the first rule was applied this number of times.
 pub(crate) async fn until_applied(proxy: &Proxy, times: u64) {
     until(|| proxy.rules()[0].applied() == times).await;
 }
 
-/// Waits until so many inserts have been executed.
+/// Waits until this number of inserts was executed.
 pub(crate) async fn until_executed(proxy: &Proxy, times: u64) {
     until(|| proxy.ledger().count("insert", "shop.orders").executions == times).await;
 }

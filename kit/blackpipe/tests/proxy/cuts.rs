@@ -1,4 +1,4 @@
-//! Every cut happens at exactly its byte, in messages of one packet and of many, both ways.
+//! Requests and replies cut at exact byte positions, in one packet and in many.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use bson::doc;
 
 use crate::{
     client::{Client, insert, ping},
-    upstream::Upstream,
+    fake_server::FakeServer,
 };
 
-/// Bytes of filling: a message of one packet, and one that the network breaks into many.
+/// Extra bytes: a message in one packet, and one in many.
 const SIZES: [usize; 2] = [100, 1_000_000];
 
-/// The proxy's own hello is the first connection that the server gets.
+/// Index of the first client connection. The proxy's own `hello` is connection 0.
 const FIRST: usize = 1;
 
 fn cuts(length: usize) -> Vec<usize> {
@@ -25,9 +25,9 @@ fn cuts(length: usize) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn a_request_is_cut_at_exactly_that_byte() {
-    let mut upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn request_is_cut_at_the_exact_byte() {
+    let mut server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let mut nth = FIRST;
     for size in SIZES {
         let length = Client::of(&proxy).await.message(insert(1, size)).len();
@@ -41,7 +41,7 @@ async fn a_request_is_cut_at_exactly_that_byte() {
             let (answer, ended) = client.rest().await;
             ended.expect("an orderly end");
             assert_eq!(answer, b"", "nothing comes back");
-            let got = upstream.ended(nth).await;
+            let got = server.ended(nth).await;
             assert_eq!(got.bytes.len(), after, "of {length} bytes");
             assert_eq!(got.bytes, message[..after]);
             nth += 1;
@@ -53,14 +53,14 @@ async fn a_request_is_cut_at_exactly_that_byte() {
 }
 
 #[tokio::test]
-async fn a_reply_is_cut_at_exactly_that_byte() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn reply_is_cut_at_the_exact_byte() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     for size in SIZES {
-        upstream.answer_with(doc! { "ok": 1.0, "n": 1, "filling": "x".repeat(size) });
-        let whole = upstream.answer_bytes(1);
+        server.answer_with(doc! { "ok": 1.0, "n": 1, "filling": "x".repeat(size) });
+        let whole = server.answer_bytes(1);
         for packet in [usize::MAX, 1000] {
-            upstream.answer_in_packets_of(packet);
+            server.answer_in_packets_of(packet);
             for after in cuts(whole.len()) {
                 proxy.add(Rule::new(Reaction::cut_reply_after(after)).name("cut"));
                 let mut client = Client::of(&proxy).await;
@@ -77,9 +77,9 @@ async fn a_reply_is_cut_at_exactly_that_byte() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_is_of_a_request_that_the_server_answered() {
-    let mut upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn lost_reply_belongs_to_an_executed_request() {
+    let mut server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").retry(false));
     let mut client = Client::of(&proxy).await;
     client.send(insert(1, 10)).await;
@@ -87,10 +87,10 @@ async fn a_lost_reply_is_of_a_request_that_the_server_answered() {
     ended.expect("an orderly end");
     assert_eq!(answer, b"");
     let message = Client::of(&proxy).await.message(insert(1, 10));
-    assert_eq!(upstream.ended(FIRST).await.bytes, message);
+    assert_eq!(server.ended(FIRST).await.bytes, message);
 
-    // The same again is a retry, and passes.
-    upstream.answer_with(doc! { "ok": 1.0, "n": 1, "retriedStmtIds": [0] });
+    // The same write again is a retry and passes.
+    server.answer_with(doc! { "ok": 1.0, "n": 1, "retriedStmtIds": [0] });
     let reply = Client::of(&proxy).await.run(insert(1, 10)).await.unwrap();
     assert_eq!(reply.get_i32("n").unwrap(), 1);
     let ledger = proxy.ledger();
@@ -103,9 +103,9 @@ async fn a_lost_reply_is_of_a_request_that_the_server_answered() {
 }
 
 #[tokio::test]
-async fn a_reset_is_a_reset_and_an_end_is_an_end() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn with_reset_resets_instead_of_closing() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     let reactions = [
         Reaction::cut_request(),
         Reaction::cut_request_after(30),
@@ -127,9 +127,9 @@ async fn a_reset_is_a_reset_and_an_end_is_an_end() {
 }
 
 #[tokio::test]
-async fn connections_are_refused_as_often_as_the_rule_says() {
-    let upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn refuse_applies_the_given_number_of_times() {
+    let server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::Refuse).times(2));
     for _ in 0..2 {
         let mut client = Client::of(&proxy).await;
@@ -139,31 +139,31 @@ async fn connections_are_refused_as_often_as_the_rule_says() {
 }
 
 #[tokio::test]
-async fn a_write_that_wants_no_reply_is_forwarded_before_its_connection_is_cut() {
-    let mut upstream = Upstream::start().await;
-    let proxy = upstream.proxy().await;
+async fn unacknowledged_write_is_forwarded_before_the_cut() {
+    let mut server = FakeServer::start().await;
+    let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert"));
     let mut client = Client::of(&proxy).await;
     let mut message = client.message(insert(1, 10));
-    // The flag `moreToCome`.
+    // Flag `moreToCome`.
     message[16] |= 2;
     tokio::io::AsyncWriteExt::write_all(&mut client.stream, &message).await.unwrap();
     let (answer, _) = client.rest().await;
     assert_eq!(answer, b"");
-    assert_eq!(upstream.ended(FIRST).await.bytes, message);
+    assert_eq!(server.ended(FIRST).await.bytes, message);
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_ends_its_connection_to_the_server_and_no_other() {
-    let mut upstream = Upstream::start().await;
-    let proxy: Proxy = upstream.proxy().await;
+async fn client_disconnect_closes_only_its_server_connection() {
+    let mut server = FakeServer::start().await;
+    let proxy: Proxy = server.proxy().await;
     let mut other = Client::of(&proxy).await;
     other.run(ping()).await.unwrap();
     let mut client = Client::of(&proxy).await;
     client.run(ping()).await.unwrap();
     let length = client.message(ping()).len();
     drop(client);
-    assert_eq!(upstream.ended(FIRST + 1).await.bytes.len(), length);
+    assert_eq!(server.ended(FIRST + 1).await.bytes.len(), length);
     other.run(ping()).await.unwrap();
-    assert!(!upstream.so_far(FIRST).ended);
+    assert!(!server.so_far(FIRST).ended);
 }

@@ -1,4 +1,4 @@
-//! A replica set behind the proxy: clients hear of the proxy's addresses only.
+//! Discovery through the proxy: clients see only addresses of the proxy.
 
 use blackpipe::proxy::Proxy;
 use bson::{Document, doc};
@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 
 use crate::{
     client::{Client, ping},
-    upstream::Upstream,
+    fake_server::FakeServer,
 };
 
 fn hello() -> Document {
@@ -14,8 +14,8 @@ fn hello() -> Document {
 }
 
 #[tokio::test]
-async fn addresses_become_the_proxys_own_wherever_they_stand() {
-    let (one, two) = (Upstream::start().await, Upstream::start().await);
+async fn addresses_in_replies_are_rewritten() {
+    let (one, two) = (FakeServer::start().await, FakeServer::start().await);
     let hosts = [one.address.to_string(), two.address.to_string()];
     let said = doc! {
         "ok": 1.0, "setName": "rs", "hosts": [&hosts[0]], "arbiters": [&hosts[1]],
@@ -39,15 +39,15 @@ async fn addresses_become_the_proxys_own_wherever_they_stand() {
     one.answer_with(doc! { "ok": 0.0, "errmsg": format!("not primary; see {}", hosts[1]) });
     let refused = client.run(ping()).await.unwrap();
     assert_eq!(refused.get_str("errmsg").unwrap(), format!("not primary; see {}", fronts[1]));
-    // The other member's place leads to it.
+    // The address of the other member reaches it.
     two.answer_with(doc! { "ok": 1.0, "two": true });
     let reply = Client::at(members[1].0).await.run(ping()).await.unwrap();
     assert!(reply.get_bool("two").unwrap());
 }
 
 #[tokio::test]
-async fn a_member_that_joins_gets_a_place_before_clients_hear_of_it() {
-    let (one, two) = (Upstream::start().await, Upstream::start().await);
+async fn joining_member_gets_a_listener_before_clients_see_it() {
+    let (one, two) = (FakeServer::start().await, FakeServer::start().await);
     let alone = doc! {
         "ok": 1.0, "setName": "rs", "hosts": [one.address.to_string()],
         "me": one.address.to_string(),
@@ -67,12 +67,12 @@ async fn a_member_that_joins_gets_a_place_before_clients_hear_of_it() {
 }
 
 #[tokio::test]
-async fn every_hello_of_a_stream_is_changed() {
-    let upstream = Upstream::start().await;
-    let me = upstream.address.to_string();
-    upstream.say_hello_with(doc! { "ok": 1.0, "setName": "rs", "hosts": [&me], "me": &me });
-    let proxy = upstream.proxy().await;
-    upstream.answer_times(3);
+async fn streamed_hellos_are_rewritten() {
+    let server = FakeServer::start().await;
+    let me = server.address.to_string();
+    server.say_hello_with(doc! { "ok": 1.0, "setName": "rs", "hosts": [&me], "me": &me });
+    let proxy = server.proxy().await;
+    server.answer_times(3);
     let mut client = Client::of(&proxy).await;
     client.send(hello()).await;
     for _ in 0..3 {
@@ -82,20 +82,20 @@ async fn every_hello_of_a_stream_is_changed() {
 }
 
 #[tokio::test]
-async fn servers_that_are_down_and_ports_that_are_taken_are_told() {
-    // An address that is taken, and at which nobody listens.
+async fn unreachable_servers_and_taken_ports_are_reported() {
+    // A reserved address without a listener.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let nobody = taken.local_addr().unwrap();
-    let error = Proxy::before(nobody.to_string()).start().await.unwrap_err();
+    let error = Proxy::builder(nobody.to_string()).start().await.unwrap_err();
     assert!(error.to_string().contains(&nobody.to_string()), "{error}");
-    let upstream = Upstream::start().await;
-    let uri = upstream.address.to_string();
-    let taken = Proxy::before(&uri).listen(upstream.address).start().await.unwrap_err();
+    let server = FakeServer::start().await;
+    let uri = server.address.to_string();
+    let taken = Proxy::builder(&uri).listen(server.address).start().await.unwrap_err();
     assert!(taken.to_string().contains("cannot listen on"), "{taken}");
 
-    // One of two is enough.
-    let proxy = Proxy::before(format!("{nobody},{uri}")).start().await.unwrap();
+    // One reachable server of two is enough.
+    let proxy = Proxy::builder(format!("{nobody},{uri}")).start().await.unwrap();
     Client::at(proxy.members()[1].0).await.run(ping()).await.unwrap();
     Client::at(proxy.members()[0].0).await.run(ping()).await.unwrap_err();
     let port = proxy.members()[0].0;

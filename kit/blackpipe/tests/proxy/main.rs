@@ -1,13 +1,12 @@
-//! The fault proxy, seen from both of its ends: a client of the test's own before it, and a server
-//! of the test's own, or a real one, behind it.
+//! Tests of the fault proxy between a test client and a fake or real server.
 #![allow(missing_docs)]
 
 mod admin;
-mod bad_clients;
 mod client;
 mod cuts;
+mod delays;
 mod discovery;
-mod ending;
+mod fake_server;
+mod malformed_input;
 mod real_servers;
-mod slowness;
-mod upstream;
+mod shutdown;

@@ -1,4 +1,4 @@
-//! Real servers behind the proxy: their session record, their replica set, TLS.
+//! Real servers behind the proxy: session record, failover, TLS.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use bson::doc;
 use testbed::{Mongod, Options, ReplicaSet, TestCa};
 use tokio::time::timeout;
 
-use crate::client::{Client, PATIENCE, insert, ping};
+use crate::client::{Client, TEST_TIMEOUT, insert, ping};
 
 #[tokio::test]
-async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
+async fn retry_after_a_lost_reply_is_not_executed_again() {
     let set = ReplicaSet::start(1, Options::new()).unwrap();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
     Client::of(&proxy).await.run(insert(1, 10)).await.unwrap_err();
     let reply = Client::of(&proxy).await.run(insert(1, 10)).await.unwrap();
@@ -22,8 +22,8 @@ async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
     assert_eq!((write.deliveries, write.acknowledged), (2, 2));
     assert_eq!((write.executions, write.from_record, write.statements_executed), (1, 1, 1));
 
-    // Without a transaction number, the same is two executions.
-    proxy.forget();
+    // Without a transaction number, the repeated insert is executed twice.
+    proxy.clear_ledger();
     let mut naive = insert(2, 10);
     naive.remove("txnNumber");
     naive.remove("lsid");
@@ -37,9 +37,9 @@ async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_replica_set_stays_inside_through_a_failover() {
+async fn failover_exposes_no_real_addresses() {
     let set = ReplicaSet::start(3, Options::new()).unwrap();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let fronts: Vec<_> = proxy.members().iter().map(|(front, _)| front.to_string()).collect();
     assert_eq!(fronts.len(), 3);
     let primary = || async {
@@ -59,7 +59,7 @@ async fn a_replica_set_stays_inside_through_a_failover() {
             set.step_down().unwrap();
             set.wait_until_complete().unwrap();
         }
-        let known = timeout(PATIENCE, async {
+        let known = timeout(TEST_TIMEOUT, async {
             loop {
                 match primary().await {
                     Some(known) => return known,
@@ -76,12 +76,12 @@ async fn a_replica_set_stays_inside_through_a_failover() {
 }
 
 #[tokio::test]
-async fn servers_are_reached_by_tls() {
+async fn proxy_connects_to_servers_with_tls() {
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
     let address = server.address();
     let uri = format!("mongodb://{address}/?tls=true&tlsCAFile={}", ca.ca_file().display());
-    let proxy = Proxy::before(uri).start().await.unwrap();
+    let proxy = Proxy::builder(uri).start().await.unwrap();
     proxy.add(Rule::new(Reaction::cut_reply_after(20)).command("ping").times(1));
     let mut client = Client::of(&proxy).await;
     client.send(ping()).await;
@@ -89,9 +89,9 @@ async fn servers_are_reached_by_tls() {
     Client::of(&proxy).await.run(ping()).await.unwrap();
     assert_eq!(proxy.uri(), format!("mongodb://{}/?directConnection=true", proxy.members()[0].0));
 
-    // An authority that did not sign it is not believed.
-    let distrusted = Proxy::before(format!("mongodb://{address}/?tls=true")).start().await;
+    // A certificate of an unknown authority is rejected.
+    let distrusted = Proxy::builder(format!("mongodb://{address}/?tls=true")).start().await;
     distrusted.unwrap_err();
     let trusting = format!("mongodb://{address}/?tls=true&tlsAllowInvalidCertificates=true");
-    Proxy::before(trusting).start().await.unwrap();
+    Proxy::builder(trusting).start().await.unwrap();
 }

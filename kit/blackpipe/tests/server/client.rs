@@ -1,9 +1,9 @@
-//! A client of a few lines, which does as it is told.
+//! A minimal client.
 
 use std::io;
 
 use blackpipe::{
-    message::{Inbox, MessageError, reply_document},
+    message::{MessageError, MessageReader, reply_document},
     server::Server,
 };
 use bson::{Document, RawDocumentBuf};
@@ -17,11 +17,11 @@ use tokio::{
 
 pub(crate) struct Client<S = TcpStream> {
     pub(crate) stream: S,
-    inbox: Inbox,
+    inbox: MessageReader,
     last_id: i32,
 }
 
-/// A reply and what stands around it.
+/// A reply with its header.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) id: i32,
@@ -39,10 +39,10 @@ impl Client {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub(crate) fn over(stream: S) -> Self {
-        Self { stream, inbox: Inbox::new(), last_id: 100 }
+        Self { stream, inbox: MessageReader::new(), last_id: 100 }
     }
 
-    /// Sends a command and gives the reply to it.
+    /// Sends a command and returns its reply.
     pub(crate) async fn run(&mut self, command: Document) -> Document {
         let id = self.send(command).await;
         let reply = self.receive().await.unwrap();
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         reply.document
     }
 
-    /// Sends a command and gives its id.
+    /// Sends a command and returns its `requestID`.
     pub(crate) async fn send(&mut self, command: Document) -> i32 {
         self.send_with(command, MsgFlags::empty(), None).await
     }
@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.last_id
     }
 
-    /// Sends a command as old drivers do.
+    /// Sends a legacy `hello` as OP_QUERY.
     pub(crate) async fn send_legacy(&mut self, command: &Document) -> i32 {
         self.last_id += 1;
         let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(Reply { id, response_to, more_to_come, compressor: incoming.compressor, document })
     }
 
-    /// All that comes until the connection ends, and how it ends.
+    /// Reads until the connection ends. Returns the bytes and how it ended.
     pub(crate) async fn rest(&mut self) -> (Vec<u8>, io::Result<()>) {
         let mut bytes = Vec::new();
         let end = self.stream.read_to_end(&mut bytes).await.map(drop);
@@ -100,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 }
 
-/// The bytes of a command.
+/// Encodes a command.
 pub(crate) fn message(id: i32, command: &Document, flags: MsgFlags) -> Vec<u8> {
     let mut bytes = Vec::new();
     OpMsg::new(encoded(command)).with_flags(flags).encode(id, 0, &mut bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Replica sets with a primary that moves, and routers.
+//! Replica sets with elections, and mongos.
 
 use bson::Timestamp;
 use steadfast_wire::MsgFlags;
@@ -9,15 +9,15 @@ async fn greet(server: &Server) -> Document {
     Client::of(server).await.run(doc! { "hello": 1, "$db": "admin" }).await
 }
 
-/// A hello that waits for news of what it knows.
-fn awaiting(known: &Document, patience: Duration) -> Document {
+/// An awaitable `hello` with the topology version of `known`.
+fn awaiting(known: &Document, max_await: Duration) -> Document {
     let version = known.get_document("topologyVersion").unwrap().clone();
-    let patience = i64::try_from(patience.as_millis()).unwrap();
-    doc! { "hello": 1, "topologyVersion": version, "maxAwaitTimeMS": patience, "$db": "admin" }
+    let max_await = i64::try_from(max_await.as_millis()).unwrap();
+    doc! { "hello": 1, "topologyVersion": version, "maxAwaitTimeMS": max_await, "$db": "admin" }
 }
 
 #[tokio::test]
-async fn the_members_of_a_set_agree_on_their_primary_which_moves() {
+async fn members_agree_on_the_primary_after_each_election() {
     let set = Deployment::replica_set(3);
     let hosts: Vec<_> = set.members().iter().map(Server::address).collect();
     assert_eq!(set.uri("w=1"), format!("mongodb://{}/?replicaSet=set&w=1", hosts.join(",")));
@@ -44,7 +44,7 @@ async fn the_members_of_a_set_agree_on_their_primary_which_moves() {
 }
 
 #[tokio::test]
-async fn a_write_that_comes_to_a_secondary_is_refused_as_such_unless_it_is_expected() {
+async fn write_to_a_secondary_gets_not_writable_primary() {
     let set = Deployment::replica_set(2);
     let refused = Client::of(set.member(1)).await.run(insert_one()).await;
     assert_eq!(refused.get_i32("code").unwrap(), 10107);
@@ -61,19 +61,19 @@ async fn a_write_that_comes_to_a_secondary_is_refused_as_such_unless_it_is_expec
 }
 
 #[tokio::test]
-async fn the_script_of_a_set_knows_its_members() {
+async fn script_of_a_deployment_matches_members() {
     let set = Deployment::replica_set(2);
     set.expect(insert("db.things"));
     set.member(1).expect(find("db.things"));
-    let coming = set.receives(find("db.things").at(0));
+    let pending = set.receives(find("db.things").at(0));
     Client::of(set.member(0)).await.run(insert_one()).await;
     let ask = doc! { "find": "things", "$db": "db" };
     Client::of(set.member(1)).await.run(ask.clone()).await;
     let mut client = Client::of(set.member(0)).await;
     client.send(ask).await;
-    let request = coming.arrives().await;
+    let request = pending.arrives().await;
     assert_eq!(request.member, 0);
-    request.reply_as_usual();
+    request.reply_default();
     client.receive().await.unwrap();
     let conversation = set.transcript().to_string();
     assert!(conversation.contains("server 1, connection 1 > find db.things"), "{conversation}");
@@ -81,7 +81,7 @@ async fn the_script_of_a_set_knows_its_members() {
 }
 
 #[tokio::test]
-async fn who_waits_for_news_is_told_at_once() {
+async fn awaitable_hello_returns_on_election() {
     let set = Deployment::replica_set(2);
     let mut client = Client::of(set.member(1)).await;
     let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
@@ -94,12 +94,12 @@ async fn who_waits_for_news_is_told_at_once() {
     let version =
         |said: &Document| said.get_document("topologyVersion").unwrap().get_i64("counter").unwrap();
     assert!(version(&news.document) > version(&known));
-    // What it has not heard of is told at once.
+    // A client with an old topology version gets a reply immediately.
     client.run(awaiting(&known, Duration::from_secs(600))).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_news_in_vain_is_told_so_when_the_time_is_over() {
+async fn awaitable_hello_returns_unchanged_after_max_await_time() {
     let set = Deployment::replica_set(1);
     let mut client = Client::of(set.member(0)).await;
     let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
@@ -110,7 +110,7 @@ async fn who_waits_for_news_in_vain_is_told_so_when_the_time_is_over() {
 }
 
 #[tokio::test]
-async fn who_takes_many_replies_is_told_again_and_again() {
+async fn exhaust_hello_streams_every_election() {
     let set = Deployment::replica_set(2);
     let mut client = Client::of(set.member(0)).await;
     let known = client.run(doc! { "hello": 1, "$db": "admin" }).await;
@@ -130,8 +130,8 @@ async fn who_takes_many_replies_is_told_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_single_server_promises_no_news_unless_told_to() {
-    let silent = Server::plain(Role::Primary);
+async fn single_server_streams_hello_only_on_request() {
+    let silent = Server::lenient(Role::Primary);
     assert!(!greet(&silent).await.contains_key("topologyVersion"));
     let streaming = Server::builder().role(Role::Primary).streaming(true).start();
     assert!(greet(&streaming).await.contains_key("topologyVersion"));
@@ -140,17 +140,17 @@ async fn a_single_server_promises_no_news_unless_told_to() {
     client.send(awaiting(&known, Duration::from_secs(600))).await;
     streaming.wait_for(|log| log.requests.len() == 3).await;
     let time = Timestamp { time: 1, increment: 1 };
-    streaming.say(doc! { "lastWrite": { "opTime": time } });
+    streaming.set_hello_fields(doc! { "lastWrite": { "opTime": time } });
     assert!(client.receive().await.unwrap().document.contains_key("lastWrite"));
 }
 
 #[tokio::test]
-async fn routers_and_servers_behind_load_balancers_say_that_they_are() {
-    let cluster = Deployment::routers(2);
+async fn mongos_and_load_balanced_servers_report_their_role() {
+    let cluster = Deployment::mongos(2);
     for router in cluster.members() {
         assert_eq!(greet(router).await.get_str("msg").unwrap(), "isdbgrid");
     }
     assert!(!cluster.uri("").contains("replicaSet"));
-    let balanced = Server::plain(Role::LoadBalanced);
+    let balanced = Server::lenient(Role::LoadBalanced);
     assert!(greet(&balanced).await.contains_key("serviceId"));
 }

@@ -1,4 +1,4 @@
-//! Every way to misbehave, to the byte.
+//! Faults of the scripted server, byte by byte.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 
 #[tokio::test]
-async fn a_connection_is_closed_before_the_reply() {
+async fn hang_up_closes_the_connection_without_a_reply() {
     let server = Server::start();
     server.expect(insert("db.things").then(hang_up()));
     let mut client = Client::of(&server).await;
@@ -20,7 +20,7 @@ async fn a_connection_is_closed_before_the_reply() {
 }
 
 #[tokio::test]
-async fn a_connection_is_reset_instead() {
+async fn reset_resets_the_connection_without_a_reply() {
     let server = Server::start();
     server.expect(insert("db.things").then(reset()));
     let mut client = Client::of(&server).await;
@@ -31,7 +31,7 @@ async fn a_connection_is_reset_instead() {
 }
 
 #[tokio::test]
-async fn a_reply_ends_after_exactly_so_many_bytes() {
+async fn part_of_reply_sends_the_exact_number_of_bytes() {
     let small = done();
     let large = doc! { "ok": 1, "text": "x".repeat(3_000_000) };
     let length = |reply: &Document| client::message(1, reply, MsgFlags::empty()).len();
@@ -51,10 +51,10 @@ async fn a_reply_ends_after_exactly_so_many_bytes() {
     }
 }
 
-/// Through a pair of buffers one byte wide it shows how much the server took: what was written, less
-/// the byte that may still be between them.
+/// A duplex of one byte shows how much the server read: the bytes written, minus one that may be in
+/// the buffer.
 #[tokio::test]
-async fn a_request_is_cut_after_exactly_so_many_bytes() {
+async fn cut_after_reads_the_exact_number_of_bytes() {
     let mut large = insert_one();
     large.insert("comment", "x".repeat(200_000));
     let message = client::message(1, &large, MsgFlags::empty());
@@ -68,7 +68,7 @@ async fn a_request_is_cut_after_exactly_so_many_bytes() {
         while let Ok(1..) = near.write(&message[written..=written]).await {
             written += 1;
         }
-        // It must be known what it is.
+        // The server reads at least 64 bytes to find the command name.
         let expected = count.max(64);
         assert!((expected..=expected + 1).contains(&written), "{written}, not {expected}");
         let log = server.wait_for(|log| log.open == 0).await;
@@ -78,7 +78,7 @@ async fn a_request_is_cut_after_exactly_so_many_bytes() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_cut_resets_its_connection_and_spares_other_commands() {
+async fn cut_request_resets_its_connection_only() {
     let server = Server::start();
     server.expect(insert("db.things").cut_after(20));
     server.expect(insert("db.things").then(reply(done())));
@@ -92,9 +92,9 @@ async fn a_request_that_is_cut_resets_its_connection_and_spares_other_commands()
 }
 
 #[tokio::test]
-async fn a_rule_cuts_by_connection_and_name() {
+async fn cut_rule_selects_by_connection_and_command() {
     let rule = |connection, name: &str| (connection == 2 && name == "ping").then_some(30);
-    let server = Server::builder().cutting(rule).start();
+    let server = Server::builder().cut_requests(rule).start();
     let (mut one, mut two) = (Client::of(&server).await, Client::of(&server).await);
     server.wait_for(|log| log.opened == 2).await;
     one.run(ping()).await;
@@ -104,7 +104,7 @@ async fn a_rule_cuts_by_connection_and_name() {
 }
 
 #[tokio::test]
-async fn replies_come_twice_and_to_another_and_with_more_announced() {
+async fn repeated_misdirected_and_more_to_come_replies_are_sent() {
     let server = Server::start();
     server.expect(any().then(reply(done())).then(reply(done())));
     server.expect(any().then(reply_to_another(done())));
@@ -123,9 +123,9 @@ async fn replies_come_twice_and_to_another_and_with_more_announced() {
 }
 
 #[tokio::test]
-async fn garbage_is_sent_as_it_is() {
+async fn raw_bytes_are_sent_unchanged() {
     let server = Server::start();
-    server.expect(any().then(garbage(*b"HTTP/1.1 400\r\n\r\n")).then(hang_up()));
+    server.expect(any().then(raw_bytes(*b"HTTP/1.1 400\r\n\r\n")).then(hang_up()));
     let mut client = Client::of(&server).await;
     client.send(insert_one()).await;
     assert_eq!(client.rest().await.0, b"HTTP/1.1 400\r\n\r\n");
@@ -133,9 +133,9 @@ async fn garbage_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn silence_leaves_a_request_unanswered_and_the_connection_open() {
+async fn no_reply_keeps_the_connection_open() {
     let server = Server::start();
-    server.expect(insert("db.things").then(silence()));
+    server.expect(insert("db.things").then(no_reply()));
     let mut client = Client::of(&server).await;
     client.send(insert_one()).await;
     client.run(ping()).await;
@@ -143,14 +143,14 @@ async fn silence_leaves_a_request_unanswered_and_the_connection_open() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_a_reply_until_it_is_opened() {
+async fn closed_gate_holds_a_reply() {
     let server = Server::start();
     let gate = Gate::closed();
     server.expect(insert("db.things").then(wait_for(&gate)).then(reply(done())));
     let mut client = Client::of(&server).await;
     client.send(insert_one()).await;
     server.wait_for(|log| log.named("insert").len() == 1).await;
-    server.let_sockets_settle().await;
+    server.process_socket_events().await;
     let early = client.stream.try_read(&mut [0; 1]).unwrap_err();
     assert_eq!(early.kind(), ErrorKind::WouldBlock);
     gate.open();
@@ -159,7 +159,7 @@ async fn a_gate_holds_a_reply_until_it_is_opened() {
 }
 
 #[tokio::test]
-async fn a_server_dies_and_comes_back_at_its_address() {
+async fn stopped_server_resumes_at_its_address() {
     let server = Server::start();
     let mut client = Client::of(&server).await;
     client.run(ping()).await;
@@ -176,7 +176,7 @@ async fn a_server_dies_and_comes_back_at_its_address() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_gone_at_once_and_may_come_back_at_once() {
+async fn stop_and_resume_take_effect_immediately() {
     for server in [Server::start(), Server::builder().in_thread().start()] {
         let mut client = Client::of(&server).await;
         client.run(ping()).await;
@@ -192,7 +192,7 @@ async fn a_server_that_dies_is_gone_at_once_and_may_come_back_at_once() {
 }
 
 #[tokio::test]
-async fn the_address_of_a_server_that_is_stopped_is_given_to_nobody_else() {
+async fn stopped_server_keeps_its_address_reserved() {
     let server = Server::start();
     Client::of(&server).await.run(ping()).await;
     server.stop();

@@ -1,20 +1,20 @@
-//! The scripted server, as a client that knows nothing but the wire protocol meets it.
+//! Tests of the scripted server with a minimal client.
 
 #![allow(missing_docs)]
 
 mod client;
 mod deployments;
 mod faults;
-mod hostile;
-mod in_hand;
+mod malformed_input;
+mod received_requests;
+mod runtimes;
 mod scripts;
-mod where_it_runs;
 
 use std::time::Duration;
 
 use blackpipe::server::{
-    Deployment, Gate, Role, Server, Step, any, command, delay, error, find, garbage, hang_up,
-    hello, insert, part_of_reply, reply, reply_to_another, reset, silence, update, wait_for,
+    Deployment, Gate, Role, Server, Step, any, command, delay, error, find, hang_up, hello, insert,
+    no_reply, part_of_reply, raw_bytes, reply, reply_to_another, reset, update, wait_for,
 };
 use bson::{Document, doc};
 use client::Client;

@@ -1,4 +1,4 @@
-//! What a script expects, what it lets pass, and what it says when it was not kept.
+//! Scripts: expected requests, default replies and reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ fn update_one() -> Document {
 }
 
 #[tokio::test]
-async fn what_is_expected_is_answered_in_its_order_as_the_script_says() {
+async fn expected_requests_get_scripted_replies_in_order() {
     let server = Server::start();
     server
         .expect(insert("db.things").with(doc! { "documents": [{ "_id": 1 }] }).then(reply(done())));
@@ -27,7 +27,7 @@ async fn what_is_expected_is_answered_in_its_order_as_the_script_says() {
 }
 
 #[tokio::test]
-async fn what_drivers_say_by_themselves_needs_no_mention_and_can_be_expected() {
+async fn background_commands_get_default_replies_and_can_be_expected() {
     let server = Server::start();
     let mut client = Client::of(&server).await;
     assert_eq!(client.run(ping()).await, doc! { "ok": 1 });
@@ -46,7 +46,7 @@ async fn what_drivers_say_by_themselves_needs_no_mention_and_can_be_expected() {
 }
 
 #[tokio::test]
-async fn an_unexpected_command_is_refused_and_told_of_with_the_whole_conversation() {
+async fn unexpected_command_fails_the_script_with_a_transcript() {
     let server = Server::start();
     server.expect(update("db.things").with(doc! { "ordered": true }));
     let mut client = Client::of(&server).await;
@@ -54,15 +54,15 @@ async fn an_unexpected_command_is_refused_and_told_of_with_the_whole_conversatio
     let refused = client.run(insert_one()).await;
     assert_eq!(refused.get_i32("code").unwrap(), 59);
     let said = refused.get_str("errmsg").unwrap();
-    assert!(said.contains("unexpected: insert db.things"), "{said}");
+    assert!(said.contains("unexpected request insert db.things"), "{said}");
 
     let report = server.check().unwrap_err().to_string();
     for part in [
-        "The script was not kept.",
-        "through connection 1 came unexpected: insert db.things { \"documents\": [{ \"_id\": 1 }] }",
-        "expected next is update db.things with { \"ordered\": true }: it is not update",
-        "never came: update db.things with { \"ordered\": true }",
-        "connection 1 is opened from 127.0.0.1:",
+        "script failed:",
+        "connection 1: unexpected request insert db.things { \"documents\": [{ \"_id\": 1 }] }",
+        "next expected is update db.things with { \"ordered\": true }: the command is insert, not update",
+        "missing request: update db.things with { \"ordered\": true }",
+        "connection 1 opened by 127.0.0.1:",
         "connection 1 > ping admin",
         "connection 1 < { \"ok\": 1 }",
         "connection 1 > insert db.things",
@@ -75,7 +75,7 @@ async fn an_unexpected_command_is_refused_and_told_of_with_the_whole_conversatio
 }
 
 #[tokio::test]
-async fn a_server_that_is_dropped_answers_for_its_script_unless_the_test_has_failed_already() {
+async fn dropped_server_checks_its_script_unless_already_panicking() {
     let server = Server::start();
     server.expect(insert("db.things"));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(server))).is_err());
@@ -91,7 +91,7 @@ async fn a_server_that_is_dropped_answers_for_its_script_unless_the_test_has_fai
 }
 
 #[tokio::test]
-async fn a_group_comes_in_any_order_and_what_comes_several_times_is_counted() {
+async fn unordered_group_and_times_are_counted() {
     let server = Server::start();
     server.expect_in_any_order([
         insert("db.things").times(2),
@@ -102,7 +102,7 @@ async fn a_group_comes_in_any_order_and_what_comes_several_times_is_counted() {
     client.run(insert_one()).await;
     assert_eq!(client.run(update_one()).await.get_i32("n").unwrap(), 7);
     let report = server.check().unwrap_err().to_string();
-    assert!(report.contains("never came: insert db.things\n"), "{report}");
+    assert!(report.contains("missing request: insert db.things\n"), "{report}");
     client.run(insert_one()).await;
     let found = client.run(doc! { "find": "things", "$db": "db" }).await;
     assert_eq!(found.get_document("cursor").unwrap().get_i64("id").unwrap(), 0);
@@ -110,7 +110,7 @@ async fn a_group_comes_in_any_order_and_what_comes_several_times_is_counted() {
 }
 
 #[tokio::test]
-async fn what_may_always_come_gives_way_to_what_is_expected_and_to_what_was_said_later() {
+async fn expected_requests_and_later_definitions_take_precedence() {
     let server = Server::start();
     server.whenever(insert("db.things").then(error(1)));
     server.whenever(insert("db.things").then(error(2)).times(1));
@@ -125,12 +125,12 @@ async fn what_may_always_come_gives_way_to_what_is_expected_and_to_what_was_said
 }
 
 #[tokio::test]
-async fn expectations_see_fields_and_their_absence_and_whatever_a_closure_sees() {
+async fn mismatch_names_the_failed_condition() {
     let wanted = || insert("db.things");
     for (expected, why) in [
         (wanted(), None),
         (any().of("db"), None),
-        (any().of("admin"), Some("it is not of admin")),
+        (any().of("admin"), Some("the namespace is db.things, not admin")),
         (wanted().with(doc! { "documents": [{ "_id": 1.0 }] }), None),
         (wanted().with(doc! { "documents": [{ "_id": 1_i64 }] }), None),
         (
@@ -138,17 +138,17 @@ async fn expectations_see_fields_and_their_absence_and_whatever_a_closure_sees()
             Some("documents.0._id is 1, not 1.5"),
         ),
         (wanted().with(doc! { "documents": [] }), Some("documents has 1 elements, not 0")),
-        (wanted().with(doc! { "documents": [{ "x": 1 }] }), Some("it lacks documents.0.x")),
-        (wanted().with(doc! { "txnNumber": 1 }), Some("it lacks txnNumber")),
+        (wanted().with(doc! { "documents": [{ "x": 1 }] }), Some("documents.0.x is missing")),
+        (wanted().with(doc! { "txnNumber": 1 }), Some("txnNumber is missing")),
         (wanted().without("txnNumber"), None),
-        (wanted().without("documents"), Some("it has the field documents")),
+        (wanted().without("documents"), Some("documents is present")),
         (
-            wanted().that("is the third", |it| it.earlier == 2),
-            Some("it is not one that is the third"),
+            wanted().that("is the third", |it| it.earlier_requests == 2),
+            Some("the condition \"is the third\" is false"),
         ),
-        (wanted().at(1), Some("it came to server 0, not 1")),
-        (hello(), Some("it is not one that is a hello")),
-        (command("INSERT"), Some("it is not INSERT")),
+        (wanted().at(1), Some("it arrived at server 0, not 1")),
+        (hello(), Some("the condition \"is a hello\" is false")),
+        (command("INSERT"), Some("the command is insert, not INSERT")),
     ] {
         let server = Server::start();
         server.expect(expected);
@@ -157,14 +157,14 @@ async fn expectations_see_fields_and_their_absence_and_whatever_a_closure_sees()
             (Ok(()), None) => {}
             (Err(report), Some(why)) => assert!(report.to_string().contains(why), "{report}"),
             (Err(report), None) => panic!("{report}"),
-            (Ok(()), Some(why)) => panic!("it was taken although {why}"),
+            (Ok(()), Some(why)) => panic!("matched, expected a mismatch: {why}"),
         }
         let _ = catch_unwind(AssertUnwindSafe(|| drop(server)));
     }
 }
 
 #[tokio::test]
-async fn a_reply_can_be_made_for_the_request() {
+async fn then_with_computes_the_reply_from_the_request() {
     let server = Server::start();
     let echo = find("db.things").then_with(|request| {
         let filter = request.body.get_document("filter").unwrap().clone();
@@ -180,10 +180,10 @@ async fn a_reply_can_be_made_for_the_request() {
 }
 
 #[tokio::test]
-async fn a_handler_decides_about_each_request_and_all_is_welcome() {
+async fn handler_decides_each_request() {
     let server = Server::with_handler(Role::Mongos, |request| match request.name.as_str() {
         "find" => Some(vec![error(50).into()]),
-        "insert" if request.earlier > 2 => Some(vec![hang_up()]),
+        "insert" if request.earlier_requests > 2 => Some(vec![hang_up()]),
         _ => None,
     });
     let mut client = Client::of(&server).await;
@@ -203,7 +203,7 @@ async fn a_handler_decides_about_each_request_and_all_is_welcome() {
 }
 
 #[tokio::test]
-async fn code_of_the_test_that_panics_fails_the_script_and_no_other_connection() {
+async fn panicking_handler_fails_the_script_and_closes_its_connection() {
     let server = Server::with_handler(Role::Standalone, |request| {
         assert_ne!(request.name, "find", "no finding today");
         None
@@ -219,7 +219,7 @@ async fn code_of_the_test_that_panics_fails_the_script_and_no_other_connection()
 }
 
 #[tokio::test]
-async fn a_condition_that_panics_fails_the_script_and_says_so() {
+async fn panicking_condition_fails_the_script() {
     let server = Server::start();
     server.expect(
         insert("db.things")
@@ -229,13 +229,13 @@ async fn a_condition_that_panics_fails_the_script_and_says_so() {
     client.send(insert_one()).await;
     assert!(client.receive().await.is_err());
     let report = server.check().unwrap_err().to_string();
-    assert!(report.contains("a five") && report.contains("the server hung up"), "{report}");
+    assert!(report.contains("a five") && report.contains("closed by the script"), "{report}");
     assert!(catch_unwind(AssertUnwindSafe(|| server.finish())).is_err());
 }
 
 #[tokio::test]
-async fn each_way_of_asking_is_answered_in_kind() {
-    let server = Server::plain(Role::Standalone);
+async fn reply_has_the_wire_format_of_the_request() {
+    let server = Server::lenient(Role::Standalone);
     let mut client = Client::of(&server).await;
     let id = client.send_legacy(&doc! { "isMaster": 1, "helloOk": true }).await;
     let hello = client.receive().await.unwrap();
@@ -253,21 +253,21 @@ async fn each_way_of_asking_is_answered_in_kind() {
 }
 
 #[tokio::test]
-async fn a_request_that_wants_no_reply_gets_none_and_is_waited_for() {
+async fn request_with_more_to_come_gets_no_reply() {
     let server = Server::start();
-    server.expect(insert("db.things").that("wants no reply", |it| !it.wants_reply));
+    server.expect(insert("db.things").that("wants no reply", |it| !it.expects_reply));
     let mut client = Client::of(&server).await;
     client.send_with(insert_one(), MsgFlags::MORE_TO_COME, None).await;
-    server.settled().await;
-    // Were the insert answered, this would be that answer.
+    server.wait_for_script().await;
+    // A reply to the insert would arrive here instead.
     client.run(ping()).await;
     server.finish();
 }
 
 #[tokio::test]
-async fn hello_says_what_it_is_told_to_say() {
-    let server = Server::builder().saying(doc! { "maxWireVersion": 9 }).start();
-    server.say(doc! { "setName": "odd", "readOnly": bson::Bson::Null });
+async fn hello_fields_can_be_overridden() {
+    let server = Server::builder().hello_fields(doc! { "maxWireVersion": 9 }).start();
+    server.set_hello_fields(doc! { "setName": "odd", "readOnly": bson::Bson::Null });
     let said = Client::of(&server).await.run(doc! { "hello": 1, "$db": "admin" }).await;
     assert_eq!(said, server.hello());
     assert_eq!(said.get_i32("maxWireVersion").unwrap(), 9);

@@ -3,7 +3,7 @@
 mod options;
 
 use bson::{Document, doc};
-use steadfast_query::{Code, Environment, Fault, value::show_document};
+use steadfast_query::{Code, Environment, Fault, value::format_document};
 
 use super::{
     super::{
@@ -37,7 +37,7 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
             EASY.. if call.in_transaction() => format!("Collection {namespace} already exists."),
             EASY.. => format!(
                 "namespace {namespace} already exists, but with different options: {}",
-                show_document(existing.options())
+                format_document(existing.options())
             ),
             _ => format!("Collection {namespace} already exists."),
         };

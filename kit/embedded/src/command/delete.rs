@@ -69,7 +69,7 @@ fn is_multi(limit: &Bson) -> Result<bool, Fault> {
         _ if is(1) => Ok(false),
         other => Err(Fault::failed_to_parse(format!(
             "The limit field in delete objects must be 0 or 1. Got {}",
-            value::show(other)
+            value::format_value(other)
         ))),
     }
 }

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 use steadfast_query::{
     Code, Dialect, Fault, Filter,
-    path::{self, Leaf, Path},
+    path::{self, Path, TrailingArray},
     value,
 };
 
@@ -36,7 +36,7 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
             gather(document, &parts, &mut values);
             continue;
         }
-        key.visit(document, Leaf::Whole, &mut |place| {
+        key.visit(document, TrailingArray::Whole, &mut |place| {
             match place.value {
                 None => {}
                 Some(Bson::Array(elements)) => values.extend(elements),

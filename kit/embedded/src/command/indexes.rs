@@ -129,7 +129,7 @@ fn new_definitions(
             .iter()
             .map(|it| Definition::parse(it.specification(), env))
             .collect::<Result<Vec<_>, Fault>>()?,
-        None => vec![Definition::of_id()],
+        None => vec![Definition::id_index()],
     };
     let mut new: Vec<Definition> = Vec::new();
     for asked in asked {
@@ -142,7 +142,7 @@ fn new_definitions(
             asked.insert("collation", collation);
         }
         let definition = Definition::parse(&asked, env)?;
-        if definition.is_of_id() || definition.exists_among(&existing)? {
+        if definition.is_id_index() || definition.exists_among(&existing)? {
             continue;
         }
         if definition.exists_among(&new)? {
@@ -214,7 +214,7 @@ fn by_pattern(collection: &Collection, pattern: &Document) -> Result<String, Fau
     match meant.as_slice() {
         [] => Err(Fault::new(
             Code::INDEX_NOT_FOUND,
-            format!("can't find index with key: {}", value::show(&asked)),
+            format!("can't find index with key: {}", value::format_value(&asked)),
         )),
         [index] => droppable(collection, index.name()),
         several => Err(Fault::new(
@@ -222,7 +222,7 @@ fn by_pattern(collection: &Collection, pattern: &Document) -> Result<String, Fau
             format!(
                 "{} indexes found for key: {}, identify by name instead. Conflicting indexes",
                 several.len(),
-                value::show(&asked)
+                value::format_value(&asked)
             ),
         )),
     }

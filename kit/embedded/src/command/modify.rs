@@ -1,7 +1,7 @@
 //! `collMod`: other options for a collection, or for one of its indexes.
 
 use bson::{Bson, Document, doc};
-use steadfast_query::{Code, Fault, Pipeline, value::show_document};
+use steadfast_query::{Code, Fault, Pipeline, value::format_document};
 
 use super::{
     super::{
@@ -180,9 +180,10 @@ fn named<'a>(
             return Err(invalid("Cannot specify both key pattern and name."));
         }
         (Some(name), None) => (collection.index(name), name.to_owned()),
-        (None, Some(pattern)) => {
-            (collection.indexes().iter().find(|it| it.pattern() == pattern), show_document(pattern))
-        }
+        (None, Some(pattern)) => (
+            collection.indexes().iter().find(|it| it.pattern() == pattern),
+            format_document(pattern),
+        ),
     };
     found.ok_or_else(|| {
         Fault::new(Code::INDEX_NOT_FOUND, format!("cannot find index {asked} for ns {namespace}"))

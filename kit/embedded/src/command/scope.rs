@@ -13,7 +13,7 @@ pub(crate) fn scope(
     collation: Option<&Document>,
     collection: Option<&Collection>,
 ) -> Result<Environment, Fault> {
-    let mut scope = Environment::new(env.now, env.cluster_time, env.roll());
+    let mut scope = Environment::new(env.now, env.cluster_time, env.next_random());
     scope.dialect = env.dialect;
     let default = collection.and_then(|it| it.options().get_document("collation").ok());
     if let Some(collation) = collation.filter(|it| !it.is_empty()).or(default) {
@@ -69,7 +69,7 @@ fn reads_documents(expression: &Bson) -> bool {
 
 /// The same environment once more, for what outlives the command.
 pub(crate) fn again(env: &Environment) -> Environment {
-    let mut again = Environment::new(env.now, env.cluster_time, env.roll());
+    let mut again = Environment::new(env.now, env.cluster_time, env.next_random());
     again.dialect = env.dialect;
     again.variables = env.variables.clone();
     again.collation = env.collation.clone();

@@ -10,7 +10,7 @@ pub(super) mod validation;
 use std::mem;
 
 use bson::{Bson, Document, doc};
-use steadfast_query::{Code, Fault, value::show_document};
+use steadfast_query::{Code, Fault, value::format_document};
 
 use super::{Writing, arguments::Arguments};
 use crate::{call::Call, change::Statement};
@@ -249,7 +249,7 @@ pub(super) fn incompatible(command: &Document, removed: bool) -> Fault {
         format!(
             "findAndModify retry request: {} is not compatible with previous write in the \
              transaction",
-            show_document(command)
+            format_document(command)
         ),
     )
 }

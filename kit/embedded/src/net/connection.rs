@@ -7,7 +7,7 @@ use steadfast_query::Fault;
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch};
 
 use crate::{auth::Identity, era, node::Power, server::Server};
-use blackpipe_base::message::{Envelope, Inbox, MessageError, Request};
+use blackpipe_base::message::{MessageError, MessageReader, ReplyHeader, Request};
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAddr) {
@@ -19,7 +19,7 @@ pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAd
     }
     let mut connection = Connection {
         line,
-        inbox: Inbox::new(),
+        inbox: MessageReader::new(),
         out: Vec::new(),
         id,
         peer,
@@ -52,7 +52,7 @@ impl Drop for Line {
 #[derive(Debug)]
 pub(super) struct Connection {
     line: Line,
-    inbox: Inbox,
+    inbox: MessageReader,
     out: Vec<u8>,
     pub(super) id: i32,
     pub(super) peer: SocketAddr,
@@ -106,7 +106,7 @@ impl Connection {
             return self.greet(&request, after).await;
         }
         match self.decide(&mut request).await? {
-            Outcome::Reply(_) if !request.wants_reply => Ok(()),
+            Outcome::Reply(_) if !request.expects_reply => Ok(()),
             Outcome::Reply(reply) => {
                 let mut reply = era::aged(reply, &self.server().host.about().version);
                 self.pause(after).await?;
@@ -128,7 +128,7 @@ impl Connection {
         self.awake().await?;
         let request_id = self.server().traffic.messages.fetch_add(1, Ordering::Relaxed) + 1;
         self.out.clear();
-        let envelope = Envelope { request_id, response_to, more_to_come };
+        let envelope = ReplyHeader { request_id, response_to, more_to_come };
         request.write_reply(reply, envelope, &mut self.out);
         self.line.stream.write_all(&self.out).await.map_err(|_| End)?;
         // A large reply is no reason to keep so much room for all that follow.
@@ -171,7 +171,7 @@ impl Connection {
         request: &Request,
         running: impl Future<Output = Document>,
     ) -> Result<Document, End> {
-        match request.wants_reply {
+        match request.expects_reply {
             true => self.wait(running).await,
             // A client that wants no answer may well be gone already.
             false => Ok(running.await),
@@ -186,7 +186,7 @@ impl Connection {
 
 /// Waits for something, or until the client has hung up.
 async fn unless_gone<T>(
-    inbox: &mut Inbox,
+    inbox: &mut MessageReader,
     stream: &mut TcpStream,
     what: impl Future<Output = T>,
 ) -> Result<T, End> {

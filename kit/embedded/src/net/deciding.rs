@@ -81,7 +81,7 @@ impl Connection {
                 "can not specify maxTimeMSOpOnly to non-internal clients",
             ));
         }
-        if request.repeats_a_field {
+        if request.has_duplicate_fields {
             let message = format!("BSON field '{name}' has a duplicate field");
             return Err(Fault::location(40413, message));
         }

@@ -41,7 +41,7 @@ impl Connection {
                 return self.reply(request, &reply, response_to, false).await.map(drop);
             }
         };
-        let streams = request.takes_many && watching.is_some();
+        let streams = request.exhaust_allowed && watching.is_some();
         if era::is_since(&self.server().host.about().version, FAILS_BY_NAME_AT_ONCE)
             && self.app_name.is_none()
         {
@@ -61,7 +61,7 @@ impl Connection {
                     }
                 }
             };
-            if !request.wants_reply {
+            if !request.expects_reply {
                 return Ok(());
             }
             self.pause(after).await?;

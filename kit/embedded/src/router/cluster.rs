@@ -265,7 +265,7 @@ impl Cluster {
 
     /// What a query can see, now.
     pub(super) fn environment(&self) -> Environment {
-        let seed = locked(&self.dice).roll();
+        let seed = locked(&self.dice).next_random();
         let now = self.clock.time_of_day(Duration::ZERO);
         let mut env = Environment::new(now, self.time(), seed);
         env.dialect = dialect(self.config.max_wire_version);

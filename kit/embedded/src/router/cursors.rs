@@ -57,7 +57,7 @@ fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> D
         let mut remotes = locked(&op.router.remotes);
         let env = op.cluster().environment();
         let known = loop {
-            let known = (env.roll() >> 1).cast_signed();
+            let known = (env.next_random() >> 1).cast_signed();
             if known != 0 && !remotes.open.contains_key(&known) {
                 break known;
             }

@@ -55,8 +55,8 @@ pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
 fn start(op: &Operation) -> Document {
     let env = op.cluster().environment();
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&env.roll().to_be_bytes());
-    bytes[8..].copy_from_slice(&env.roll().to_be_bytes());
+    bytes[..8].copy_from_slice(&env.next_random().to_be_bytes());
+    bytes[8..].copy_from_slice(&env.next_random().to_be_bytes());
     // A UUID of version 4.
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

@@ -8,7 +8,9 @@ use std::{
 
 use bson::{Bson, Document, Uuid};
 use rpds::RedBlackTreeMapSync;
-use steadfast_query::{Code, Collation, Environment, Fault, Filter, index::Key, value::Number};
+use steadfast_query::{
+    Code, Collation, Environment, Fault, Filter, index::IndexKey, value::Number,
+};
 
 use super::{index::Index, size::size_of_document};
 use crate::namespace::Namespace;
@@ -132,7 +134,7 @@ impl Collection {
         self.search(filter, env).map(|(index, _)| index)
     }
 
-    fn search(&self, filter: &Filter, env: &Environment) -> Option<(&Index, Key)> {
+    fn search(&self, filter: &Filter, env: &Environment) -> Option<(&Index, IndexKey)> {
         let equalities = filter.equalities();
         if equalities.is_empty() {
             return None;
@@ -278,7 +280,7 @@ impl Collection {
         namespace: &Namespace,
         document: &Document,
         record: Option<RecordId>,
-    ) -> Result<Vec<Vec<Key>>, Fault> {
+    ) -> Result<Vec<Vec<IndexKey>>, Fault> {
         self.indexes
             .iter()
             .map(|index| {

@@ -6,7 +6,7 @@ use bson::{Bson, DateTime, Document, Timestamp};
 use rpds::RedBlackTreeSetSync;
 use steadfast_query::{
     Environment, Fault,
-    index::{self, Key},
+    index::{self, IndexKey},
 };
 
 use super::collection::RecordId;
@@ -29,7 +29,7 @@ struct Definition {
 /// A key and the record that has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
-    pub(super) key: Key,
+    pub(super) key: IndexKey,
     pub(super) record: RecordId,
 }
 
@@ -43,8 +43,8 @@ impl Index {
     /// The index on `_id` of a collection with this collation.
     pub(super) fn of_ids(collation: Option<&Document>) -> Result<Self, Fault> {
         let index = match collation {
-            Some(collation) => index::Index::of_id_with(collation)?,
-            None => index::Index::of_id(),
+            Some(collation) => index::Index::id_index_with_collation(collation)?,
+            None => index::Index::id_index(),
         };
         Ok(Self::of(index.description(), index))
     }
@@ -85,12 +85,16 @@ impl Index {
     }
 
     /// The keys of a document in it, each once.
-    pub(super) fn keys(&self, document: &Document) -> Result<Vec<Key>, Fault> {
+    pub(super) fn keys(&self, document: &Document) -> Result<Vec<IndexKey>, Fault> {
         self.definition.index.keys(document, &timeless())
     }
 
     /// The first of these keys that another record has, if a key may be there once only.
-    pub(super) fn taken<'a>(&self, keys: &'a [Key], by: Option<RecordId>) -> Option<&'a Key> {
+    pub(super) fn taken<'a>(
+        &self,
+        keys: &'a [IndexKey],
+        by: Option<RecordId>,
+    ) -> Option<&'a IndexKey> {
         if !self.unique() {
             return None;
         }
@@ -98,12 +102,12 @@ impl Index {
     }
 
     /// The fault of a change that would bring a key a second time.
-    pub(super) fn duplicate(&self, namespace: &Namespace, key: &Key) -> Fault {
+    pub(super) fn duplicate(&self, namespace: &Namespace, key: &IndexKey) -> Fault {
         self.definition.index.duplicate_key(&namespace.to_string(), key)
     }
 
     /// The records with this key, or whose keys begin with it.
-    pub(super) fn with_key(&self, key: &Key) -> impl Iterator<Item = RecordId> {
+    pub(super) fn with_key(&self, key: &IndexKey) -> impl Iterator<Item = RecordId> {
         let first = Position { key: key.clone(), record: RecordId(0) };
         self.entries
             .range::<Position, _>((Bound::Included(first), Bound::Unbounded))
@@ -132,26 +136,30 @@ impl Index {
         self.key(one) < self.key(other)
     }
 
-    pub(super) fn add(&mut self, keys: Vec<Key>, record: RecordId) {
+    pub(super) fn add(&mut self, keys: Vec<IndexKey>, record: RecordId) {
         for key in keys {
             self.entries.insert_mut(Position { key, record });
         }
     }
 
-    pub(super) fn remove(&mut self, keys: Vec<Key>, record: RecordId) {
+    pub(super) fn remove(&mut self, keys: Vec<IndexKey>, record: RecordId) {
         for key in keys {
             self.entries.remove_mut(&Position { key, record });
         }
     }
 
     /// A key of these values, for a search.
-    pub(super) fn key(&self, values: Vec<Bson>) -> Key {
+    pub(super) fn key(&self, values: Vec<Bson>) -> IndexKey {
         self.definition.index.key_of(values)
     }
 
     /// What a filter that demands these equalities demands of the first fields of the index: the key
     /// that all its matches have. `None` if the index may not have all matches, or none can be said.
-    pub(super) fn prefix(&self, equalities: &[(String, Bson)], env: &Environment) -> Option<Key> {
+    pub(super) fn prefix(
+        &self,
+        equalities: &[(String, Bson)],
+        env: &Environment,
+    ) -> Option<IndexKey> {
         let index = &self.definition.index;
         if index.is_sparse() || index.partial_filter().is_some() {
             return None;

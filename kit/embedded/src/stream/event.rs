@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Binary, Bson, Document, Timestamp, Uuid, doc, spec::BinarySubtype};
-use steadfast_query::{Code, Fault, value::show_document};
+use steadfast_query::{Code, Fault, value::format_document};
 
 use super::{
     Images, Options,
@@ -326,7 +326,7 @@ impl Event<'_> {
             Code::named(47, "NoMatchingDocument"),
             format!(
                 "Change stream was configured to require a {what} was not found for event: {}",
-                show_document(&event)
+                format_document(&event)
             ),
         )
     }

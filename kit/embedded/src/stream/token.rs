@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use bson::{Bson, Document, doc};
-use steadfast_query::{Code, Fault, value::show_document};
+use steadfast_query::{Code, Fault, value::format_document};
 
 use crate::log::TimestampOrder;
 
@@ -95,7 +95,7 @@ impl Position {
                 40647,
                 format!(
                     "Bad resume token: _data of missing or of wrong type. Expected string, got {}",
-                    show_document(token)
+                    format_document(token)
                 ),
             ));
         };
@@ -143,7 +143,7 @@ pub(super) fn not_found(position: Position) -> Fault {
         Code::named(280, "ChangeStreamFatalError"),
         format!(
             "cannot resume stream; the resume token was not found. {}",
-            show_document(&position.token())
+            format_document(&position.token())
         ),
     )
 }

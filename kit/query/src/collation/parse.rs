@@ -1,22 +1,22 @@
-//! Reads the option `collation`.
+//! Parses the option `collation`.
 
 use bson::{Bson, Document};
 
-use super::{CaseFirst, Rules};
+use super::{CaseFirst, CollationRules};
 use crate::{
     Code, Fault,
-    value::{Number, show_document, type_name},
+    value::{Number, format_document, type_name},
 };
 
-/// The version of the order that servers of this age have.
+/// Version of the collation data in servers of these versions.
 pub(super) const VERSION: &str = "57.1";
 
-/// The rules that the option asks for; `None` if strings are to compare byte by byte.
-pub(super) fn rules(options: &Document) -> Result<Option<Rules>, Fault> {
+/// Parses the rules. `None` for simple binary comparison.
+pub(super) fn rules(options: &Document) -> Result<Option<CollationRules>, Fault> {
     if options.is_empty() {
         return Ok(None);
     }
-    let mut rules = Rules {
+    let mut rules = CollationRules {
         locale: String::new(),
         strength: 3,
         case_level: false,
@@ -38,24 +38,24 @@ pub(super) fn rules(options: &Document) -> Result<Option<Rules>, Fault> {
     if rules.case_first != CaseFirst::Off && !rules.case_level && rules.strength < 3 {
         return Err(Fault::bad_value(format!(
             "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: {}",
-            show_document(options)
+            format_document(options)
         )));
     }
     Ok(Some(rules))
 }
 
-/// This one error also says what was asked for.
+/// The version error also shows the requested collation.
 fn named_in(fault: Fault, options: &Document) -> Fault {
     match fault.code.number {
         161 => Fault::new(
             fault.code,
-            format!("{} Requested collation spec: {}", fault.message, show_document(options)),
+            format!("{} Requested collation spec: {}", fault.message, format_document(options)),
         ),
         _ => fault,
     }
 }
 
-fn read(rules: &mut Rules, name: &str, value: &Bson) -> Result<(), Fault> {
+fn read(rules: &mut CollationRules, name: &str, value: &Bson) -> Result<(), Fault> {
     match name {
         "locale" => rules.locale = text(name, value)?.to_owned(),
         "strength" => rules.strength = strength(value)?,
@@ -71,7 +71,7 @@ fn read(rules: &mut Rules, name: &str, value: &Bson) -> Result<(), Fault> {
         "numericOrdering" => rules.numeric = flag(name, value)?,
         "alternate" => match text(name, value)? {
             "non-ignorable" => {}
-            "shifted" => return Err(refused("alternate: shifted")),
+            "shifted" => return Err(not_implemented("alternate: shifted")),
             other => return Err(not_a_value(name, other)),
         },
         "maxVariable" => match text(name, value)? {
@@ -80,7 +80,7 @@ fn read(rules: &mut Rules, name: &str, value: &Bson) -> Result<(), Fault> {
         },
         "normalization" | "backwards" => {
             if flag(name, value)? {
-                return Err(refused(name));
+                return Err(not_implemented(name));
             }
         }
         "version" => {
@@ -107,7 +107,7 @@ fn known_locale(locale: &str, options: &Document) -> Result<(), Fault> {
     if matches!(locale, "en" | "en_US") {
         return Ok(());
     }
-    let options = show_document(options);
+    let options = format_document(options);
     if locale.is_empty() {
         let text = format!("Field 'locale' cannot be the empty string in: {options}");
         return Err(Fault::bad_value(text));
@@ -117,7 +117,7 @@ fn known_locale(locale: &str, options: &Document) -> Result<(), Fault> {
         && language.bytes().all(|it| it.is_ascii_lowercase())
         && (language != "en" || locale == "en_US_POSIX");
     if plausible {
-        return Err(refused(&format!("locale: {locale}")));
+        return Err(not_implemented(&format!("locale: {locale}")));
     }
     let known = language.eq_ignore_ascii_case("en");
     let advice = if known { ". Did you mean 'en'?" } else { "" };
@@ -132,7 +132,7 @@ fn strength(value: &Bson) -> Result<u8, Fault> {
         Some(1) => Ok(1),
         Some(2) => Ok(2),
         Some(3) => Ok(3),
-        Some(number @ (4 | 5)) => Err(refused(&format!("strength: {number}"))),
+        Some(number @ (4 | 5)) => Err(not_implemented(&format!("strength: {number}"))),
         Some(number) if number > 5 => Err(Fault::location(
             51024,
             format!("BSON field 'strength' value must be <= 5, actual value '{number}'"),
@@ -169,6 +169,6 @@ fn not_a_value(name: &str, value: &str) -> Fault {
     ))
 }
 
-fn refused(what: &str) -> Fault {
+fn not_implemented(what: &str) -> Fault {
     Fault::new(Code::NOT_IMPLEMENTED, format!("a collation with {what} is not implemented"))
 }

@@ -1,4 +1,4 @@
-//! Orders of strings.
+//! Comparison of strings by collations.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ fn sorted(collation: &Collation, list: &str) -> String {
 }
 
 #[test]
-fn strengths_say_which_differences_count() {
+fn strength_selects_comparison_levels() {
     for (left, right, equal_up_to) in
         [("a", "A", 2), ("a", "á", 1), ("cote", "CÔTÉ", 1), ("ae", "æ", 1), ("a", "b", 0)]
     {
@@ -30,7 +30,7 @@ fn strengths_say_which_differences_count() {
 }
 
 #[test]
-fn letters_go_before_accents_and_accents_before_case() {
+fn letters_precede_accents_and_accents_precede_case() {
     let order = "_ - 1 10 2 a A á Á ab Ab z þ";
     let shuffled = "z 10 Á ab - a þ 2 A Ab _ 1 á";
     assert_eq!(sorted(&english(3), shuffled), order);
@@ -38,14 +38,14 @@ fn letters_go_before_accents_and_accents_before_case() {
 }
 
 #[test]
-fn digits_can_count_as_numbers() {
+fn numeric_ordering_compares_numbers() {
     let options = doc! { "locale": "en_US", "numericOrdering": true };
     let collation = Collation::parse(&options).unwrap();
     assert_eq!(sorted(&collation, "a10 a9 a09b a1 b"), "a1 a9 a09b a10 b");
 }
 
 #[test]
-fn capitals_can_come_first_and_case_can_count_alone() {
+fn case_first_and_case_level_apply() {
     let upper = Collation::parse(&doc! { "locale": "en", "caseFirst": "upper" }).unwrap();
     assert_eq!(sorted(&upper, "a A b B"), "A a B b");
     let options = doc! { "locale": "en", "strength": 1, "caseLevel": true };
@@ -55,7 +55,7 @@ fn capitals_can_come_first_and_case_can_count_alone() {
 }
 
 #[test]
-fn keys_compare_as_the_values_do() {
+fn sort_keys_compare_like_values() {
     let words = ["", "a", "A", "á", "ab", "b", "-", "é1", "E"];
     let simple = Collation::simple();
     for collation in [english(1), english(2), english(3)] {
@@ -70,14 +70,14 @@ fn keys_compare_as_the_values_do() {
 }
 
 #[test]
-fn only_what_has_no_strings_is_exact() {
+fn only_values_without_strings_are_exact() {
     assert!(english(2).is_exact_for(&bson!({ "a": [1, null] })));
     assert!(!english(2).is_exact_for(&bson!({ "a": [1, "x"] })));
     assert!(Collation::simple().is_exact_for(&bson!("x")));
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn invalid_collations_fail() {
     for (options, code) in [
         (doc! { "strength": 1 }, 40414),
         (doc! { "locale": 5 }, 14),

@@ -1,6 +1,6 @@
-//! What characters weigh in a comparison: letters first, then accents, then case.
+//! Weights of characters: letters first, then accents, then case.
 
-/// What a character, or a part of it, weighs. Zero says nothing at a level.
+/// Weight of a character, or of a part of it. Zero is ignored at a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weight {
     pub(super) letter: u32,
@@ -13,21 +13,21 @@ pub(super) const CAPITAL: u32 = 1;
 const RAISED: u32 = 2;
 const PLAIN: u32 = 1;
 
-/// What comes before digits, in its order. A space that does not break weighs what a space does.
+/// Characters before the digits, in collation order. A no-break space weighs the same as a space.
 const SIGNS: &str = "\t\n\u{b}\u{c}\r\u{85}\u{2028}\u{2029} _-–—,;:!¡?¿.·'‘’\"“”«»()[]{}§¶@*/\\&#%`´^¯¨¸°©®⁄+±÷×<=>¬|¦~¤¢$£¥€";
 
-/// Letters in their order.
+/// Letters in collation order.
 const LETTERS: &str = "abcdefghiıjklmnŋopqĸrstŧuvwxyzþŉ";
 
-/// Accents in their order, as they stand after a letter.
+/// Combining accents in collation order.
 const ACCENTS: &str = "\u{301}\u{300}\u{306}\u{302}\u{30c}\u{30a}\u{308}\u{30b}\u{303}\u{307}\u{327}\u{335}\u{328}\u{304}\u{b7}";
 
-/// The mark of what was one character and weighs as two letters.
+/// Marks a ligature, which weighs as two letters.
 const JOINED: char = '\u{34f}';
-/// The mark of `ð`, which weighs as a `d`.
+/// Marks `ð`, which weighs as a `d`.
 const ETH: char = '\u{33f}';
 
-/// Small letters, and what they are made of.
+/// Decomposition of lower-case letters.
 const MADE_OF: &str = "\
 á a\u{301} à a\u{300} ă a\u{306} â a\u{302} å a\u{30a} ä a\u{308} ã a\u{303} ą a\u{328} ā a\u{304} \
 ć c\u{301} ĉ c\u{302} č c\u{30c} ċ c\u{307} ç c\u{327} ď d\u{30c} đ d\u{335} ð d\u{33f} \
@@ -47,7 +47,8 @@ const FIRST_DIGIT: u32 = 0x200;
 const FIRST_LETTER: u32 = 0x300;
 const FIRST_OTHER: u32 = 0x1000;
 
-/// The weights of a text. If it is `numeric`, digits that stand together weigh what their number does.
+/// Returns the weights of a text. `numeric` is `true` for `numericOrdering`: a run of digits weighs
+/// as its number.
 pub(super) fn weights(text: &str, numeric: bool) -> Vec<Weight> {
     let mut weights = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -64,7 +65,7 @@ pub(super) fn weights(text: &str, numeric: bool) -> Vec<Weight> {
     weights
 }
 
-/// The longer number is greater, then the one with the greater digits.
+/// Orders numbers by length, then by digits.
 fn weigh_number(digits: &str, weights: &mut Vec<Weight>) {
     let digits = digits.trim_start_matches('0');
     let digits = if digits.is_empty() { "0" } else { digits };
@@ -96,7 +97,7 @@ fn weigh(character: char, weights: &mut Vec<Weight>) {
         '…' => raised("..."),
         'µ' => raised("μ"),
         '\u{85}' | '\t'..='\r' => weights.push(plain(letter(character), SMALL)),
-        // Other controls, and the hyphen that is not seen, weigh nothing.
+        // Other control characters and the soft hyphen are ignored.
         _ if character.is_control() || character == '\u{ad}' => {}
         'İ' => weigh_parts("i\u{307}", CAPITAL, weights),
         '\u{300}'..='\u{36f}' => weights.push(accent(character)),

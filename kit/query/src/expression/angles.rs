@@ -1,15 +1,15 @@
-//! Sines and their kin.
+//! Trigonometric operators.
 
 use bson::Bson;
 
 use super::{
     arithmetic::on_double,
-    coerce::{general, named, no_decimals, nullish},
+    coerce::{format_g, is_null_or_missing, no_decimals, type_name_of},
     node::{Arguments, Value},
 };
 use crate::{Fault, value::Number};
 
-/// A function that is defined between two bounds.
+/// Applies a function that is defined on a part of the doubles.
 fn bounded(
     arguments: &Arguments<'_>,
     defined: fn(f64) -> bool,
@@ -19,8 +19,8 @@ fn bounded(
         if it.is_nan() || defined(it) {
             return Ok(function(it));
         }
-        let (name, shown) = (arguments.name(), general(it));
-        let message = format!("cannot apply {name} to {shown}, value is out of bounds");
+        let (name, format_value) = (arguments.name(), format_g(it));
+        let message = format!("cannot apply {name} to {format_value}, value is out of bounds");
         Err(Fault::location(50989, message))
     })
 }
@@ -83,12 +83,13 @@ pub(super) fn to_degrees(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 
 pub(super) fn atan2(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (left, right) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&left) || nullish(&right) {
+    if is_null_or_missing(&left) || is_null_or_missing(&right) {
         return Ok(Some(Bson::Null));
     }
     let number = |value: &Value, code| {
         value.as_ref().and_then(Number::of).ok_or_else(|| {
-            let message = format!("$atan2 only supports numeric types, not {}", named(value));
+            let message =
+                format!("$atan2 only supports numeric types, not {}", type_name_of(value));
             Fault::location(code, message)
         })
     };

@@ -1,42 +1,48 @@
-//! Sums, products, powers and logarithms.
+//! Arithmetic operators: sums, products, powers, logarithms.
 
 use bson::{Bson, DateTime};
 
 use super::{
-    coerce::{named, no_decimals, nullish, shown, too_far, truncated},
-    node::{Arguments, Node, Value},
+    coerce::{format_value, is_null_or_missing, no_decimals, too_far, truncated, type_name_of},
+    node::{Arguments, ExpressionNode, Value},
     operators::Operator,
-    parse::Parser,
+    parse::ExpressionParser,
 };
 use crate::{
     Code, Dialect, Fault,
     value::{self, Decimal, Number},
 };
 
-/// A sum or a product so far: as wide as its widest operand, wider if it must be.
+/// Accumulated sum or product. Its type is that of the widest operand, or wider after an overflow.
 #[derive(Clone, Copy)]
-enum Total {
-    /// Of ints alone: an int at the end if it fits.
+enum RunningTotal {
+    /// Only ints so far. The result is an int if it fits.
     Int(i64),
     Long(i64),
     Double(f64),
     Decimal(Decimal),
 }
 
-/// What is done with two of them.
-struct Operation {
+/// An operation for each numeric type.
+struct ArithmeticOperation {
     integers: fn(i64, i64) -> Option<i64>,
     doubles: fn(f64, f64) -> f64,
     decimals: fn(Decimal, Decimal) -> Decimal,
 }
 
-const SUM: Operation =
-    Operation { integers: i64::checked_add, doubles: |a, b| a + b, decimals: Decimal::plus };
-const PRODUCT: Operation =
-    Operation { integers: i64::checked_mul, doubles: |a, b| a * b, decimals: Decimal::times };
+const SUM: ArithmeticOperation = ArithmeticOperation {
+    integers: i64::checked_add,
+    doubles: |a, b| a + b,
+    decimals: Decimal::plus,
+};
+const PRODUCT: ArithmeticOperation = ArithmeticOperation {
+    integers: i64::checked_mul,
+    doubles: |a, b| a * b,
+    decimals: Decimal::times,
+};
 
-impl Total {
-    fn with(self, operand: Number, operation: &Operation) -> Self {
+impl RunningTotal {
+    fn with(self, operand: Number, operation: &ArithmeticOperation) -> Self {
         let integers = |left, right, whole: fn(i64) -> Self| {
             (operation.integers)(left, right).map_or_else(
                 || Self::Double((operation.doubles)(as_double(left), as_double(right))),
@@ -82,7 +88,7 @@ impl Total {
         let overflow = || date_overflow("$add");
         let millis = match self {
             Self::Int(total) | Self::Long(total) => total,
-            // Halves go toward zero.
+            // Rounds halves toward zero.
             Self::Double(total) => {
                 let whole = if total < 0.0 { (total + 0.5).floor() } else { (total - 0.5).ceil() };
                 Number::Double(whole).truncated().ok_or_else(overflow)?
@@ -95,7 +101,7 @@ impl Total {
     }
 }
 
-/// An int if it fits, else a long.
+/// Returns an int if the number fits, else a long.
 pub(super) fn int_or_long(number: i64) -> Bson {
     i32::try_from(number).map_or(Bson::Int64(number), Bson::Int32)
 }
@@ -106,11 +112,11 @@ fn as_double(number: i64) -> f64 {
 }
 
 pub(super) fn add(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    let mut total = Total::Int(0);
+    let mut total = RunningTotal::Int(0);
     let (mut dated, mut whole) = (false, true);
     for index in 0..arguments.len() {
         let value = arguments.value(index)?;
-        if nullish(&value) {
+        if is_null_or_missing(&value) {
             return Ok(Some(Bson::Null));
         }
         if let Some(Bson::DateTime(date)) = value {
@@ -123,7 +129,7 @@ pub(super) fn add(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         }
         let Some(number) = value.as_ref().and_then(Number::of) else {
             let message =
-                format!("$add only supports numeric or date types, not {}", named(&value));
+                format!("$add only supports numeric or date types, not {}", type_name_of(&value));
             return Err(match arguments.env().dialect {
                 Dialect::V6_0 => Fault::location(16554, message),
                 Dialect::V8_2 => Fault::type_mismatch(message),
@@ -132,23 +138,23 @@ pub(super) fn add(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         whole &= matches!(number, Number::Int(_) | Number::Long(_));
         total = total.with(number, &SUM);
     }
-    if dated && whole && matches!(total, Total::Double(_)) {
+    if dated && whole && matches!(total, RunningTotal::Double(_)) {
         return Err(date_overflow("$add"));
     }
     Ok(Some(if dated { total.date()? } else { total.value() }))
 }
 
 pub(super) fn multiply(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    let mut total = Total::Int(1);
+    let mut total = RunningTotal::Int(1);
     for index in 0..arguments.len() {
         let value = arguments.value(index)?;
-        if nullish(&value) {
+        if is_null_or_missing(&value) {
             return Ok(Some(Bson::Null));
         }
         let Some(number) = value.as_ref().and_then(Number::of) else {
             return Err(Fault::type_mismatch(format!(
                 "$multiply only supports numeric types, not {}",
-                named(&value)
+                type_name_of(&value)
             )));
         };
         total = total.with(number, &PRODUCT);
@@ -157,14 +163,15 @@ pub(super) fn multiply(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn subtract(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    // Of two errors, a server has that of the second.
+    // If both arguments are invalid, servers report the second.
     let right = arguments.value(1)?;
     let left = arguments.value(0)?;
-    if nullish(&left) || nullish(&right) {
+    if is_null_or_missing(&left) || is_null_or_missing(&right) {
         return Ok(Some(Bson::Null));
     }
     let refused = || {
-        let message = format!("can't $subtract {} from {}", named(&right), named(&left));
+        let message =
+            format!("can't $subtract {} from {}", type_name_of(&right), type_name_of(&left));
         Fault::type_mismatch(message)
     };
     match (&left, &right) {
@@ -184,7 +191,7 @@ pub(super) fn subtract(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             ))
         }
         (Some(left), Some(right)) => {
-            value::or_double(value::subtract, left, right).map(Some).ok_or_else(refused)
+            value::double_on_overflow(value::subtract, left, right).map(Some).ok_or_else(refused)
         }
         _ => Err(refused()),
     }
@@ -194,20 +201,20 @@ fn date_overflow(operator: &str) -> Fault {
     Fault::new(Code::OVERFLOW, format!("date overflow in {operator}"))
 }
 
-/// Two numbers, or `None` if one of them is null, or this error.
+/// Returns two numeric arguments, or `None` if one is null. Fails with `code` otherwise.
 fn two_numbers(arguments: &Arguments<'_>, code: i32) -> Result<Option<(Number, Number)>, Fault> {
     let (left, right) = (arguments.value(0)?, arguments.value(1)?);
     let number = |it: &Value| it.as_ref().and_then(Number::of);
     match (number(&left), number(&right)) {
         (Some(left), Some(right)) => Ok(Some((left, right))),
-        _ if nullish(&left) || nullish(&right) => Ok(None),
+        _ if is_null_or_missing(&left) || is_null_or_missing(&right) => Ok(None),
         _ => Err(Fault::new(
             Code::numbered(code),
             format!(
                 "{} only supports numeric types, not {} and {}",
                 arguments.name(),
-                named(&left),
-                named(&right)
+                type_name_of(&left),
+                type_name_of(&right)
             ),
         )),
     }
@@ -220,7 +227,7 @@ pub(super) fn divide(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }
     Ok(Some(match (left, right) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            Bson::Decimal128(left.to_decimal().over(right.to_decimal()).into())
+            Bson::Decimal128(left.to_decimal().divided_by(right.to_decimal()).into())
         }
         _ => Bson::Double(left.to_f64() / right.to_f64()),
     }))
@@ -236,7 +243,7 @@ pub(super) fn modulo(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let small = |it: Number| it.to_integer().and_then(|it| i32::try_from(it).ok());
     Ok(Some(match (left, right) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            Bson::Decimal128(left.to_decimal().rest(right.to_decimal()).into())
+            Bson::Decimal128(left.to_decimal().remainder(right.to_decimal()).into())
         }
         (Number::Double(_), _) => Bson::Double(left.to_f64() % right.to_f64()),
         (_, Number::Double(divisor)) if small(right).is_none() => {
@@ -253,21 +260,25 @@ pub(super) fn modulo(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }))
 }
 
-/// A number, or `None` for null, or an error.
+/// Returns the numeric argument, or `None` if it is null.
 pub(super) fn one_number(arguments: &Arguments<'_>) -> Result<Option<Number>, Fault> {
     let value = arguments.value(0)?;
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return Ok(None);
     }
     value.as_ref().and_then(Number::of).map(Some).ok_or_else(|| {
         Fault::location(
             28765,
-            format!("{} only supports numeric types, not {}", arguments.name(), named(&value)),
+            format!(
+                "{} only supports numeric types, not {}",
+                arguments.name(),
+                type_name_of(&value)
+            ),
         )
     })
 }
 
-/// A function on doubles.
+/// Applies a function to a double.
 pub(super) fn on_double(
     arguments: &Arguments<'_>,
     function: impl Fn(f64) -> Result<f64, Fault>,
@@ -321,8 +332,9 @@ pub(super) fn log10(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 
 fn positive(number: f64, code: i32, operator: &str) -> Result<f64, Fault> {
     if number <= 0.0 {
-        let shown = shown(&Some(number.into()));
-        let message = format!("{operator}'s argument must be a positive number, but is {shown}");
+        let format_value = format_value(&Some(number.into()));
+        let message =
+            format!("{operator}'s argument must be a positive number, but is {format_value}");
         return Err(Fault::location(code, message));
     }
     Ok(number)
@@ -330,12 +342,15 @@ fn positive(number: f64, code: i32, operator: &str) -> Result<f64, Fault> {
 
 pub(super) fn log(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (argument, base) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&argument) || nullish(&base) {
+    if is_null_or_missing(&argument) || is_null_or_missing(&base) {
         return Ok(Some(Bson::Null));
     }
     let number = |value: &Value, code, what| {
         value.as_ref().and_then(Number::of).ok_or_else(|| {
-            Fault::location(code, format!("$log's {what} must be numeric, not {}", named(value)))
+            Fault::location(
+                code,
+                format!("$log's {what} must be numeric, not {}", type_name_of(value)),
+            )
         })
     };
     let left = number(&argument, 28756, "argument")?;
@@ -346,19 +361,22 @@ pub(super) fn log(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (left, right) = (positive(left.to_f64(), 28758, "$log")?, right.to_f64());
     if right <= 0.0 || right == 1.0 {
         let message = "$log's base must be a positive number not equal to 1, but is";
-        return Err(Fault::location(28759, format!("{message} {}", shown(&base))));
+        return Err(Fault::location(28759, format!("{message} {}", format_value(&base))));
     }
     Ok(Some(Bson::Double(left.ln() / right.ln())))
 }
 
 pub(super) fn pow(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (base, exponent) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&base) || nullish(&exponent) {
+    if is_null_or_missing(&base) || is_null_or_missing(&exponent) {
         return Ok(Some(Bson::Null));
     }
     let number = |value: &Value, code, what| {
         value.as_ref().and_then(Number::of).ok_or_else(|| {
-            Fault::location(code, format!("$pow's {what} must be numeric, not {}", named(value)))
+            Fault::location(
+                code,
+                format!("$pow's {what} must be numeric, not {}", type_name_of(value)),
+            )
         })
     };
     let base = number(&base, 28762, "base")?;
@@ -383,7 +401,7 @@ pub(super) fn pow(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }))
 }
 
-/// The integer that an int or a long is.
+/// Returns the value of an int or a long.
 fn whole(number: Number) -> Option<i64> {
     match number {
         Number::Int(number) => Some(number.into()),
@@ -403,10 +421,10 @@ fn whole_power(base: i64, exponent: i64) -> Option<i64> {
 }
 
 pub(super) fn parse_rand(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     match argument {
         Bson::Document(document) if document.is_empty() => parser.call(operator, Vec::new()),
         Bson::Array(array) if array.is_empty() => parser.call(operator, Vec::new()),
@@ -417,9 +435,9 @@ pub(super) fn parse_rand(
     }
 }
 
-/// Between 0 and 1.
+/// Returns a random double in `0.0..1.0`.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn rand(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    let bits = arguments.env().roll() >> 11;
+    let bits = arguments.env().next_random() >> 11;
     Ok(Some(Bson::Double(bits as f64 / (1_u64 << 53) as f64)))
 }

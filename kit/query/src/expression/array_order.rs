@@ -1,34 +1,35 @@
-//! Arrays in another order: sorted, and row by row.
+//! Operators that reorder arrays: `$sortArray` and `$zip`.
 
 use bson::{Bson, doc};
 
 use super::{
     arrays::{count, null, only_array},
-    coerce::{int32, nullish, shown},
-    node::{Arguments, Known, Node, Value},
-    operators::{Named, Operator},
-    parse::Parser,
-    room::Room,
+    coerce::{format_value, int32, is_null_or_missing},
+    node::{Arguments, ExpressionNode, Precomputed, Value},
+    operators::{NamedArguments, Operator},
+    parse::ExpressionParser,
+    size_limit::SizeLimit,
 };
 use crate::{
     Fault, Sort,
     value::{self, is_number, type_name},
 };
 
-const SORT: Named = Named {
+const SORT: NamedArguments = NamedArguments {
     fields: &[("input", Some(2_942_502)), ("sortBy", Some(2_942_503))],
     not_an_object: 2_942_500,
     unknown: 2_942_501,
 };
 
-/// Its second argument becomes a direction for whole elements, or an order by their fields.
+/// Parses `$sortArray`. The second argument is a direction for whole elements, or an order by
+/// fields.
 pub(super) fn parse_sort(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None];
-    let mut known = Known::Nothing;
+    let mut precomputed = Precomputed::Nothing;
     for (place, value) in SORT.given(operator.name, argument)? {
         match value {
             _ if place == 0 => arguments[0] = Some(parser.expression(value)?),
@@ -38,15 +39,15 @@ pub(super) fn parse_sort(
                     let message = "The sort pattern is empty when it should be a set of fields.";
                     return Err(Fault::location(2_942_505, message));
                 }
-                known = Known::Order(Sort::parse(order).map_err(refused)?);
-                arguments[1] = Some(Node::Constant(None));
+                precomputed = Precomputed::Order(Sort::parse(order).map_err(refused)?);
+                arguments[1] = Some(ExpressionNode::Constant(None));
             }
             number if is_number(number) => {
                 if !matches!(int32(number), Some(1 | -1)) {
                     let message = "The $sort element value must be either 1 or -1";
                     return Err(Fault::location(2_942_506, message));
                 }
-                arguments[1] = Some(Node::Constant(int32(number).map(Bson::Int32)));
+                arguments[1] = Some(ExpressionNode::Constant(int32(number).map(Bson::Int32)));
             }
             _ => {
                 return Err(Fault::location(
@@ -58,14 +59,14 @@ pub(super) fn parse_sort(
         }
     }
     SORT.complete(operator.name, |place| arguments[place].is_some())?;
-    Ok(parser.call_knowing(operator, arguments, known))
+    Ok(parser.call_with_precomputed(operator, arguments, precomputed))
 }
 
 pub(super) fn sort(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let message = "'s input must be an array, but was of type: ";
     let Some(mut array) = only_array(arguments, 2_942_504, message)? else { return null() };
     let collation = &arguments.env().collation;
-    if let Known::Order(order) = arguments.known() {
+    if let Precomputed::Order(order) = arguments.precomputed() {
         let empty = doc! {};
         array.sort_by(|left, right| {
             let left = left.as_document().unwrap_or(&empty);
@@ -82,21 +83,20 @@ pub(super) fn sort(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(array.into()))
 }
 
-const ZIP: Named = Named {
+const ZIP: NamedArguments = NamedArguments {
     fields: &[("inputs", Some(34465)), ("useLongestLength", None), ("defaults", None)],
     not_an_object: 34460,
     unknown: 34464,
 };
 
-/// Its arguments become whether the longest counts, how many inputs there are, and then these and the
-/// defaults.
+/// Parses `$zip`. Arguments: `useLongestLength`, number of inputs, inputs, defaults.
 pub(super) fn parse_zip(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let (mut longest, mut inputs, mut defaults) = (false, Vec::new(), Vec::new());
-    let list = |parser: &mut Parser<'_>, value: &Bson, name, code| match value {
+    let list = |parser: &mut ExpressionParser<'_>, value: &Bson, name, code| match value {
         Bson::Array(_) => parser.list(value),
         other => {
             let found = type_name(other);
@@ -126,8 +126,8 @@ pub(super) fn parse_zip(
     if !defaults.is_empty() && defaults.len() != inputs.len() {
         return Err(Fault::location(34467, "defaults and inputs must have the same length"));
     }
-    let mut arguments = vec![Some(Node::Constant(Some(longest.into())))];
-    arguments.push(Some(Node::Constant(Some(count(inputs.len())))));
+    let mut arguments = vec![Some(ExpressionNode::Constant(Some(longest.into())))];
+    arguments.push(Some(ExpressionNode::Constant(Some(count(inputs.len())))));
     arguments.extend(inputs);
     arguments.extend(defaults);
     parser.call(operator, arguments)
@@ -141,17 +141,17 @@ pub(super) fn zip(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     };
     let mut arrays = Vec::with_capacity(inputs);
     let mut missing = false;
-    let mut room = Room::of(arguments.name());
+    let mut limit = SizeLimit::new(arguments.name());
     for index in 2..2 + inputs {
         match arguments.value(index)? {
             Some(Bson::Array(array)) => {
-                array.iter().try_for_each(|it| room.take(it))?;
+                array.iter().try_for_each(|it| limit.take(it))?;
                 arrays.push(array);
             }
-            value if nullish(&value) => missing = true,
+            value if is_null_or_missing(&value) => missing = true,
             value => {
                 let message = "$zip found a non-array expression in input:";
-                return Err(Fault::location(34468, format!("{message} {}", shown(&value))));
+                return Err(Fault::location(34468, format!("{message} {}", format_value(&value))));
             }
         }
         if missing {
@@ -169,7 +169,7 @@ pub(super) fn zip(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         let cell = |(input, array): (usize, &Vec<Bson>)| {
             array.get(at).cloned().or_else(|| defaults[input].clone())
         };
-        // A default that is missing leaves no place.
+        // A missing default leaves the element out.
         Bson::Array(arrays.iter().enumerate().filter_map(cell).collect())
     };
     Ok(Some(Bson::Array((0..length).map(row).collect())))

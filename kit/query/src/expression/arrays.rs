@@ -1,11 +1,11 @@
-//! Arrays: their elements, parts of them, and arrays made of arrays.
+//! Array operators: elements, parts, concatenation.
 
 use bson::Bson;
 
 use super::{
-    coerce::{int32, named, nullish, shown},
+    coerce::{format_value, int32, is_null_or_missing, type_name_of},
     node::{Arguments, Value},
-    room::{Room, too_much},
+    size_limit::{SizeLimit, exceeded_memory_limit},
 };
 use crate::{
     Fault,
@@ -18,32 +18,32 @@ pub(super) fn null() -> Result<Value, Fault> {
 
 pub(super) fn element_at(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (array, index) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&array) || nullish(&index) {
+    if is_null_or_missing(&array) || is_null_or_missing(&index) {
         return null();
     }
     let Some(Bson::Array(mut array)) = array else {
         let message = "$arrayElemAt's first argument must be an array, but is";
-        return Err(Fault::location(28689, format!("{message} {}", named(&array))));
+        return Err(Fault::location(28689, format!("{message} {}", type_name_of(&array))));
     };
     if !index.as_ref().is_some_and(is_number) {
         let message = "$arrayElemAt's second argument must be a numeric value, but is";
-        return Err(Fault::location(28690, format!("{message} {}", named(&index))));
+        return Err(Fault::location(28690, format!("{message} {}", type_name_of(&index))));
     }
     let Some(index) = index.as_ref().and_then(int32) else {
         let message = "$arrayElemAt's second argument must be representable as a 32-bit integer";
-        return Err(Fault::location(28691, format!("{message}: {}", shown(&index))));
+        return Err(Fault::location(28691, format!("{message}: {}", format_value(&index))));
     };
     Ok(position(index, array.len()).map(|it| array.swap_remove(it)))
 }
 
-/// Where an element is, counted from the end if the index is negative.
+/// Converts an index to a position. Negative indexes count from the end.
 fn position(index: i32, length: usize) -> Option<usize> {
     let distance = usize::try_from(index.unsigned_abs()).ok()?;
     let place = if index < 0 { length.checked_sub(distance)? } else { distance };
     (place < length).then_some(place)
 }
 
-/// The argument if it is an array; `None` for null.
+/// Returns the array argument, or `None` if it is null.
 pub(super) fn only_array(
     arguments: &Arguments<'_>,
     code: i32,
@@ -51,10 +51,11 @@ pub(super) fn only_array(
 ) -> Result<Option<Vec<Bson>>, Fault> {
     match arguments.value(0)? {
         Some(Bson::Array(array)) => Ok(Some(array)),
-        value if nullish(&value) => Ok(None),
-        value => {
-            Err(Fault::location(code, format!("{}{message}{}", arguments.name(), named(&value))))
-        }
+        value if is_null_or_missing(&value) => Ok(None),
+        value => Err(Fault::location(
+            code,
+            format!("{}{message}{}", arguments.name(), type_name_of(&value)),
+        )),
     }
 }
 
@@ -87,12 +88,12 @@ pub(super) fn size(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         Some(Bson::Array(array)) => Ok(Some(count(array.len()))),
         value => {
             let message = "The argument to $size must be an array, but was of type:";
-            Err(Fault::location(17124, format!("{message} {}", named(&value))))
+            Err(Fault::location(17124, format!("{message} {}", type_name_of(&value))))
         }
     }
 }
 
-/// How many there are, as an int.
+/// Converts a count to an int.
 pub(super) fn count(number: usize) -> Bson {
     Bson::Int32(i32::try_from(number).unwrap_or(i32::MAX))
 }
@@ -103,17 +104,17 @@ pub(super) fn is_array(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 
 pub(super) fn concat(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let mut all = Vec::new();
-    let mut room = Room::of(arguments.name());
+    let mut limit = SizeLimit::new(arguments.name());
     for index in 0..arguments.len() {
         match arguments.value(index)? {
             Some(Bson::Array(array)) => {
-                array.iter().try_for_each(|it| room.take(it))?;
+                array.iter().try_for_each(|it| limit.take(it))?;
                 all.extend(array);
             }
-            value if nullish(&value) => return null(),
+            value if is_null_or_missing(&value) => return null(),
             value => {
                 let message = "$concatArrays only supports arrays, not";
-                return Err(Fault::location(28664, format!("{message} {}", named(&value))));
+                return Err(Fault::location(28664, format!("{message} {}", type_name_of(&value))));
             }
         }
     }
@@ -124,7 +125,7 @@ pub(super) fn contains(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (element, array) = (arguments.value(0)?, arguments.value(1)?);
     let Some(Bson::Array(array)) = array else {
         let message = "$in requires an array as a second argument, found:";
-        return Err(Fault::location(40081, format!("{message} {}", named(&array))));
+        return Err(Fault::location(40081, format!("{message} {}", type_name_of(&array))));
     };
     let element = element.unwrap_or(Bson::Undefined);
     let collation = &arguments.env().collation;
@@ -134,12 +135,12 @@ pub(super) fn contains(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 
 pub(super) fn index_of(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let array = arguments.value(0)?;
-    if nullish(&array) {
+    if is_null_or_missing(&array) {
         return null();
     }
     let Some(Bson::Array(array)) = array else {
         let message = "$indexOfArray requires an array as a first argument, found:";
-        return Err(Fault::location(40090, format!("{message} {}", named(&array))));
+        return Err(Fault::location(40090, format!("{message} {}", type_name_of(&array))));
     };
     let element = arguments.value(1)?.unwrap_or(Bson::Undefined);
     let (start, end) = bounds(arguments, array.len())?;
@@ -149,7 +150,7 @@ pub(super) fn index_of(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(found.map_or(Bson::Int32(-1), count)))
 }
 
-/// The bounds of a search: the third and the fourth argument.
+/// Returns the bounds of a search: third and fourth argument.
 pub(super) fn bounds(arguments: &Arguments<'_>, length: usize) -> Result<(usize, usize), Fault> {
     let start = if arguments.given(2) { bound(arguments, 2, "starting")? } else { 0 };
     let end = if arguments.given(3) { bound(arguments, 3, "ending")? } else { length };
@@ -163,8 +164,8 @@ fn bound(arguments: &Arguments<'_>, index: usize, which: &str) -> Result<usize, 
             40096,
             format!(
                 "{name} requires an integral {which} index, found a value of type: {}, with value: {}",
-                named(&value),
-                shown(&value)
+                type_name_of(&value),
+                format_value(&value)
             ),
         ));
     };
@@ -178,11 +179,14 @@ pub(super) fn range(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let number = |value: Value, what: &str, not_numeric, not_whole| {
         if !value.as_ref().is_some_and(is_number) {
             let message = format!("$range requires a numeric {what} value, found value of type");
-            return Err(Fault::location(not_numeric, format!("{message}: {}", named(&value))));
+            return Err(Fault::location(
+                not_numeric,
+                format!("{message}: {}", type_name_of(&value)),
+            ));
         }
         value.as_ref().and_then(int32).map(i64::from).ok_or_else(|| {
             let message = "value that can be represented as a 32-bit integer, found value";
-            let message = format!("$range requires a {what} {message}: {}", shown(&value));
+            let message = format!("$range requires a {what} {message}: {}", format_value(&value));
             Fault::location(not_whole, message)
         })
     };
@@ -206,34 +210,37 @@ pub(super) fn range(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(numbers.into()))
 }
 
-/// A server does not make arrays by `$range` of more than 100 MiB, at 16 bytes for a number.
+/// Servers limit `$range` to 100 MiB, at 16 bytes per number.
 fn check_range(start: i64, end: i64, step: i64) -> Result<(), Fault> {
     const MOST: i64 = 100 * 1024 * 1024;
     let bytes = 40 + 16 * ((end - start) / step).max(0);
     if bytes <= MOST {
         return Ok(());
     }
-    Err(too_much("$range", usize::try_from(bytes).unwrap_or(usize::MAX)))
+    Err(exceeded_memory_limit("$range", usize::try_from(bytes).unwrap_or(usize::MAX)))
 }
 
 pub(super) fn slice(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (array, second) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&array) || nullish(&second) {
+    if is_null_or_missing(&array) || is_null_or_missing(&second) {
         return null();
     }
     let Some(Bson::Array(array)) = array else {
         let message = "First argument to $slice must be an array, but is of type:";
-        return Err(Fault::location(28724, format!("{message} {}", named(&array))));
+        return Err(Fault::location(28724, format!("{message} {}", type_name_of(&array))));
     };
     let whole = |value: &Value, which: &str, not_numeric, not_whole| {
         if !value.as_ref().is_some_and(is_number) {
             let message = format!("{which} argument to $slice must be numeric, but is of type");
-            return Err(Fault::location(not_numeric, format!("{message}: {}", named(value))));
+            return Err(Fault::location(
+                not_numeric,
+                format!("{message}: {}", type_name_of(value)),
+            ));
         }
         value.as_ref().and_then(int32).ok_or_else(|| {
             let message =
                 format!("{which} argument to $slice can't be represented as a 32-bit integer");
-            Fault::location(not_whole, format!("{message}: {}", shown(value)))
+            Fault::location(not_whole, format!("{message}: {}", format_value(value)))
         })
     };
     let second = whole(&second, "Second", 28725, 28726)?;
@@ -245,7 +252,7 @@ pub(super) fn slice(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         return Ok(Some(Bson::Array(part.to_vec())));
     }
     let third = arguments.value(2)?;
-    if nullish(&third) {
+    if is_null_or_missing(&third) {
         return null();
     }
     let length = whole(&third, "Third", 28727, 28728)?;
@@ -258,7 +265,7 @@ pub(super) fn slice(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(Bson::Array(array[start..end].to_vec())))
 }
 
-/// The count and the array of `$firstN` and those like it.
+/// Returns the arguments of `$firstN` and similar operators.
 fn n_of(arguments: &Arguments<'_>) -> Result<(usize, Vec<Bson>), Fault> {
     let n = positive_n(&arguments.value(0)?)?;
     match arguments.value(1)? {
@@ -267,11 +274,11 @@ fn n_of(arguments: &Arguments<'_>) -> Result<(usize, Vec<Bson>), Fault> {
     }
 }
 
-/// The `n` of an operator that keeps that many.
+/// Returns the argument `n` of an operator.
 pub(crate) fn positive_n(value: &Value) -> Result<usize, Fault> {
     let found = |code| {
         let message = "Value for 'n' must be of integral type, but found";
-        Fault::location(code, format!("{message} {}", shown(value)))
+        Fault::location(code, format!("{message} {}", format_value(value)))
     };
     let number = value.as_ref().filter(|it| is_number(it)).ok_or_else(|| found(5_787_902))?;
     let n = super::coerce::int64(number).ok_or_else(|| found(5_787_903))?;

@@ -1,29 +1,29 @@
-//! Operators that define variables: `$let`, and those that go through an array.
+//! Operators that bind variables: `$let`, `$map`, `$filter`, `$reduce`.
 
 use bson::Bson;
 
 use super::{
-    coerce::{int32, named, nullish, shown},
+    coerce::{format_value, int32, is_null_or_missing, type_name_of},
     logic::holds,
-    node::{Arguments, Bound, Call, Context, Known, Node, Value},
-    operators::{Named, Operator},
-    parse::{Parser, variable_name},
-    room::Room,
+    node::{Arguments, BoundVariable, Call, EvaluationContext, ExpressionNode, Precomputed, Value},
+    operators::{NamedArguments, Operator},
+    parse::{ExpressionParser, variable_name},
+    size_limit::SizeLimit,
 };
 use crate::Fault;
 
-const LET: Named = Named {
+const LET: NamedArguments = NamedArguments {
     fields: &[("vars", Some(16876)), ("in", Some(16877))],
     not_an_object: 16874,
     unknown: 16875,
 };
 
-/// Its arguments become what it computes, and then the values of the variables.
+/// Parses `$let`. Arguments: the expression `in`, then the values of the variables.
 pub(super) fn parse_let(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let given = LET.given(operator.name, argument)?;
     let find = |place| given.iter().find(|(it, _)| *it == place).map(|(_, value)| *value);
     LET.complete(operator.name, |place| find(place).is_some())?;
@@ -41,69 +41,75 @@ pub(super) fn parse_let(
     let inner = parser.scoped(&bound, find(1).unwrap_or(&Bson::Null))?;
     let mut arguments = vec![Some(inner)];
     arguments.extend(values);
-    Ok(Node::Call(Box::new(Call { operator, arguments, names, known: Known::Nothing })))
+    Ok(ExpressionNode::Call(Box::new(Call {
+        operator,
+        arguments,
+        names,
+        precomputed: Precomputed::Nothing,
+    })))
 }
 
 pub(super) fn evaluate_let(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let values = (1..arguments.len()).map(|it| arguments.value(it));
     let values = values.collect::<Result<Vec<_>, _>>()?;
-    let mut room = Room::of(arguments.name());
-    values.iter().flatten().try_for_each(|it| room.take(it))?;
+    let mut limit = SizeLimit::new(arguments.name());
+    values.iter().flatten().try_for_each(|it| limit.take(it))?;
     within(arguments, arguments.names(), &values, arguments.context())
 }
 
-/// The first argument's value where all these variables are defined.
+/// Evaluates the first argument with all these variables.
 fn within(
     arguments: &Arguments<'_>,
     names: &[String],
     values: &[Value],
-    context: Context<'_>,
+    context: EvaluationContext<'_>,
 ) -> Result<Value, Fault> {
     match (names.split_first(), values.split_first()) {
         (Some((name, names)), Some((value, values))) => {
-            let bound = Bound::new(name, value, context);
+            let bound = BoundVariable::new(name, value, context);
             within(arguments, names, values, context.with(&bound))
         }
         _ => arguments.value_in(0, context),
     }
 }
 
-const MAP: Named = Named {
+const MAP: NamedArguments = NamedArguments {
     fields: &[("input", Some(16880)), ("in", Some(16882)), ("as", None)],
     not_an_object: 16878,
     unknown: 16879,
 };
 
 pub(super) fn parse_map(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     parse_each(parser, operator, argument, &MAP, 2)
 }
 
-const FILTER: Named = Named {
+const FILTER: NamedArguments = NamedArguments {
     fields: &[("input", Some(28648)), ("cond", Some(28650)), ("limit", None), ("as", None)],
     not_an_object: 28646,
     unknown: 28647,
 };
 
 pub(super) fn parse_filter(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     parse_each(parser, operator, argument, &FILTER, 3)
 }
 
-/// Reads an operator whose second argument sees each element of the first by the name that `as` gives.
+/// Parses an operator whose second argument is evaluated for each element, bound to the name in
+/// `as`.
 fn parse_each(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-    named: &Named,
+    named: &NamedArguments,
     place_of_as: usize,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let given = named.given(operator.name, argument)?;
     let find = |place| given.iter().find(|(it, _)| *it == place).map(|(_, value)| *value);
     named.complete(operator.name, |place| find(place).is_some())?;
@@ -122,16 +128,21 @@ fn parse_each(
         });
     }
     let names = vec![name.to_owned()];
-    Ok(Node::Call(Box::new(Call { operator, arguments, names, known: Known::Nothing })))
+    Ok(ExpressionNode::Call(Box::new(Call {
+        operator,
+        arguments,
+        names,
+        precomputed: Precomputed::Nothing,
+    })))
 }
 
-/// The array that an operator goes through; `None` for null.
+/// Returns the input array, or `None` if it is null.
 fn input(arguments: &Arguments<'_>, code: i32) -> Result<Option<Vec<Bson>>, Fault> {
     match arguments.value(0)? {
         Some(Bson::Array(array)) => Ok(Some(array)),
-        value if nullish(&value) => Ok(None),
+        value if is_null_or_missing(&value) => Ok(None),
         value => {
-            let (name, found) = (arguments.name(), named(&value));
+            let (name, found) = (arguments.name(), type_name_of(&value));
             let message = format!("input to {name} must be an array not {found}");
             Err(Fault::location(code, message))
         }
@@ -142,10 +153,10 @@ pub(super) fn map(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let Some(array) = input(arguments, 16883)? else { return Ok(Some(Bson::Null)) };
     let name = &arguments.names()[0];
     let mut mapped = Vec::with_capacity(array.len());
-    let mut room = Room::of(arguments.name());
+    let mut limit = SizeLimit::new(arguments.name());
     for element in array {
         let value = arguments.value_with(1, name, &Some(element))?.unwrap_or(Bson::Null);
-        room.take(&value)?;
+        limit.take(&value)?;
         mapped.push(value);
     }
     Ok(Some(mapped.into()))
@@ -172,12 +183,12 @@ pub(super) fn filter(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 fn limit(value: &Value) -> Result<Option<usize>, Fault> {
-    if nullish(value) {
+    if is_null_or_missing(value) {
         return Ok(None);
     }
     let Some(limit) = value.as_ref().and_then(int32) else {
         let message = "$filter: limit must be represented as a 32-bit integral value";
-        return Err(Fault::location(327_391, format!("{message}: {}", shown(value))));
+        return Err(Fault::location(327_391, format!("{message}: {}", format_value(value))));
     };
     match usize::try_from(limit) {
         Ok(limit) if limit > 0 => Ok(Some(limit)),
@@ -187,17 +198,17 @@ fn limit(value: &Value) -> Result<Option<usize>, Fault> {
     }
 }
 
-const REDUCE: Named = Named {
+const REDUCE: NamedArguments = NamedArguments {
     fields: &[("input", Some(40077)), ("initialValue", Some(40078)), ("in", Some(40079))],
     not_an_object: 40075,
     unknown: 40076,
 };
 
 pub(super) fn parse_reduce(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None, None];
     for (place, value) in REDUCE.given(operator.name, argument)? {
         arguments[place] = Some(if place == 2 {
@@ -213,21 +224,23 @@ pub(super) fn parse_reduce(
 pub(super) fn reduce(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let array = match arguments.value(0)? {
         Some(Bson::Array(array)) => array,
-        value if nullish(&value) => return Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => return Ok(Some(Bson::Null)),
         value => {
-            let message =
-                format!("$reduce requires that 'input' be an array, found: {}", shown(&value));
+            let message = format!(
+                "$reduce requires that 'input' be an array, found: {}",
+                format_value(&value)
+            );
             return Err(Fault::location(40080, message));
         }
     };
     let mut result = arguments.value(1)?;
     for element in array {
         let element = Some(element);
-        let this = Bound::new("this", &element, arguments.context());
+        let this = BoundVariable::new("this", &element, arguments.context());
         let context = arguments.context().with(&this);
-        let value = Bound::new("value", &result, context);
+        let value = BoundVariable::new("value", &result, context);
         let next = arguments.value_in(2, context.with(&value))?;
-        next.iter().try_for_each(|it| Room::of(arguments.name()).take(it))?;
+        next.iter().try_for_each(|it| SizeLimit::new(arguments.name()).take(it))?;
         result = next;
     }
     Ok(result)

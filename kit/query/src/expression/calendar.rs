@@ -1,9 +1,9 @@
-//! The calendar: days, weeks and hours of a moment, in UTC or at an offset from it.
+//! Calendar of a point in time, in UTC or at an offset.
 
 use bson::Bson;
 
 use super::{
-    coerce::{named, nullish},
+    coerce::{is_null_or_missing, type_name_of},
     node::Value,
 };
 use crate::Fault;
@@ -13,9 +13,9 @@ pub(super) const MINUTE: i64 = 60 * SECOND;
 pub(super) const HOUR: i64 = 60 * MINUTE;
 pub(super) const DAY: i64 = 24 * HOUR;
 
-/// A moment as a calendar and a clock show it.
+/// Date and time in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Civil {
+pub(super) struct CivilTime {
     pub(super) year: i64,
     /// From 1.
     pub(super) month: i64,
@@ -27,8 +27,8 @@ pub(super) struct Civil {
     pub(super) millisecond: i64,
 }
 
-impl Civil {
-    /// Of the milliseconds since 1970.
+impl CivilTime {
+    /// Converts milliseconds since 1970.
     pub(super) fn of(millis: i64) -> Self {
         let (year, month, day) = date_of_day(millis.div_euclid(DAY));
         let time = millis.rem_euclid(DAY);
@@ -43,8 +43,8 @@ impl Civil {
         }
     }
 
-    /// The milliseconds since 1970; `None` if they are too many. Parts may be out of their range: month
-    /// 13 is January of the next year.
+    /// Returns milliseconds since 1970, or `None` out of range. Fields may overflow: month 13 is
+    /// January of the next year.
     pub(super) fn millis(&self) -> Option<i64> {
         let months = self.year.checked_mul(12)?.checked_add(self.month.checked_sub(1)?)?;
         let days = day_of_date(months.div_euclid(12), months.rem_euclid(12) + 1, 1)?;
@@ -60,27 +60,27 @@ impl Civil {
         day_of_date(self.year, self.month, self.day).unwrap_or(0)
     }
 
-    /// From 0 for Sunday to 6.
+    /// Day of the week, from 0 (Sunday) to 6.
     pub(super) fn weekday(&self) -> i64 {
         (self.day_number() + 4).rem_euclid(7)
     }
 
-    /// From 1 for Monday to 7.
+    /// ISO day of the week, from 1 (Monday) to 7.
     pub(super) fn iso_weekday(&self) -> i64 {
         (self.day_number() + 3).rem_euclid(7) + 1
     }
 
-    /// From 1.
+    /// Day of the year, from 1.
     pub(super) fn day_of_year(&self) -> i64 {
         self.day_number() - day_of_date(self.year, 1, 1).unwrap_or(0) + 1
     }
 
-    /// From 0: weeks begin on Sundays, and the first Sunday begins week 1.
+    /// Week of the year, from 0. Weeks begin on Sundays; the first Sunday begins week 1.
     pub(super) fn week(&self) -> i64 {
         (self.day_of_year() + 6 - self.weekday()) / 7
     }
 
-    /// The year and the week in it, where a week belongs to the year of its Thursday.
+    /// ISO year and week. A week belongs to the year of its Thursday.
     pub(super) fn iso_week(&self) -> (i64, i64) {
         let thursday = self.day_number() - self.iso_weekday() + 4;
         let (year, _, _) = date_of_day(thursday);
@@ -89,9 +89,10 @@ impl Civil {
     }
 }
 
-/// The days since 1970 of a date; the month is from 1 to 12.
+/// Returns the days since 1970 of a date. The month is from 1 to 12.
 pub(super) fn day_of_date(year: i64, month: i64, day: i64) -> Option<i64> {
-    // Years begin in March, so that the leap day is the last; 400 of them repeat.
+    // Years begin in March, so that the leap day is the last one. The calendar repeats every 400
+    // years.
     let year = if month <= 2 { year.checked_sub(1)? } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -101,7 +102,7 @@ pub(super) fn day_of_date(year: i64, month: i64, day: i64) -> Option<i64> {
     era.checked_mul(146_097)?.checked_add(day_of_era - 719_468)
 }
 
-/// The date of a day since 1970.
+/// Returns the date of a day since 1970.
 fn date_of_day(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468;
     let era = day.div_euclid(146_097);
@@ -115,7 +116,7 @@ fn date_of_day(day: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// How many days a month has.
+/// Returns the number of days in a month.
 pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -125,16 +126,16 @@ pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// How far the clocks of a place are ahead of UTC.
+/// Offset from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Zone {
+pub(super) struct UtcOffset {
     pub(super) minutes: i64,
 }
 
-impl Zone {
+impl UtcOffset {
     pub(super) const UTC: Self = Self { minutes: 0 };
 
-    /// Reads `+05`, `-0330`, `+05:30`, `UTC` and `GMT`. Places are not known by their names.
+    /// Parses `+05`, `-0330`, `+05:30`, `UTC` and `GMT`. Names of time zones are not supported.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         let unknown = || {
             let message = format!("unrecognized time zone identifier: \"{text}\"");
@@ -146,7 +147,7 @@ impl Zone {
         Self::offset(text).ok_or_else(unknown)
     }
 
-    /// The same without names.
+    /// Parses a numeric offset.
     pub(super) fn offset(text: &str) -> Option<Self> {
         let (sign, digits) = match text.split_at_checked(1)? {
             ("+", digits) => (1, digits),
@@ -165,14 +166,15 @@ impl Zone {
         Some(Self { minutes: sign * (number(hours)? * 60 + number(minutes)?) })
     }
 
-    /// The zone that an argument names, or UTC if there is no argument; `None` for null.
+    /// Returns the argument `timezone`, or UTC if it was not given. `None` for null.
     pub(super) fn given(given: bool, value: &Value, code: i32) -> Result<Option<Self>, Fault> {
         match value {
             _ if !given => Ok(Some(Self::UTC)),
             Some(Bson::String(text)) => Self::parse(text).map(Some),
-            value if nullish(value) => Ok(None),
+            value if is_null_or_missing(value) => Ok(None),
             value => {
-                let message = format!("timezone must evaluate to a string, found {}", named(value));
+                let message =
+                    format!("timezone must evaluate to a string, found {}", type_name_of(value));
                 Err(Fault::location(code, message))
             }
         }
@@ -182,12 +184,12 @@ impl Zone {
         self.minutes * MINUTE
     }
 
-    /// What the clocks there show at a moment, as if it were UTC.
+    /// Converts UTC to local time.
     pub(super) fn local(self, millis: i64) -> i64 {
         millis.saturating_add(self.millis())
     }
 
-    /// The moment at which the clocks there show this.
+    /// Converts local time to UTC.
     pub(super) fn moment(self, local: i64) -> i64 {
         local.saturating_sub(self.millis())
     }

@@ -1,46 +1,46 @@
-//! How operators take a value for what they need: an integer, a text, a date.
+//! Conversions of arguments to integers, text and dates.
 
 use bson::{Bson, DateTime, Timestamp};
 
-use super::{calendar::Civil, node::Value, rounding::nearest};
+use super::{calendar::CivilTime, node::Value, rounding::nearest};
 use crate::{
     Code, Fault,
     value::{Number, is_nullish, type_name},
 };
 
-/// Whether there is no value, or null.
-pub(super) fn nullish(value: &Value) -> bool {
+/// Returns `true` for a missing value and null.
+pub(super) fn is_null_or_missing(value: &Value) -> bool {
     value.as_ref().is_none_or(is_nullish)
 }
 
-/// The name of a value's type in messages.
-pub(super) fn named(value: &Value) -> &'static str {
+/// Type name of a value in error messages.
+pub(super) fn type_name_of(value: &Value) -> &'static str {
     value.as_ref().map_or("missing", type_name)
 }
 
-/// A value in messages.
-pub(super) fn shown(value: &Value) -> String {
+/// Text of a value in error messages.
+pub(super) fn format_value(value: &Value) -> String {
     match value {
         None => "MISSING".to_owned(),
         Some(Bson::String(text)) => format!("\"{text}\""),
-        Some(Bson::Double(number)) => general(*number),
+        Some(Bson::Double(number)) => format_g(*number),
         Some(other) => other.to_string(),
     }
 }
 
-/// The integer that a number is, if 32 bits hold it.
+/// Returns the number if it is an integer of 32 bits.
 pub(super) fn int32(value: &Bson) -> Option<i32> {
     int64(value).and_then(|it| i32::try_from(it).ok())
 }
 
-/// The integer that a number is, if 64 bits hold it.
+/// Returns the number if it is an integer of 64 bits.
 pub(crate) fn int64(value: &Bson) -> Option<i64> {
     Number::of(value)?.to_integer()
 }
 
-/// What a number is without its fraction; an error if no long can hold that. Zero for what is no number.
+/// Truncates a number; fails outside of the range of a long. Returns zero for other types.
 ///
-/// A decimal is rounded, as a server has it.
+/// Decimals are rounded, as in servers.
 pub(super) fn truncated(value: &Bson) -> Result<i64, Fault> {
     let whole = match value {
         Bson::Decimal128(_) => Number::of(&nearest(value.clone())),
@@ -48,14 +48,18 @@ pub(super) fn truncated(value: &Bson) -> Result<i64, Fault> {
     };
     match whole {
         Some(number) => number.truncated().ok_or_else(|| {
-            let shown = shown(&Some(value.clone()));
-            Fault::location(31109, format!("Can't coerce out of range value {shown} to long"))
+            let format_value = format_value(&Some(value.clone()));
+            Fault::location(
+                31109,
+                format!("Can't coerce out of range value {format_value} to long"),
+            )
         }),
         None => Ok(0),
     }
 }
 
-/// A value as a text, as the operators on strings take it: nothing is an empty one.
+/// Converts a value to text, as string operators do. Null and missing values become an empty
+/// string.
 pub(super) fn text(value: &Value) -> Result<String, Fault> {
     Ok(match value {
         None | Some(Bson::Null | Bson::Undefined) => String::new(),
@@ -66,10 +70,10 @@ pub(super) fn text(value: &Value) -> Result<String, Fault> {
         Some(Bson::Double(number)) if number.is_infinite() => {
             if *number > 0.0 { "inf" } else { "-inf" }.to_owned()
         }
-        Some(Bson::Double(number)) => general(*number),
+        Some(Bson::Double(number)) => format_g(*number),
         Some(Bson::Decimal128(number)) => number.to_string(),
         Some(Bson::DateTime(date)) => iso(*date)?,
-        Some(Bson::Timestamp(timestamp)) => pretty(*timestamp),
+        Some(Bson::Timestamp(timestamp)) => format_timestamp(*timestamp),
         Some(other) => {
             return Err(Fault::location(
                 16007,
@@ -79,15 +83,15 @@ pub(super) fn text(value: &Value) -> Result<String, Fault> {
     })
 }
 
-/// The time that a date, a timestamp or an ObjectId tells.
+/// Returns the time of a date, a timestamp or an ObjectId.
 pub(super) fn date(value: &Value) -> Result<i64, Fault> {
     instant(value).ok_or_else(|| {
-        let message = format!("can't convert from BSON type {} to Date", named(value));
+        let message = format!("can't convert from BSON type {} to Date", type_name_of(value));
         Fault::location(16006, message)
     })
 }
 
-/// The same, if it tells any.
+/// Returns the time of a date, a timestamp or an ObjectId. `None` for other types.
 pub(super) fn instant(value: &Value) -> Option<i64> {
     match value.as_ref()? {
         Bson::DateTime(date) => Some(date.timestamp_millis()),
@@ -97,9 +101,9 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
     }
 }
 
-/// `2024-02-29T23:59:58.123Z`.
+/// Formats like `2024-02-29T23:59:58.123Z`.
 pub(super) fn iso(date: DateTime) -> Result<String, Fault> {
-    let civil = Civil::of(date.timestamp_millis());
+    let civil = CivilTime::of(date.timestamp_millis());
     if !(0..=9999).contains(&civil.year) {
         return Err(out_of_years());
     }
@@ -115,11 +119,11 @@ pub(super) fn iso(date: DateTime) -> Result<String, Fault> {
     ))
 }
 
-/// `Jan  1 00:01:40:2`: a timestamp as a server writes it where a text is wanted.
-fn pretty(timestamp: Timestamp) -> String {
+/// Formats a timestamp like `Jan  1 00:01:40:2`, as string operators of servers do.
+fn format_timestamp(timestamp: Timestamp) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let civil = Civil::of(i64::from(timestamp.time) * 1000);
+    let civil = CivilTime::of(i64::from(timestamp.time) * 1000);
     let month = usize::try_from(civil.month - 1).ok().and_then(|it| MONTHS.get(it)).unwrap_or(&"");
     format!(
         "{month} {:2} {:02}:{:02}:{:02}:{:x}",
@@ -127,7 +131,7 @@ fn pretty(timestamp: Timestamp) -> String {
     )
 }
 
-/// What a server says of a date that it cannot write.
+/// Error for a date that has no text.
 pub(super) fn out_of_years() -> Fault {
     Fault::location(
         18537,
@@ -135,8 +139,8 @@ pub(super) fn out_of_years() -> Fault {
     )
 }
 
-/// A double with six digits, in the shorter of both notations: `%g`.
-pub(super) fn general(number: f64) -> String {
+/// Formats a double with six digits, like `%g` in C.
+pub(super) fn format_g(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }
@@ -157,10 +161,10 @@ pub(super) fn general(number: f64) -> String {
     format!("{}e{sign}{:02}", without_trailing_zeros(digits), exponent.abs())
 }
 
-/// A double with as many digits as tell it from all others, up to 16 before the point.
-pub(super) fn shortest(number: f64) -> String {
+/// Formats a double with the fewest digits that identify it, up to 16 before the decimal point.
+pub(super) fn format_shortest(number: f64) -> String {
     if !number.is_finite() || number == 0.0 {
-        return general(number);
+        return format_g(number);
     }
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
@@ -176,12 +180,12 @@ fn without_trailing_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// An operator that is not computed here for decimals. Nothing is pretended: it is refused.
+/// Error of an operator without decimal support.
 pub(super) fn no_decimals(operator: &str) -> Fault {
     Fault::new(Code::NOT_IMPLEMENTED, format!("{operator} of a decimal is not supported"))
 }
 
-/// A time that is too far away to be told.
+/// Error for a duration out of range.
 pub(super) fn too_far() -> Fault {
     Fault::new(
         Code::named(159, "DurationOverflow"),

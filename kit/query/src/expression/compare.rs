@@ -1,4 +1,4 @@
-//! How an expression compares.
+//! Comparison operators.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use bson::Bson;
 use super::node::{Arguments, Value};
 use crate::{Collation, Fault, value};
 
-/// Compares two values, of which each may be missing: that is less than null.
+/// Compares two values. A missing value is less than null.
 pub(crate) fn compare_values(
     left: &Option<Bson>,
     right: &Option<Bson>,

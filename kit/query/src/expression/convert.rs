@@ -1,10 +1,13 @@
-//! Values of one type made of another.
+//! Conversions between types: `$convert`, `$toInt` and others.
 
 use bson::{Bson, DateTime, Decimal128, oid::ObjectId};
 
 use super::{
-    calendar::Zone,
-    coerce::{general, instant, int64, iso, named, nullish, shortest, shown},
+    calendar::UtcOffset,
+    coerce::{
+        format_g, format_shortest, format_value, instant, int64, is_null_or_missing, iso,
+        type_name_of,
+    },
     date_text::read_iso,
     logic::holds,
     node::{Arguments, Value},
@@ -15,9 +18,9 @@ use crate::{
     value::{Number, type_name},
 };
 
-/// The types that something can be converted to, and the others by their names.
+/// Target types of `$convert`. `Other` cannot be converted to.
 #[derive(Clone, Copy)]
-enum Target {
+enum ConvertTarget {
     Bool,
     Date,
     Decimal,
@@ -29,7 +32,7 @@ enum Target {
     Other(&'static str),
 }
 
-impl Target {
+impl ConvertTarget {
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -61,7 +64,7 @@ impl Target {
             ("maxKey", 127),
             ("missing", 0),
         ];
-        let known = [
+        let precomputed = [
             (Self::Double, 1),
             (Self::String, 2),
             (Self::ObjectId, 7),
@@ -71,7 +74,7 @@ impl Target {
             (Self::Long, 18),
             (Self::Decimal, 19),
         ];
-        known.into_iter().chain(others.map(|(name, number)| (Self::Other(name), number)))
+        precomputed.into_iter().chain(others.map(|(name, number)| (Self::Other(name), number)))
     }
 
     fn parse(value: &Bson) -> Result<Self, Fault> {
@@ -99,10 +102,10 @@ impl Target {
 pub(super) fn convert(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (input, to) = (arguments.value(0)?, arguments.value(1)?);
     let target = match &to {
-        Some(to) if !nullish(&Some(to.clone())) => Some(Target::parse(to)?),
+        Some(to) if !is_null_or_missing(&Some(to.clone())) => Some(ConvertTarget::parse(to)?),
         _ => None,
     };
-    let Some(input) = input.filter(|it| !nullish(&Some(it.clone()))) else {
+    let Some(input) = input.filter(|it| !is_null_or_missing(&Some(it.clone()))) else {
         return if arguments.given(3) { arguments.value(3) } else { Ok(Some(Bson::Null)) };
     };
     let Some(target) = target else { return Ok(Some(Bson::Null)) };
@@ -113,10 +116,10 @@ pub(super) fn convert(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }
 }
 
-fn to(arguments: &Arguments<'_>, target: Target) -> Result<Value, Fault> {
+fn to(arguments: &Arguments<'_>, target: ConvertTarget) -> Result<Value, Fault> {
     let value = arguments.value(0)?;
     match value {
-        Some(input) if !nullish(&Some(input.clone())) => {
+        Some(input) if !is_null_or_missing(&Some(input.clone())) => {
             converted(input, target, arguments.env().dialect).map(Some)
         }
         _ => Ok(Some(Bson::Null)),
@@ -124,31 +127,31 @@ fn to(arguments: &Arguments<'_>, target: Target) -> Result<Value, Fault> {
 }
 
 pub(super) fn to_bool(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Bool)
+    to(arguments, ConvertTarget::Bool)
 }
 
 pub(super) fn to_date(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Date)
+    to(arguments, ConvertTarget::Date)
 }
 
 pub(super) fn to_decimal(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Decimal)
+    to(arguments, ConvertTarget::Decimal)
 }
 
 pub(super) fn to_double(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Double)
+    to(arguments, ConvertTarget::Double)
 }
 
 pub(super) fn to_int(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Int)
+    to(arguments, ConvertTarget::Int)
 }
 
 pub(super) fn to_long(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::Long)
+    to(arguments, ConvertTarget::Long)
 }
 
 pub(super) fn to_object_id(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to(arguments, Target::ObjectId)
+    to(arguments, ConvertTarget::ObjectId)
 }
 
 pub(super) fn to_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -161,11 +164,11 @@ pub(super) fn to_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         };
         return Ok(Some(Bson::String(text)));
     }
-    to(arguments, Target::String)
+    to(arguments, ConvertTarget::String)
 }
 
 pub(super) fn type_of(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    Ok(Some(named(&arguments.value(0)?).into()))
+    Ok(Some(type_name_of(&arguments.value(0)?).into()))
 }
 
 pub(super) fn is_number(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -190,42 +193,42 @@ fn failure(message: impl Into<String>) -> Fault {
     Fault::new(Code::named(241, "ConversionFailure"), message)
 }
 
-fn unsupported(value: &Bson, target: Target) -> Fault {
+fn unsupported(value: &Bson, target: ConvertTarget) -> Fault {
     let (from, to) = (type_name(value), target.name());
     failure(format!("Unsupported conversion from {from} to {to} in $convert with no onError value"))
 }
 
-fn converted(value: Bson, target: Target, dialect: Dialect) -> Result<Bson, Fault> {
+fn converted(value: Bson, target: ConvertTarget, dialect: Dialect) -> Result<Bson, Fault> {
     match target {
-        Target::Bool => Ok(Bson::Boolean(holds(&Some(value)))),
-        Target::Int => {
+        ConvertTarget::Bool => Ok(Bson::Boolean(holds(&Some(value)))),
+        ConvertTarget::Int => {
             let number = integer(&value, target)?;
             i32::try_from(number).map(Bson::Int32).map_err(|_| overflow(&value))
         }
-        Target::Long => match value {
+        ConvertTarget::Long => match value {
             Bson::DateTime(date) => Ok(Bson::Int64(date.timestamp_millis())),
             other => integer(&other, target).map(Bson::Int64),
         },
-        Target::Double => double(&value, target),
-        Target::Decimal => decimal(value, target),
-        Target::ObjectId => object_id(value, target),
-        Target::Date => date(&value, target),
-        Target::String => string(value, target, dialect),
-        Target::Other(_) => Err(unsupported(&value, target)),
+        ConvertTarget::Double => double(&value, target),
+        ConvertTarget::Decimal => decimal(value, target),
+        ConvertTarget::ObjectId => object_id(value, target),
+        ConvertTarget::Date => date(&value, target),
+        ConvertTarget::String => string(value, target, dialect),
+        ConvertTarget::Other(_) => Err(unsupported(&value, target)),
     }
 }
 
 fn overflow(value: &Bson) -> Fault {
-    let shown = shown(&Some(value.clone()));
+    let format_value = format_value(&Some(value.clone()));
     let message = "Conversion would overflow target type in $convert with no onError value";
-    failure(format!("{message}: {shown}"))
+    failure(format!("{message}: {format_value}"))
 }
 
 fn unparsed(text: &str) -> Fault {
     failure(format!("Failed to parse number '{text}' in $convert with no onError value"))
 }
 
-fn integer(value: &Bson, target: Target) -> Result<i64, Fault> {
+fn integer(value: &Bson, target: ConvertTarget) -> Result<i64, Fault> {
     match value {
         Bson::Boolean(value) => Ok(i64::from(*value)),
         Bson::String(text) => {
@@ -237,7 +240,7 @@ fn integer(value: &Bson, target: Target) -> Result<i64, Fault> {
     }
 }
 
-/// The integer that is left of a number; `None` if it is no number.
+/// Truncates a number. `None` for other types.
 fn truncated(value: &Bson) -> Option<Result<i64, Fault>> {
     let number = Number::of(value)?;
     let double = number.to_f64();
@@ -254,7 +257,7 @@ fn truncated(value: &Bson) -> Option<Result<i64, Fault>> {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn double(value: &Bson, target: Target) -> Result<Bson, Fault> {
+fn double(value: &Bson, target: ConvertTarget) -> Result<Bson, Fault> {
     Ok(Bson::Double(match value {
         Bson::Boolean(value) => f64::from(u8::from(*value)),
         Bson::DateTime(date) => date.timestamp_millis() as f64,
@@ -281,7 +284,7 @@ fn parsed_double(text: &str) -> Option<f64> {
     (!out_of_range).then_some(number)
 }
 
-fn decimal(value: Bson, target: Target) -> Result<Bson, Fault> {
+fn decimal(value: Bson, target: ConvertTarget) -> Result<Bson, Fault> {
     let number = match &value {
         Bson::Decimal128(_) => return Ok(value),
         Bson::Boolean(value) => Number::Int(i32::from(*value)),
@@ -295,7 +298,7 @@ fn decimal(value: Bson, target: Target) -> Result<Bson, Fault> {
     Ok(Bson::Decimal128(number.to_decimal().into()))
 }
 
-fn object_id(value: Bson, target: Target) -> Result<Bson, Fault> {
+fn object_id(value: Bson, target: ConvertTarget) -> Result<Bson, Fault> {
     match value {
         Bson::ObjectId(_) => Ok(value),
         Bson::String(text) => ObjectId::parse_str(&text).map(Bson::ObjectId).map_err(|_| {
@@ -306,9 +309,9 @@ fn object_id(value: Bson, target: Target) -> Result<Bson, Fault> {
     }
 }
 
-fn date(value: &Bson, target: Target) -> Result<Bson, Fault> {
+fn date(value: &Bson, target: ConvertTarget) -> Result<Bson, Fault> {
     let millis = match value {
-        Bson::String(text) => read_iso(text, Zone::UTC)?,
+        Bson::String(text) => read_iso(text, UtcOffset::UTC)?,
         Bson::Int64(millis) => *millis,
         Bson::Double(_) | Bson::Decimal128(_) => {
             truncated(value).ok_or_else(|| unsupported(value, target))??
@@ -318,11 +321,11 @@ fn date(value: &Bson, target: Target) -> Result<Bson, Fault> {
     Ok(DateTime::from_millis(millis).into())
 }
 
-fn string(value: Bson, target: Target, dialect: Dialect) -> Result<Bson, Fault> {
+fn string(value: Bson, target: ConvertTarget, dialect: Dialect) -> Result<Bson, Fault> {
     Ok(Bson::String(match value {
         Bson::String(text) => text,
-        Bson::Double(number) if dialect < Dialect::V8_2 => general(number),
-        Bson::Double(number) => shortest(number),
+        Bson::Double(number) if dialect < Dialect::V8_2 => format_g(number),
+        Bson::Double(number) => format_shortest(number),
         Bson::Int32(number) => number.to_string(),
         Bson::Int64(number) => number.to_string(),
         Bson::Decimal128(number) => number.to_string(),

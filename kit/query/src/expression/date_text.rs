@@ -1,10 +1,10 @@
-//! Dates as texts, by a format or as ISO 8601 has them.
+//! Text of dates, by a format or as ISO 8601.
 
 use bson::{Bson, DateTime};
 
 use super::{
-    calendar::{Civil, Zone, days_in_month},
-    coerce::{date, named, nullish, out_of_years, shown},
+    calendar::{CivilTime, UtcOffset, days_in_month},
+    coerce::{date, format_value, is_null_or_missing, out_of_years, type_name_of},
     node::{Arguments, Value},
 };
 use crate::{Code, Fault};
@@ -16,28 +16,28 @@ pub(super) fn to_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let format = match arguments.value(1)? {
         _ if !arguments.given(1) => ISO.to_owned(),
         Some(Bson::String(format)) => {
-            formatted(&format, &Civil::of(0), Zone::UTC)?;
+            formatted(&format, &CivilTime::of(0), UtcOffset::UTC)?;
             format
         }
-        other if nullish(&other) => return Ok(Some(Bson::Null)),
+        other if is_null_or_missing(&other) => return Ok(Some(Bson::Null)),
         other => return Err(not_a_format(arguments, &other, 18533)),
     };
-    let zone = Zone::given(arguments.given(2), &arguments.value(2)?, 40517)?;
+    let zone = UtcOffset::given(arguments.given(2), &arguments.value(2)?, 40517)?;
     let Some(zone) = zone else { return Ok(Some(Bson::Null)) };
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return if arguments.given(3) { arguments.value(3) } else { Ok(Some(Bson::Null)) };
     }
-    let civil = Civil::of(zone.local(date(&value)?));
+    let civil = CivilTime::of(zone.local(date(&value)?));
     Ok(Some(formatted(&format, &civil, zone)?.into()))
 }
 
 fn not_a_format(arguments: &Arguments<'_>, value: &Value, code: i32) -> Fault {
-    let (name, kind, found) = (arguments.name(), named(value), shown(value));
+    let (name, kind, found) = (arguments.name(), type_name_of(value), format_value(value));
     let message = format!("{name} requires that 'format' be a string, found: {kind}");
     Fault::location(code, format!("{message} with value {found}"))
 }
 
-fn formatted(format: &str, civil: &Civil, zone: Zone) -> Result<String, Fault> {
+fn formatted(format: &str, civil: &CivilTime, zone: UtcOffset) -> Result<String, Fault> {
     let mut text = String::new();
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
@@ -97,11 +97,11 @@ pub(super) fn from_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             check_reading_format(&format)?;
             Some(format)
         }
-        other if nullish(&other) => None,
+        other if is_null_or_missing(&other) => None,
         other => return Err(not_a_format(arguments, &other, 40684)),
     };
-    let zone = Zone::given(arguments.given(2), &arguments.value(2)?, 40517)?;
-    if nullish(&value) {
+    let zone = UtcOffset::given(arguments.given(2), &arguments.value(2)?, 40517)?;
+    if is_null_or_missing(&value) {
         return if arguments.given(3) { arguments.value(3) } else { Ok(Some(Bson::Null)) };
     }
     let Some(zone) = zone else { return Ok(Some(Bson::Null)) };
@@ -115,12 +115,12 @@ pub(super) fn from_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }
 }
 
-fn read(value: &Value, format: Option<&str>, zone: Zone) -> Result<i64, Fault> {
+fn read(value: &Value, format: Option<&str>, zone: UtcOffset) -> Result<i64, Fault> {
     let Some(Bson::String(text)) = value else {
         return Err(unreadable(&format!(
             "$dateFromString requires that 'dateString' be a string, found: {} with value {}",
-            named(value),
-            shown(value)
+            type_name_of(value),
+            format_value(value)
         )));
     };
     match format {
@@ -153,16 +153,20 @@ fn check_reading_format(format: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads a date as ISO 8601 has it. A server understands more, such as names of months; what is not
-/// understood here is refused.
-pub(super) fn read_iso(text: &str, zone: Zone) -> Result<i64, Fault> {
-    let mut rest = Rest(text);
+/// Parses a date in ISO 8601. Servers accept more forms, such as names of months; they fail here.
+pub(super) fn read_iso(text: &str, zone: UtcOffset) -> Result<i64, Fault> {
+    let mut rest = DateText(text);
     let (civil, own) = rest.iso().ok_or_else(|| not_understood(text))?;
     moment(text, &civil, own, zone)
 }
 
-fn moment(text: &str, civil: &Civil, own: Option<Zone>, zone: Zone) -> Result<i64, Fault> {
-    if own.is_some() && zone != Zone::UTC {
+fn moment(
+    text: &str,
+    civil: &CivilTime,
+    own: Option<UtcOffset>,
+    zone: UtcOffset,
+) -> Result<i64, Fault> {
+    if own.is_some() && zone != UtcOffset::UTC {
         return Err(unreadable(
             "you cannot pass in a date/time string with time zone information together with a \
              timezone argument",
@@ -177,17 +181,17 @@ fn moment(text: &str, civil: &Civil, own: Option<Zone>, zone: Zone) -> Result<i6
     Ok(own.unwrap_or(zone).moment(local))
 }
 
-/// What is still to be read.
-struct Rest<'a>(&'a str);
+/// Remaining text.
+struct DateText<'a>(&'a str);
 
-impl Rest<'_> {
+impl DateText<'_> {
     fn take(&mut self, prefix: char) -> bool {
         let rest = self.0.strip_prefix(prefix);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    /// A number of so many digits.
+    /// Parses a number with a limited count of digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let digits = self.0.bytes().take(most).take_while(u8::is_ascii_digit).count();
         if digits < least {
@@ -198,9 +202,9 @@ impl Rest<'_> {
         number.parse().ok()
     }
 
-    fn iso(&mut self) -> Option<(Civil, Option<Zone>)> {
+    fn iso(&mut self) -> Option<(CivilTime, Option<UtcOffset>)> {
         let mut civil =
-            Civil { year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, millisecond: 0 };
+            CivilTime { year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, millisecond: 0 };
         civil.year = self.number(4, 4)?;
         if self.take('-') {
             civil.month = self.number(1, 2)?;
@@ -228,7 +232,7 @@ impl Rest<'_> {
         self.0.is_empty().then_some((civil, zone))
     }
 
-    fn time(&mut self, civil: &mut Civil) -> Option<()> {
+    fn time(&mut self, civil: &mut CivilTime) -> Option<()> {
         civil.hour = self.number(2, 2)?;
         if !self.take(':') {
             return Some(());
@@ -244,7 +248,7 @@ impl Rest<'_> {
         Some(())
     }
 
-    /// Thousandths, of however many digits.
+    /// Parses milliseconds from any number of digits.
     fn fraction(&mut self) -> Option<i64> {
         let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (fraction, rest) = self.0.split_at(digits);
@@ -253,21 +257,21 @@ impl Rest<'_> {
         (digits > 0).then(|| padded[..3].parse().ok()).flatten()
     }
 
-    /// A zone behind a time: `Some(None)` if there is none, `None` if it is not understood.
-    fn zone(&mut self) -> Option<Option<Zone>> {
+    /// Parses an offset after a time. `Some(None)` without one, `None` if it is invalid.
+    fn zone(&mut self) -> Option<Option<UtcOffset>> {
         let rest = std::mem::take(&mut self.0);
         let name = rest.trim_start_matches(' ');
         match name {
             "" if rest.is_empty() => Some(None),
-            "Z" | "z" | "UTC" | "GMT" => Some(Some(Zone::UTC)),
-            offset => Some(Some(Zone::offset(offset)?)),
+            "Z" | "z" | "UTC" | "GMT" => Some(Some(UtcOffset::UTC)),
+            offset => Some(Some(UtcOffset::offset(offset)?)),
         }
     }
 }
 
-fn read_by_format(text: &str, format: &str, zone: Zone) -> Result<i64, Fault> {
-    let mut rest = Rest(text);
-    let mut parts = Parts::default();
+fn read_by_format(text: &str, format: &str, zone: UtcOffset) -> Result<i64, Fault> {
+    let mut rest = DateText(text);
+    let mut parts = DateParts::default();
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
         let read = match character {
@@ -283,18 +287,18 @@ fn read_by_format(text: &str, format: &str, zone: Zone) -> Result<i64, Fault> {
     moment(text, &civil, parts.zone, zone)
 }
 
-/// What a format read.
+/// Fields parsed by a format.
 #[derive(Default)]
-struct Parts {
+struct DateParts {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
     time: [i64; 4],
-    zone: Option<Zone>,
+    zone: Option<UtcOffset>,
 }
 
-impl Parts {
-    fn read(&mut self, part: Option<char>, rest: &mut Rest<'_>) -> Option<()> {
+impl DateParts {
+    fn read(&mut self, part: Option<char>, rest: &mut DateText<'_>) -> Option<()> {
         match part? {
             'Y' => self.year = Some(rest.number(4, 4)?),
             'm' => self.month = Some(rest.number(1, 2)?),
@@ -307,18 +311,18 @@ impl Parts {
                 let offset = rest.0.find(|it: char| it.is_ascii_alphabetic() || it == ' ');
                 let (offset, after) = rest.0.split_at(offset.unwrap_or(rest.0.len()));
                 rest.0 = after;
-                self.zone = Some(Zone::offset(offset)?);
+                self.zone = Some(UtcOffset::offset(offset)?);
             }
             '%' => return rest.take('%').then_some(()),
-            // Weeks, days of the year and offsets in minutes are not read here.
+            // Weeks, days of the year and offsets in minutes are not supported.
             _ => return None,
         }
         Some(())
     }
 
-    fn civil(&self) -> Option<Civil> {
+    fn civil(&self) -> Option<CivilTime> {
         let [hour, minute, second, millisecond] = self.time;
         let (year, month, day) = (self.year?, self.month?, self.day?);
-        Some(Civil { year, month, day, hour, minute, second, millisecond })
+        Some(CivilTime { year, month, day, hour, minute, second, millisecond })
     }
 }

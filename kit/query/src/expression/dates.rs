@@ -1,33 +1,33 @@
-//! The parts of a date, and dates made of parts.
+//! Parts of dates, and dates made from parts.
 
 use bson::{Bson, DateTime, doc};
 
 use super::{
-    calendar::{Civil, Zone, day_of_date},
-    coerce::{date, int64, named, nullish, shown, too_far},
-    node::{Arguments, Node, Value},
-    operators::{Named, Operator},
-    parse::Parser,
+    calendar::{CivilTime, UtcOffset, day_of_date},
+    coerce::{date, format_value, int64, is_null_or_missing, too_far, type_name_of},
+    node::{Arguments, ExpressionNode, Value},
+    operators::{NamedArguments, Operator},
+    parse::ExpressionParser,
 };
 use crate::Fault;
 
-const PART: Named = Named {
+const PART: NamedArguments = NamedArguments {
     fields: &[("date", Some(40539)), ("timezone", None)],
     not_an_object: 0,
     unknown: 40535,
 };
 
-/// Reads a date alone, or `{date, timezone}`.
+/// Parses a date expression, or `{date, timezone}`.
 pub(super) fn parse_part(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let arguments = match argument {
         Bson::Document(document)
             if !document.keys().next().is_some_and(|it| it.starts_with('$')) =>
         {
-            parser.named(operator, &PART, argument)?
+            parser.type_name_of(operator, &PART, argument)?
         }
         Bson::Array(array) if array.len() != 1 => {
             return Err(Fault::location(
@@ -48,7 +48,7 @@ pub(super) fn parse_part(
     parser.call(operator, arguments)
 }
 
-fn part(arguments: &Arguments<'_>, part: fn(&Civil) -> i64) -> Result<Value, Fault> {
+fn part(arguments: &Arguments<'_>, part: fn(&CivilTime) -> i64) -> Result<Value, Fault> {
     Ok(civil(arguments)?.map_or(Some(Bson::Null), |it| Some(small(part(&it)))))
 }
 
@@ -57,15 +57,15 @@ fn small(number: i64) -> Bson {
     i32::try_from(number).map_or(Bson::Int64(number), Bson::Int32)
 }
 
-/// What the calendar shows; `None` for null.
-fn civil(arguments: &Arguments<'_>) -> Result<Option<Civil>, Fault> {
+/// Returns the calendar fields of the date argument. `None` for null.
+fn civil(arguments: &Arguments<'_>) -> Result<Option<CivilTime>, Fault> {
     let value = arguments.value(0)?;
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return Ok(None);
     }
     let millis = date(&value)?;
-    let zone = Zone::given(arguments.given(1), &arguments.value(1)?, 40533)?;
-    Ok(zone.map(|zone| Civil::of(zone.local(millis))))
+    let zone = UtcOffset::given(arguments.given(1), &arguments.value(1)?, 40533)?;
+    Ok(zone.map(|zone| CivilTime::of(zone.local(millis))))
 }
 
 pub(super) fn year(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -101,11 +101,11 @@ pub(super) fn day_of_week(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn day_of_year(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    part(arguments, Civil::day_of_year)
+    part(arguments, CivilTime::day_of_year)
 }
 
 pub(super) fn week(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    part(arguments, Civil::week)
+    part(arguments, CivilTime::week)
 }
 
 pub(super) fn iso_week(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -113,31 +113,32 @@ pub(super) fn iso_week(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn iso_week_year(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    let year = |it: Civil| Bson::Int64(it.iso_week().0);
+    let year = |it: CivilTime| Bson::Int64(it.iso_week().0);
     Ok(Some(civil(arguments)?.map_or(Bson::Null, year)))
 }
 
 pub(super) fn iso_day_of_week(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    part(arguments, Civil::iso_weekday)
+    part(arguments, CivilTime::iso_weekday)
 }
 
 pub(super) fn to_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let value = arguments.value(0)?;
-    let zone = Zone::given(arguments.given(1), &arguments.value(1)?, 40517)?;
+    let zone = UtcOffset::given(arguments.given(1), &arguments.value(1)?, 40517)?;
     let Some(zone) = zone else { return Ok(Some(Bson::Null)) };
     let by_week = match arguments.value(2)? {
         _ if !arguments.given(2) => false,
         Some(Bson::Boolean(by_week)) => by_week,
-        value if nullish(&value) => return Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => return Ok(Some(Bson::Null)),
         value => {
-            let message = format!("iso8601 must evaluate to a bool, found {}", named(&value));
+            let message =
+                format!("iso8601 must evaluate to a bool, found {}", type_name_of(&value));
             return Err(Fault::location(40521, message));
         }
     };
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return Ok(Some(Bson::Null));
     }
-    let civil = Civil::of(zone.local(date(&value)?));
+    let civil = CivilTime::of(zone.local(date(&value)?));
     let mut parts = if by_week {
         let (year, week) = civil.iso_week();
         doc! {
@@ -161,7 +162,7 @@ pub(super) fn to_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(parts.into()))
 }
 
-const FROM_PARTS: Named = Named {
+const FROM_PARTS: NamedArguments = NamedArguments {
     fields: &[
         ("year", None),
         ("month", None),
@@ -180,11 +181,11 @@ const FROM_PARTS: Named = Named {
 };
 
 pub(super) fn parse_from_parts(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
-    let arguments = parser.named(operator, &FROM_PARTS, argument)?;
+) -> Result<ExpressionNode, Fault> {
+    let arguments = parser.type_name_of(operator, &FROM_PARTS, argument)?;
     let given = |place: usize| arguments[place].is_some();
     if !given(0) && !given(3) {
         let message = "$dateFromParts requires either 'year' or 'isoWeekYear' to be present";
@@ -210,7 +211,7 @@ pub(super) fn from_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             None => return Ok(Some(Bson::Null)),
         }
     }
-    let zone = Zone::given(arguments.given(10), &arguments.value(10)?, 40517)?;
+    let zone = UtcOffset::given(arguments.given(10), &arguments.value(10)?, 40517)?;
     let Some(zone) = zone else { return Ok(Some(Bson::Null)) };
     let by_week = arguments.given(3);
     let places = if by_week { [3, 4, 5] } else { [0, 1, 2] };
@@ -231,20 +232,21 @@ pub(super) fn from_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }
     let (month, day) = if by_week { (1, iso_day(year, middle, last)) } else { (middle, last) };
     let [hour, minute, second, millisecond] = parts;
-    let civil = Civil { year, month, day, hour, minute, second, millisecond };
+    let civil = CivilTime { year, month, day, hour, minute, second, millisecond };
     let local = civil.millis().ok_or_else(too_far)?;
     Ok(Some(DateTime::from_millis(zone.moment(local)).into()))
 }
 
-/// The day of January that a day of a week is; it may be far behind.
+/// Converts a day of an ISO week to a day of January, which may be out of range.
 fn iso_day(year: i64, week: i64, weekday: i64) -> i64 {
-    let fourth = Civil { year, month: 1, day: 4, hour: 0, minute: 0, second: 0, millisecond: 0 };
+    let fourth =
+        CivilTime { year, month: 1, day: 4, hour: 0, minute: 0, second: 0, millisecond: 0 };
     let first = day_of_date(year, 1, 4).unwrap_or(0) - (fourth.iso_weekday() - 1);
     let day = first + (week - 1) * 7 + (weekday - 1);
     day - day_of_date(year, 1, 1).unwrap_or(0) + 1
 }
 
-/// A part by its place, or this if it was not given; `None` for null.
+/// Returns a part, or the default if it was not given. `None` for null.
 fn part_number(
     arguments: &Arguments<'_>,
     place: usize,
@@ -255,11 +257,11 @@ fn part_number(
         return Ok(Some(default));
     }
     let (value, name) = (arguments.value(place)?, FROM_PARTS.fields[place].0);
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return Ok(None);
     }
     let Some(number) = value.as_ref().and_then(int64) else {
-        let (kind, found) = (named(&value), shown(&value));
+        let (kind, found) = (type_name_of(&value), format_value(&value));
         let message = format!("'{name}' must evaluate to an integer, found {kind}");
         return Err(Fault::location(40515, format!("{message} with value {found}")));
     };
@@ -286,9 +288,9 @@ fn timestamp(
 ) -> Result<Value, Fault> {
     match arguments.value(0)? {
         Some(Bson::Timestamp(timestamp)) => Ok(Some(Bson::Int64(part(timestamp).into()))),
-        value if nullish(&value) => Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => Ok(Some(Bson::Null)),
         value => {
-            let (name, found) = (arguments.name(), named(&value));
+            let (name, found) = (arguments.name(), type_name_of(&value));
             let message = format!("Argument to {name} must be a timestamp, but is {found}");
             Err(Fault::location(code, message))
         }

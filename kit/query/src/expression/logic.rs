@@ -1,34 +1,34 @@
-//! Conditions, and what they choose.
+//! Boolean and conditional operators.
 
 use bson::{Bson, Document};
 
 use super::{
-    coerce::nullish,
-    node::{Arguments, Node, Value},
-    operators::{Named, Operator},
-    parse::Parser,
+    coerce::is_null_or_missing,
+    node::{Arguments, ExpressionNode, Value},
+    operators::{NamedArguments, Operator},
+    parse::ExpressionParser,
 };
 use crate::{
     Fault,
-    value::{truthy, type_name},
+    value::{is_truthy, type_name},
 };
 
-/// What a condition makes of a value; a missing one is false.
+/// Converts a value to a boolean. Missing values are false.
 pub(super) fn holds(value: &Value) -> bool {
-    value.as_ref().is_some_and(truthy)
+    value.as_ref().is_some_and(is_truthy)
 }
 
-/// Reads `$and` and `$or`. A constant that decides makes a server forget the others.
+/// Parses `$and` and `$or`. Servers drop the other arguments if a constant decides the result.
 pub(super) fn parse_all(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let arguments = parser.list(argument)?;
     let deciding = operator.name == "$or";
-    let decides = |it: &Node| it.constant().is_some_and(|it| holds(it) == deciding);
-    if parser.computes_early() && arguments.iter().flatten().any(decides) {
-        return Ok(Node::Constant(Some(Bson::Boolean(deciding))));
+    let decides = |it: &ExpressionNode| it.constant().is_some_and(|it| holds(it) == deciding);
+    if parser.folds_constants() && arguments.iter().flatten().any(decides) {
+        return Ok(ExpressionNode::Constant(Some(Bson::Boolean(deciding))));
     }
     parser.call(operator, arguments)
 }
@@ -59,26 +59,26 @@ pub(super) fn if_null(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let last = arguments.len() - 1;
     for index in 0..last {
         let value = arguments.value(index)?;
-        if !nullish(&value) {
+        if !is_null_or_missing(&value) {
             return Ok(value);
         }
     }
     arguments.value(last)
 }
 
-const COND: Named = Named {
+const COND: NamedArguments = NamedArguments {
     fields: &[("if", Some(17080)), ("then", Some(17081)), ("else", Some(17082))],
     not_an_object: 17083,
     unknown: 17083,
 };
 
 pub(super) fn parse_cond(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     if matches!(argument, Bson::Document(_)) {
-        let arguments = parser.named(operator, &COND, argument)?;
+        let arguments = parser.type_name_of(operator, &COND, argument)?;
         return parser.call(operator, arguments);
     }
     let arguments = parser.list(argument)?;
@@ -95,18 +95,18 @@ pub(super) fn cond(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     arguments.value(if holds(&arguments.value(0)?) { 1 } else { 2 })
 }
 
-const SWITCH: Named = Named {
+const SWITCH: NamedArguments = NamedArguments {
     fields: &[("branches", Some(40068)), ("default", None)],
     not_an_object: 40060,
     unknown: 40067,
 };
 
-/// Its arguments become the default, and then each case with its outcome.
+/// Parses `$switch`. Arguments: default, then case and result of each branch.
 pub(super) fn parse_switch(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None];
     for (index, value) in SWITCH.given(operator.name, argument)? {
         if index == 1 {
@@ -120,10 +120,11 @@ pub(super) fn parse_switch(
         };
         let mut decided = false;
         for branch in branches {
-            // What comes after a case that always holds, and what one that never does would choose, is
-            // not computed.
-            let dead = |it: &[Node; 2]| decided || it[0].constant().is_some_and(|it| !holds(it));
-            let [case, then] = parser.forgiving(|it| parse_branch(it, branch), dead)?;
+            // Servers do not fold branches after a case that is always true, nor results of a case
+            // that is always false.
+            let dead =
+                |it: &[ExpressionNode; 2]| decided || it[0].constant().is_some_and(|it| !holds(it));
+            let [case, then] = parser.ignoring_errors_if(|it| parse_branch(it, branch), dead)?;
             decided |= case.constant().is_some_and(holds);
             arguments.extend([Some(case), Some(then)]);
         }
@@ -131,14 +132,15 @@ pub(super) fn parse_switch(
     if arguments.len() == 1 {
         return Err(Fault::location(40068, "$switch requires at least one branch"));
     }
-    if let Err(fault) = refuse_dead_cases(&arguments) {
+    if let Err(fault) = check_dead_cases(&arguments) {
         parser.fail(fault);
     }
     parser.call(operator, arguments)
 }
 
-/// A server finds out before there is a document that no case can ever hold.
-fn refuse_dead_cases(arguments: &[Option<Node>]) -> Result<(), Fault> {
+/// Fails if all cases are constant and false and there is no default. Servers report that before
+/// reading a document.
+fn check_dead_cases(arguments: &[Option<ExpressionNode>]) -> Result<(), Fault> {
     let mut cases = arguments[1..].iter().step_by(2).flatten();
     if arguments[0].is_none() && cases.all(|it| it.constant().is_some_and(|it| !holds(it))) {
         return Err(Fault::location(
@@ -149,13 +151,16 @@ fn refuse_dead_cases(arguments: &[Option<Node>]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn parse_branch(parser: &mut Parser<'_>, branch: &Bson) -> Result<[Node; 2], Fault> {
+fn parse_branch(
+    parser: &mut ExpressionParser<'_>,
+    branch: &Bson,
+) -> Result<[ExpressionNode; 2], Fault> {
     let Bson::Document(branch) = branch else {
         let found = type_name(branch);
         let message = format!("$switch expected each branch to be an object, found: {found}");
         return Err(Fault::location(40062, message));
     };
-    refuse_unknown(branch)?;
+    check_branch_fields(branch)?;
     let mut part = |name, code| match branch.get(name) {
         Some(expression) => parser.expression(expression),
         None => {
@@ -166,7 +171,7 @@ fn parse_branch(parser: &mut Parser<'_>, branch: &Bson) -> Result<[Node; 2], Fau
     Ok([part("case", 40064)?, part("then", 40065)?])
 }
 
-fn refuse_unknown(branch: &Document) -> Result<(), Fault> {
+fn check_branch_fields(branch: &Document) -> Result<(), Fault> {
     match branch.keys().find(|it| !matches!(it.as_str(), "case" | "then")) {
         Some(name) => {
             let message = format!("$switch found an unknown argument to a branch: {name}");

@@ -1,28 +1,28 @@
-//! What an expression is made of once it is read, and how it gets its value.
+//! Tree of a parsed expression, and its evaluation.
 
 use bson::{Bson, Document};
 
-use super::{operators::Operator, pattern::Pattern, room::Room};
+use super::{operators::Operator, pattern::ExpressionRegex, size_limit::SizeLimit};
 use crate::{Environment, Fault};
 
-/// A value; `None` where a field is missing.
+/// A value. `None` means missing.
 pub(super) type Value = Option<Bson>;
 
-/// A part of an expression.
+/// A node of an expression.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(super) enum ExpressionNode {
     Constant(Value),
-    /// `$a.b`, `$$name.b`.
+    /// A path: `$a.b`, `$$name.b`.
     Path {
         variable: Variable,
         fields: Vec<String>,
     },
-    Document(Vec<(String, Node)>),
-    Array(Vec<Node>),
+    Document(Vec<(String, ExpressionNode)>),
+    Array(Vec<ExpressionNode>),
     Call(Box<Call>),
 }
 
-/// Where a path begins.
+/// Start of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Variable {
     Root,
@@ -31,56 +31,55 @@ pub(super) enum Variable {
     Named(String),
 }
 
-/// An operator with its arguments, in the order that the operator lists them; `None` where one was not
-/// given.
+/// Call of an operator. Arguments are in the operator's order; `None` was not given.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) operator: &'static Operator,
-    pub(super) arguments: Vec<Option<Node>>,
-    /// The variables that it binds.
+    pub(super) arguments: Vec<Option<ExpressionNode>>,
+    /// Variables that the call binds.
     pub(super) names: Vec<String>,
-    /// What is known of it before there is a document.
-    pub(super) known: Known,
+    /// State that was computed while parsing.
+    pub(super) precomputed: Precomputed,
 }
 
-/// What an operator needs besides arguments.
+/// State of an operator that was computed while parsing.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Known {
+pub(super) enum Precomputed {
     #[default]
     Nothing,
-    /// A pattern that is the same for all documents.
-    Pattern(Option<Pattern>),
-    /// The order of `$sortArray` by fields of its elements.
+    /// Regular expression, if it is constant.
+    Pattern(Option<ExpressionRegex>),
+    /// Order of `$sortArray` by fields.
     Order(crate::Sort),
 }
 
-/// What an expression can see.
+/// Inputs of an evaluation.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct EvaluationContext<'a> {
     root: &'a Document,
     env: &'a Environment,
-    bound: Option<&'a Bound<'a>>,
+    bound: Option<&'a BoundVariable<'a>>,
 }
 
-/// A variable that an expression defined, and those defined around it.
-pub(super) struct Bound<'a> {
+/// A bound variable, linked to those of outer scopes.
+pub(super) struct BoundVariable<'a> {
     name: &'a str,
     value: &'a Value,
-    outer: Option<&'a Bound<'a>>,
+    outer: Option<&'a BoundVariable<'a>>,
 }
 
-impl<'a> Bound<'a> {
-    pub(super) fn new(name: &'a str, value: &'a Value, context: Context<'a>) -> Self {
+impl<'a> BoundVariable<'a> {
+    pub(super) fn new(name: &'a str, value: &'a Value, context: EvaluationContext<'a>) -> Self {
         Self { name, value, outer: context.bound }
     }
 }
 
-impl<'a> Context<'a> {
+impl<'a> EvaluationContext<'a> {
     pub(super) fn new(root: &'a Document, env: &'a Environment) -> Self {
         Self { root, env, bound: None }
     }
 
-    pub(super) fn with(self, bound: &'a Bound<'a>) -> Self {
+    pub(super) fn with(self, bound: &'a BoundVariable<'a>) -> Self {
         Self { bound: Some(bound), ..self }
     }
 
@@ -96,7 +95,7 @@ impl<'a> Context<'a> {
     }
 }
 
-impl Node {
+impl ExpressionNode {
     pub(super) fn constant(&self) -> Option<&Value> {
         match self {
             Self::Constant(value) => Some(value),
@@ -104,16 +103,16 @@ impl Node {
         }
     }
 
-    pub(super) fn evaluate(&self, context: Context<'_>) -> Result<Value, Fault> {
+    pub(super) fn evaluate(&self, context: EvaluationContext<'_>) -> Result<Value, Fault> {
         match self {
             Self::Constant(value) => Ok(value.clone()),
             Self::Path { variable, fields } => Ok(follow(variable, fields, context)),
             Self::Document(fields) => {
                 let mut document = Document::new();
-                let mut room = Room::of("an object");
+                let mut limit = SizeLimit::new("an object");
                 for (name, node) in fields {
                     if let Some(value) = node.evaluate(context)? {
-                        room.take(&value)?;
+                        limit.take(&value)?;
                         document.insert(name.as_str(), value);
                     }
                 }
@@ -121,10 +120,10 @@ impl Node {
             }
             Self::Array(nodes) => {
                 let mut array = Vec::with_capacity(nodes.len());
-                let mut room = Room::of("an array");
+                let mut limit = SizeLimit::new("an array");
                 for node in nodes {
                     let value = node.evaluate(context)?.unwrap_or(Bson::Null);
-                    room.take(&value)?;
+                    limit.take(&value)?;
                     array.push(value);
                 }
                 Ok(Some(array.into()))
@@ -134,7 +133,7 @@ impl Node {
     }
 }
 
-fn follow(variable: &Variable, fields: &[String], context: Context<'_>) -> Value {
+fn follow(variable: &Variable, fields: &[String], context: EvaluationContext<'_>) -> Value {
     match variable {
         Variable::Root if fields.is_empty() => Some(context.root.clone().into()),
         Variable::Root => descend(context.root, fields),
@@ -149,7 +148,8 @@ fn descend(document: &Document, fields: &[String]) -> Value {
     within(document.get(first)?, rest)
 }
 
-/// A path goes through the documents in an array, not through arrays in it, and gives an array.
+/// Evaluates a path. A path enters the documents of an array, not nested arrays, and returns an
+/// array.
 fn within(value: &Bson, fields: &[String]) -> Value {
     if fields.is_empty() {
         return Some(value.clone());
@@ -164,14 +164,14 @@ fn within(value: &Bson, fields: &[String]) -> Value {
     }
 }
 
-/// The arguments of a call, each evaluated when it is asked for.
+/// Arguments of a call, evaluated on access.
 pub(super) struct Arguments<'a> {
     call: &'a Call,
-    context: Context<'a>,
+    context: EvaluationContext<'a>,
 }
 
 impl<'a> Arguments<'a> {
-    /// The operator's name, with its `$`.
+    /// Name of the operator, with `$`.
     pub(super) fn name(&self) -> &'static str {
         self.call.operator.name
     }
@@ -188,37 +188,41 @@ impl<'a> Arguments<'a> {
         &self.call.names
     }
 
-    pub(super) fn known(&self) -> &'a Known {
-        &self.call.known
+    pub(super) fn precomputed(&self) -> &'a Precomputed {
+        &self.call.precomputed
     }
 
     pub(super) fn given(&self, index: usize) -> bool {
         self.call.arguments.get(index).is_some_and(Option::is_some)
     }
 
-    /// An argument's value; missing if it was not given.
+    /// Evaluates an argument. Missing if it was not given.
     pub(super) fn value(&self, index: usize) -> Result<Value, Fault> {
         self.value_in(index, self.context)
     }
 
-    /// An argument's value where one more variable is defined.
+    /// Evaluates an argument with one more variable.
     pub(super) fn value_with(
         &self,
         index: usize,
         name: &str,
         value: &Value,
     ) -> Result<Value, Fault> {
-        self.value_in(index, self.context.with(&Bound::new(name, value, self.context)))
+        self.value_in(index, self.context.with(&BoundVariable::new(name, value, self.context)))
     }
 
-    pub(super) fn value_in(&self, index: usize, context: Context<'_>) -> Result<Value, Fault> {
+    pub(super) fn value_in(
+        &self,
+        index: usize,
+        context: EvaluationContext<'_>,
+    ) -> Result<Value, Fault> {
         match self.call.arguments.get(index) {
             Some(Some(node)) => node.evaluate(context),
             Some(None) | None => Ok(None),
         }
     }
 
-    pub(super) fn context(&self) -> Context<'a> {
+    pub(super) fn context(&self) -> EvaluationContext<'a> {
         self.context
     }
 }

@@ -1,13 +1,13 @@
-//! Documents: their fields, and documents made of documents.
+//! Object operators: fields, merging, conversion to arrays.
 
 use bson::{Bson, Document, doc};
 
 use super::{
     arrays::count,
-    coerce::{named, nullish, shown},
-    node::{Arguments, Node, Value},
-    operators::{Named, Operator},
-    parse::{Parser, plain_constant},
+    coerce::{format_value, is_null_or_missing, type_name_of},
+    node::{Arguments, ExpressionNode, Value},
+    operators::{NamedArguments, Operator},
+    parse::{ExpressionParser, plain_constant},
 };
 use crate::{
     Fault,
@@ -15,24 +15,24 @@ use crate::{
 };
 
 pub(super) fn parse_literal(
-    _parser: &mut Parser<'_>,
+    _parser: &mut ExpressionParser<'_>,
     _operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
-    Ok(Node::Constant(Some(argument.clone())))
+) -> Result<ExpressionNode, Fault> {
+    Ok(ExpressionNode::Constant(Some(argument.clone())))
 }
 
-/// A literal is a constant once it is read; this is for the table of operators.
+/// Never called: literals become constants while parsing. The table of operators needs a function.
 pub(super) fn literal(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     arguments.value(0)
 }
 
-/// Documents carry nothing beside their fields here: there is no search by text or place.
+/// Documents have no metadata here: text search and geospatial queries are not supported.
 pub(super) fn parse_meta(
-    _parser: &mut Parser<'_>,
+    _parser: &mut ExpressionParser<'_>,
     _operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     match argument {
         Bson::String(kind) if kind == "textScore" => {
             let message = "query requires text score metadata, but it is not available";
@@ -63,16 +63,19 @@ pub(super) fn merge(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 fn merge_into(merged: &mut Document, value: Value) -> Result<(), Fault> {
     match value {
         Some(Bson::Document(document)) => merged.extend(document),
-        value if nullish(&value) => {}
+        value if is_null_or_missing(&value) => {}
         value => return Err(not_mergeable(&value)),
     }
     Ok(())
 }
 
-/// What `$mergeObjects` says of what is no document.
+/// Error of `$mergeObjects` for other types.
 pub(crate) fn not_mergeable(value: &Value) -> Fault {
     let message = "$mergeObjects requires object inputs, but input";
-    Fault::location(40400, format!("{message} {} is of type {}", shown(value), named(value)))
+    Fault::location(
+        40400,
+        format!("{message} {} is of type {}", format_value(value), type_name_of(value)),
+    )
 }
 
 pub(super) fn object_to_array(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -81,10 +84,10 @@ pub(super) fn object_to_array(arguments: &Arguments<'_>) -> Result<Value, Fault>
             let pair = |(name, value): (String, Bson)| Bson::from(doc! { "k": name, "v": value });
             Ok(Some(Bson::Array(document.into_iter().map(pair).collect())))
         }
-        value if nullish(&value) => Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => Ok(Some(Bson::Null)),
         value => {
             let message = "$objectToArray requires a document input, found:";
-            Err(Fault::location(40390, format!("{message} {}", named(&value))))
+            Err(Fault::location(40390, format!("{message} {}", type_name_of(&value))))
         }
     }
 }
@@ -92,10 +95,10 @@ pub(super) fn object_to_array(arguments: &Arguments<'_>) -> Result<Value, Fault>
 pub(super) fn array_to_object(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let array = match arguments.value(0)? {
         Some(Bson::Array(array)) => array,
-        value if nullish(&value) => return Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => return Ok(Some(Bson::Null)),
         value => {
             let message = "$arrayToObject requires an array input, found:";
-            return Err(Fault::location(40386, format!("{message} {}", named(&value))));
+            return Err(Fault::location(40386, format!("{message} {}", type_name_of(&value))));
         }
     };
     let mut object = Document::new();
@@ -155,7 +158,7 @@ fn from_named_pair(mut pair: Document) -> Result<(String, Bson), Fault> {
     }
 }
 
-/// The errors of an operator whose `field` must be a constant string.
+/// Error codes of an operator whose `field` must be a constant string.
 struct FieldCodes {
     reference: i32,
     computed: i32,
@@ -167,14 +170,14 @@ const GET_FIELD_CODES: FieldCodes =
 const SET_FIELD_CODES: FieldCodes =
     FieldCodes { reference: 4_161_108, computed: 4_161_106, not_a_string: 4_161_107 };
 
-fn field_constant(name: &str, field: &Bson, codes: &FieldCodes) -> Result<Node, Fault> {
+fn field_constant(name: &str, field: &Bson, codes: &FieldCodes) -> Result<ExpressionNode, Fault> {
     match plain_constant(field) {
-        Some(Some(Bson::String(field))) => Ok(Node::Constant(Some(field.into()))),
+        Some(Some(Bson::String(field))) => Ok(ExpressionNode::Constant(Some(field.into()))),
         Some(other) => Err(Fault::location(
             codes.not_a_string,
             format!(
                 "{name} requires 'field' to evaluate to type String, but got {}",
-                named(&other)
+                type_name_of(&other)
             ),
         )),
         None if matches!(field, Bson::String(_)) => Err(Fault::location(
@@ -188,17 +191,17 @@ fn field_constant(name: &str, field: &Bson, codes: &FieldCodes) -> Result<Node, 
     }
 }
 
-const GET_FIELD: Named = Named {
+const GET_FIELD: NamedArguments = NamedArguments {
     fields: &[("field", Some(3_041_702)), ("input", Some(3_041_703))],
     not_an_object: 3_041_701,
     unknown: 3_041_701,
 };
 
 pub(super) fn parse_get_field(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let short = match argument {
         Bson::Document(document) => {
             document.keys().next().is_some_and(|name| name.starts_with('$'))
@@ -231,22 +234,22 @@ pub(super) fn get_field(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     }
 }
 
-const SET_FIELD: Named = Named {
+const SET_FIELD: NamedArguments = NamedArguments {
     fields: &[("field", Some(4_161_102)), ("value", Some(4_161_103)), ("input", Some(4_161_109))],
     not_an_object: 4_161_100,
     unknown: 4_161_101,
 };
-const UNSET_FIELD: Named = Named {
+const UNSET_FIELD: NamedArguments = NamedArguments {
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
     not_an_object: 4_161_100,
     unknown: 4_161_101,
 };
 
 pub(super) fn parse_set_field(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
+) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None, None];
     for (place, value) in SET_FIELD.given(operator.name, argument)? {
         arguments[place] = Some(if place == 0 {
@@ -259,13 +262,13 @@ pub(super) fn parse_set_field(
     parser.call(operator, arguments)
 }
 
-/// `$unsetField` is `$setField` to nothing.
+/// Parses `$unsetField` as `$setField` with a missing value.
 pub(super) fn parse_unset_field(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
-    let mut arguments = vec![None, Some(Node::Constant(None)), None];
+) -> Result<ExpressionNode, Fault> {
+    let mut arguments = vec![None, Some(ExpressionNode::Constant(None)), None];
     for (place, value) in UNSET_FIELD.given(operator.name, argument)? {
         if place == 0 {
             arguments[0] = Some(field_constant(operator.name, value, &SET_FIELD_CODES)?);
@@ -280,7 +283,7 @@ pub(super) fn parse_unset_field(
 pub(super) fn set_field(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let field = arguments.value(0)?;
     let input = arguments.value(2)?;
-    if nullish(&input) {
+    if is_null_or_missing(&input) {
         return Ok(Some(Bson::Null));
     }
     let (Some(Bson::String(field)), Some(Bson::Document(mut document))) = (field, input) else {
@@ -298,10 +301,10 @@ pub(super) fn binary_size(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     match arguments.value(0)? {
         Some(Bson::String(text)) => Ok(Some(count(text.len()))),
         Some(Bson::Binary(binary)) => Ok(Some(count(binary.bytes.len()))),
-        value if nullish(&value) => Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => Ok(Some(Bson::Null)),
         value => {
             let message = "$binarySize requires a string or BinData argument, found:";
-            Err(Fault::location(51276, format!("{message} {}", named(&value))))
+            Err(Fault::location(51276, format!("{message} {}", type_name_of(&value))))
         }
     }
 }
@@ -312,10 +315,10 @@ pub(super) fn bson_size(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             let bytes = document.to_vec().map_err(|error| Fault::bad_value(error.to_string()))?;
             Ok(Some(count(bytes.len())))
         }
-        value if nullish(&value) => Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => Ok(Some(Bson::Null)),
         value => {
             let message = "$bsonSize requires a document input, found:";
-            Err(Fault::location(31393, format!("{message} {}", named(&value))))
+            Err(Fault::location(31393, format!("{message} {}", type_name_of(&value))))
         }
     }
 }

@@ -1,44 +1,44 @@
-//! How an expression is read.
+//! Parsing of expressions.
 
 use bson::{Bson, Document};
 
 use super::{
-    node::{Call, Context, Known, Node, Value, Variable},
-    operators::{Form, Named, Operator, find},
+    node::{Call, EvaluationContext, ExpressionNode, Precomputed, Value, Variable},
+    operators::{ArgumentForm, NamedArguments, Operator, find},
 };
 use crate::{Code, Dialect, Environment, Fault, value::type_name};
 
-/// Reads an expression, knowing which variables are defined where it reads.
-pub(super) struct Parser<'a> {
+/// Parser of expressions. Tracks the variables in scope.
+pub(super) struct ExpressionParser<'a> {
     env: &'a Environment,
     bound: Vec<String>,
-    /// The first error of what was computed beforehand. A server computes when all is read, so that
-    /// what cannot be read comes before it.
+    /// First error of constant folding. Servers fold after parsing, so parse errors take
+    /// precedence.
     failed: Option<Fault>,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> ExpressionParser<'a> {
     pub(super) fn new(env: &'a Environment, variables: &[&str]) -> Self {
         Self { env, bound: variables.iter().map(|it| (*it).to_owned()).collect(), failed: None }
     }
 
-    /// Reads an expression to its end.
-    pub(super) fn whole(mut self, expression: &Bson) -> Result<Node, Fault> {
+    /// Parses a complete expression.
+    pub(super) fn whole(mut self, expression: &Bson) -> Result<ExpressionNode, Fault> {
         let node = self.expression(expression)?;
         match self.failed {
-            Some(fault) if self.env.fails_early => Err(fault),
+            Some(fault) if self.env.folds_constants => Err(fault),
             Some(_) | None => Ok(node),
         }
     }
 
-    /// Whether a server would compute beforehand what it can.
-    pub(super) fn computes_early(&self) -> bool {
-        self.env.fails_early
+    /// Returns `true` if constants are folded while parsing.
+    pub(super) fn folds_constants(&self) -> bool {
+        self.env.folds_constants
     }
 
-    /// Reads what a server may never compute beforehand: an error in it is forgotten if this is so for
-    /// what was read.
-    pub(super) fn forgiving<T>(
+    /// Parses a part. Drops its folding errors if `forgives` returns `true`, because a server would
+    /// not fold it.
+    pub(super) fn ignoring_errors_if<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
         forgives: impl FnOnce(&T) -> bool,
@@ -51,25 +51,25 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    /// Notes an error of what was computed beforehand.
+    /// Records an error of constant folding.
     pub(super) fn fail(&mut self, fault: Fault) {
         self.failed.get_or_insert(fault);
     }
 
-    pub(super) fn expression(&mut self, expression: &Bson) -> Result<Node, Fault> {
+    pub(super) fn expression(&mut self, expression: &Bson) -> Result<ExpressionNode, Fault> {
         match expression {
             Bson::String(text) if text.starts_with('$') => self.path(text),
             Bson::Document(document) => self.document(document),
             Bson::Array(array) => {
                 let nodes = array.iter().map(|it| self.expression(it));
-                Ok(folded(Node::Array(nodes.collect::<Result<_, _>>()?)))
+                Ok(folded(ExpressionNode::Array(nodes.collect::<Result<_, _>>()?)))
             }
-            other => Ok(Node::Constant(Some(other.clone()))),
+            other => Ok(ExpressionNode::Constant(Some(other.clone()))),
         }
     }
 
-    /// Reads what sees these variables besides.
-    pub(super) fn scoped(&mut self, names: &[&str], inner: &Bson) -> Result<Node, Fault> {
+    /// Parses with further variables in scope.
+    pub(super) fn scoped(&mut self, names: &[&str], inner: &Bson) -> Result<ExpressionNode, Fault> {
         let outer = self.bound.len();
         self.bound.extend(names.iter().map(|it| (*it).to_owned()));
         let node = self.expression(inner);
@@ -77,40 +77,42 @@ impl<'a> Parser<'a> {
         node
     }
 
-    /// A call of this operator, or its value if that is the same for all documents.
+    /// Creates a call of an operator, or its value if all arguments are constant.
     pub(super) fn call(
         &mut self,
         operator: &'static Operator,
-        mut arguments: Vec<Option<Node>>,
-    ) -> Result<Node, Fault> {
-        let constant = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.constant().is_some());
-        // Of these, a server computes what is constant last.
-        if self.computes_early() && is_commutative(operator.name, self.env.dialect) {
+        mut arguments: Vec<Option<ExpressionNode>>,
+    ) -> Result<ExpressionNode, Fault> {
+        let constant =
+            |it: &Option<ExpressionNode>| it.as_ref().is_none_or(|it| it.constant().is_some());
+        // Servers move constant arguments of commutative operators to the end.
+        if self.folds_constants() && is_commutative(operator.name, self.env.dialect) {
             arguments.sort_by_key(constant);
         }
         let folds = operator.folds && arguments.iter().all(constant);
-        let call = Call { operator, arguments, names: Vec::new(), known: Known::Nothing };
-        let node = Node::Call(Box::new(call));
+        let call =
+            Call { operator, arguments, names: Vec::new(), precomputed: Precomputed::Nothing };
+        let node = ExpressionNode::Call(Box::new(call));
         if folds {
-            match node.evaluate(Context::new(&Document::new(), self.env)) {
-                Ok(value) => return Ok(Node::Constant(value)),
+            match node.evaluate(EvaluationContext::new(&Document::new(), self.env)) {
+                Ok(value) => return Ok(ExpressionNode::Constant(value)),
                 Err(fault) => self.fail(fault),
             }
         }
         Ok(node)
     }
 
-    /// A call that keeps more than arguments.
-    pub(super) fn call_knowing(
+    /// Creates a call with precomputed state.
+    pub(super) fn call_with_precomputed(
         &self,
         operator: &'static Operator,
-        arguments: Vec<Option<Node>>,
-        known: Known,
-    ) -> Node {
-        Node::Call(Box::new(Call { operator, arguments, names: Vec::new(), known }))
+        arguments: Vec<Option<ExpressionNode>>,
+        precomputed: Precomputed,
+    ) -> ExpressionNode {
+        ExpressionNode::Call(Box::new(Call { operator, arguments, names: Vec::new(), precomputed }))
     }
 
-    fn document(&mut self, document: &Document) -> Result<Node, Fault> {
+    fn document(&mut self, document: &Document) -> Result<ExpressionNode, Fault> {
         match document.iter().next() {
             Some((name, argument)) if name.starts_with('$') => {
                 if document.len() != 1 {
@@ -127,17 +129,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A document whose fields are expressions.
-    pub(super) fn object(&mut self, document: &Document) -> Result<Node, Fault> {
+    /// Parses a document whose fields are expressions.
+    pub(super) fn object(&mut self, document: &Document) -> Result<ExpressionNode, Fault> {
         let mut fields = Vec::with_capacity(document.len());
         for (name, value) in document {
             field_name(name)?;
             fields.push((name.clone(), self.expression(value)?));
         }
-        Ok(folded(Node::Document(fields)))
+        Ok(folded(ExpressionNode::Document(fields)))
     }
 
-    fn operator(&mut self, name: &str, argument: &Bson) -> Result<Node, Fault> {
+    fn operator(&mut self, name: &str, argument: &Bson) -> Result<ExpressionNode, Fault> {
         let Some(operator) = find(name) else {
             return Err(Fault::new(
                 Code::named(168, "InvalidPipelineOperator"),
@@ -145,7 +147,7 @@ impl<'a> Parser<'a> {
             ));
         };
         match &operator.form {
-            Form::Exactly(count) => {
+            ArgumentForm::Exactly(count) => {
                 let arguments = self.list(argument)?;
                 if arguments.len() != *count {
                     return Err(Fault::location(
@@ -158,7 +160,7 @@ impl<'a> Parser<'a> {
                 }
                 self.call(operator, arguments)
             }
-            Form::Between(least, most) => {
+            ArgumentForm::Between(least, most) => {
                 let arguments = self.list(argument)?;
                 let count = arguments.len();
                 if count < *least || count > *most {
@@ -172,7 +174,7 @@ impl<'a> Parser<'a> {
                 }
                 self.call(operator, arguments)
             }
-            Form::AtLeastTwo(code) => {
+            ArgumentForm::AtLeastTwo(code) => {
                 let arguments = self.list(argument)?;
                 if arguments.len() < 2 {
                     let count = arguments.len();
@@ -181,7 +183,7 @@ impl<'a> Parser<'a> {
                 }
                 self.call(operator, arguments)
             }
-            Form::Single => {
+            ArgumentForm::Single => {
                 let arguments = self.list(argument)?;
                 if arguments.len() != 1 {
                     let count = arguments.len();
@@ -190,37 +192,39 @@ impl<'a> Parser<'a> {
                 }
                 self.call(operator, arguments)
             }
-            Form::Any => {
+            ArgumentForm::Any => {
                 let arguments = self.list(argument)?;
                 self.call(operator, arguments)
             }
-            Form::Named(named) => {
-                let arguments = self.forgiving(
-                    |it| it.named(operator, named, argument),
+            ArgumentForm::Named(named) => {
+                let arguments = self.ignoring_errors_if(
+                    |it| it.type_name_of(operator, named, argument),
                     |_| keeps_arguments(operator.name),
                 )?;
                 self.call(operator, arguments)
             }
-            Form::Own(parse) => self
-                .forgiving(|it| parse(it, operator, argument), |_| keeps_arguments(operator.name)),
+            ArgumentForm::Own(parse) => self.ignoring_errors_if(
+                |it| parse(it, operator, argument),
+                |_| keeps_arguments(operator.name),
+            ),
         }
     }
 
-    /// Arguments by position: an array of them, or one alone.
-    pub(super) fn list(&mut self, argument: &Bson) -> Result<Vec<Option<Node>>, Fault> {
+    /// Parses positional arguments: an array, or a single one.
+    pub(super) fn list(&mut self, argument: &Bson) -> Result<Vec<Option<ExpressionNode>>, Fault> {
         match argument {
             Bson::Array(array) => array.iter().map(|it| self.expression(it).map(Some)).collect(),
             one => Ok(vec![Some(self.expression(one)?)]),
         }
     }
 
-    /// Arguments by name.
-    pub(super) fn named(
+    /// Parses named arguments.
+    pub(super) fn type_name_of(
         &mut self,
         operator: &'static Operator,
-        named: &Named,
+        named: &NamedArguments,
         argument: &Bson,
-    ) -> Result<Vec<Option<Node>>, Fault> {
+    ) -> Result<Vec<Option<ExpressionNode>>, Fault> {
         let mut arguments = vec![None; named.fields.len()];
         for (index, value) in named.given(operator.name, argument)? {
             arguments[index] = Some(self.expression(value)?);
@@ -229,7 +233,7 @@ impl<'a> Parser<'a> {
         Ok(arguments)
     }
 
-    fn path(&mut self, text: &str) -> Result<Node, Fault> {
+    fn path(&mut self, text: &str) -> Result<ExpressionNode, Fault> {
         if let Some(rest) = text.strip_prefix("$$") {
             let (name, fields) = match rest.split_once('.') {
                 Some((name, fields)) => (name, Some(fields)),
@@ -246,7 +250,7 @@ impl<'a> Parser<'a> {
         if path.is_empty() {
             return Err(Fault::location(16872, "'$' by itself is not a valid FieldPath"));
         }
-        Ok(Node::Path { variable: self.current(), fields: path_fields(path)? })
+        Ok(ExpressionNode::Path { variable: self.current(), fields: path_fields(path)? })
     }
 
     fn current(&self) -> Variable {
@@ -261,27 +265,27 @@ impl<'a> Parser<'a> {
         self.bound.iter().any(|it| it == name)
     }
 
-    fn variable(&self, name: &str, fields: Vec<String>) -> Result<Node, Fault> {
+    fn variable(&self, name: &str, fields: Vec<String>) -> Result<ExpressionNode, Fault> {
         let variable = match name {
             _ if self.is_bound(name) || self.env.defines(name) => Variable::Named(name.to_owned()),
             "ROOT" | "CURRENT" => Variable::Root,
             "NOW" => Variable::Now,
             "CLUSTER_TIME" => Variable::ClusterTime,
-            "REMOVE" => return Ok(Node::Constant(None)),
+            "REMOVE" => return Ok(ExpressionNode::Constant(None)),
             _ => {
                 return Err(Fault::location(17276, format!("Use of undefined variable: {name}")));
             }
         };
-        Ok(Node::Path { variable, fields })
+        Ok(ExpressionNode::Path { variable, fields })
     }
 
-    /// The document that paths without a variable begin with.
-    pub(super) fn current_document(&self) -> Node {
-        Node::Path { variable: self.current(), fields: Vec::new() }
+    /// Returns the document at which paths start.
+    pub(super) fn current_document(&self) -> ExpressionNode {
+        ExpressionNode::Path { variable: self.current(), fields: Vec::new() }
     }
 }
 
-/// Whether a server leaves the arguments of this operator as they are.
+/// Returns `true` if servers do not fold the arguments of this operator.
 fn keeps_arguments(operator: &str) -> bool {
     matches!(operator, "$firstN" | "$lastN" | "$maxN" | "$minN" | "$setField" | "$unsetField")
 }
@@ -294,27 +298,29 @@ fn is_commutative(operator: &str, dialect: Dialect) -> bool {
     }
 }
 
-/// Computes what has constant parts alone.
-fn folded(node: Node) -> Node {
+/// Folds an array or a document with only constant parts.
+fn folded(node: ExpressionNode) -> ExpressionNode {
     match node {
-        Node::Array(nodes) if nodes.iter().all(|it| it.constant().is_some()) => {
-            let constants = nodes.iter().filter_map(Node::constant);
+        ExpressionNode::Array(nodes) if nodes.iter().all(|it| it.constant().is_some()) => {
+            let constants = nodes.iter().filter_map(ExpressionNode::constant);
             let array = constants.map(|it| it.clone().unwrap_or(Bson::Null));
-            Node::Constant(Some(Bson::Array(array.collect())))
+            ExpressionNode::Constant(Some(Bson::Array(array.collect())))
         }
-        Node::Document(fields) if fields.iter().all(|(_, it)| it.constant().is_some()) => {
-            let constant = |(name, node): (String, Node)| match node {
-                Node::Constant(Some(value)) => Some((name, value)),
+        ExpressionNode::Document(fields)
+            if fields.iter().all(|(_, it)| it.constant().is_some()) =>
+        {
+            let constant = |(name, node): (String, ExpressionNode)| match node {
+                ExpressionNode::Constant(Some(value)) => Some((name, value)),
                 _ => None,
             };
             let document = fields.into_iter().filter_map(constant).collect::<Document>();
-            Node::Constant(Some(document.into()))
+            ExpressionNode::Constant(Some(document.into()))
         }
         other => other,
     }
 }
 
-/// Checks the name of a variable that an expression or a `let` defines.
+/// Checks the name of a user variable.
 pub(crate) fn variable_name(name: &str) -> Result<(), Fault> {
     if name == "CURRENT" {
         return Ok(());
@@ -345,7 +351,7 @@ fn check_variable(name: &str, may_begin: fn(char) -> bool) -> Result<(), Fault> 
     }
 }
 
-/// The names in a dotted path.
+/// Splits a dotted path into checked names.
 pub(super) fn path_fields(path: &str) -> Result<Vec<String>, Fault> {
     if path.ends_with('.') {
         return Err(ends_with_dot());
@@ -365,7 +371,7 @@ pub(super) fn path_fields(path: &str) -> Result<Vec<String>, Fault> {
         .collect()
 }
 
-/// The same for a path that a stage names: there it may not be empty either.
+/// Splits a path of a stage. The path must not be empty.
 pub(crate) fn field_path(path: &str) -> Result<Vec<String>, Fault> {
     if path.is_empty() {
         return Err(Fault::location(40352, "FieldPath cannot be constructed with empty string"));
@@ -373,17 +379,17 @@ pub(crate) fn field_path(path: &str) -> Result<Vec<String>, Fault> {
     path_fields(path)
 }
 
-/// Checks the name of a field in a document that a stage makes.
+/// Checks a field name of a document that a stage creates.
 pub(crate) fn plain_field(name: &str) -> Result<(), Fault> {
     field_name(name)
 }
 
-/// Whether there is an operator of this name.
+/// Returns `true` if the operator exists.
 pub(crate) fn is_operator(name: &str) -> bool {
     find(name).is_some()
 }
 
-/// The name of a field in a document that is an expression.
+/// Checks a field name in an object expression.
 fn field_name(name: &str) -> Result<(), Fault> {
     if name.is_empty() {
         return Err(empty_name());
@@ -416,8 +422,8 @@ fn empty_name() -> Fault {
     Fault::location(15998, "FieldPath field names may not be empty strings.")
 }
 
-impl Named {
-    /// The arguments that were given, each with its place.
+impl NamedArguments {
+    /// Returns the given arguments with their positions.
     pub(super) fn given<'b>(
         &self,
         operator: &str,
@@ -445,7 +451,7 @@ impl Named {
             .collect()
     }
 
-    /// Refuses if one is missing that must be there.
+    /// Fails if a required argument is missing.
     pub(super) fn complete(
         &self,
         operator: &str,
@@ -465,7 +471,7 @@ impl Named {
     }
 }
 
-/// A value that must be known before there is a document: not computed, whatever it is computed from.
+/// Returns a literal value. Computed values are `None`, even if they are constant.
 pub(super) fn plain_constant(argument: &Bson) -> Option<Value> {
     match argument {
         Bson::Document(document) => match document.iter().next() {

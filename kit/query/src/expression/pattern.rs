@@ -1,49 +1,49 @@
-//! Regular expressions in expressions.
+//! Regular expression operators: `$regexMatch`, `$regexFind`, `$regexFindAll`.
 
 use bson::{Bson, Document, doc};
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::{
     arrays::count,
-    coerce::nullish,
-    node::{Arguments, Known, Node, Value},
-    operators::{Named, Operator},
-    parse::Parser,
+    coerce::is_null_or_missing,
+    node::{Arguments, ExpressionNode, Precomputed, Value},
+    operators::{NamedArguments, Operator},
+    parse::ExpressionParser,
 };
 use crate::Fault;
 
-/// A regular expression, compiled.
+/// A compiled regular expression.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern(Regex);
+pub(super) struct ExpressionRegex(Regex);
 
-const FIELDS: Named = Named {
+const FIELDS: NamedArguments = NamedArguments {
     fields: &[("input", Some(31022)), ("regex", Some(31023)), ("options", None)],
     not_an_object: 51103,
     unknown: 31024,
 };
 
-/// A pattern that does not depend on a document is compiled once.
+/// Parses a regular expression operator. A constant pattern is compiled once.
 pub(super) fn parse(
-    parser: &mut Parser<'_>,
+    parser: &mut ExpressionParser<'_>,
     operator: &'static Operator,
     argument: &Bson,
-) -> Result<Node, Fault> {
-    let arguments = parser.named(operator, &FIELDS, argument)?;
+) -> Result<ExpressionNode, Fault> {
+    let arguments = parser.type_name_of(operator, &FIELDS, argument)?;
     let constant = |place: usize| match &arguments[place] {
         None => Some(None),
         Some(node) => node.constant().cloned(),
     };
-    let known = match (constant(1), constant(2)) {
+    let precomputed = match (constant(1), constant(2)) {
         (Some(regex), Some(options)) => match compile(operator.name, &regex, &options) {
-            Ok(pattern) => Known::Pattern(pattern),
+            Ok(pattern) => Precomputed::Pattern(pattern),
             Err(fault) => {
                 parser.fail(fault);
-                Known::Nothing
+                Precomputed::Nothing
             }
         },
-        _ => Known::Nothing,
+        _ => Precomputed::Nothing,
     };
-    Ok(parser.call_knowing(operator, arguments, known))
+    Ok(parser.call_with_precomputed(operator, arguments, precomputed))
 }
 
 pub(super) fn is_match(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -60,7 +60,7 @@ pub(super) fn find(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 
 pub(super) fn find_all(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let found = with_pattern(arguments, |pattern, input| {
-        // A server stops at the end of the input: an empty match there is not counted.
+        // Servers stop at the end of the input and do not report an empty match there.
         let inside = |it: &Captures<'_>| {
             it.get(0).is_some_and(|it| it.start() < input.len() || input.is_empty())
         };
@@ -81,23 +81,23 @@ fn described(captures: &Captures<'_>, input: &str) -> Document {
     }
 }
 
-/// What a pattern finds; `None` if there is no input or no pattern.
+/// Runs a search. `None` if input or pattern is null.
 fn with_pattern<T>(
     arguments: &Arguments<'_>,
     search: impl Fn(&Regex, &str) -> T,
 ) -> Result<Option<T>, Fault> {
     let input = arguments.value(0)?;
     let compiled;
-    let pattern = match arguments.known() {
-        Known::Pattern(pattern) => pattern,
-        Known::Nothing | Known::Order(_) => {
+    let pattern = match arguments.precomputed() {
+        Precomputed::Pattern(pattern) => pattern,
+        Precomputed::Nothing | Precomputed::Order(_) => {
             compiled = compile(arguments.name(), &arguments.value(1)?, &arguments.value(2)?)?;
             &compiled
         }
     };
     let input = match input {
         Some(Bson::String(input)) => input,
-        value if nullish(&value) => return Ok(None),
+        value if is_null_or_missing(&value) => return Ok(None),
         _ => {
             let message = format!("{} needs 'input' to be of type string", arguments.name());
             return Err(Fault::location(51104, message));
@@ -106,18 +106,18 @@ fn with_pattern<T>(
     Ok(pattern.as_ref().map(|pattern| search(&pattern.0, &input)))
 }
 
-/// Compiles a pattern; `None` for null.
-fn compile(name: &str, regex: &Value, options: &Value) -> Result<Option<Pattern>, Fault> {
+/// Compiles a pattern. `None` for null.
+fn compile(name: &str, regex: &Value, options: &Value) -> Result<Option<ExpressionRegex>, Fault> {
     let refused = |code, message: &str| Err(Fault::location(code, format!("{name}{message}")));
     let given = match options {
         Some(Bson::String(options)) => Some(options.as_str()),
-        value if nullish(value) => None,
+        value if is_null_or_missing(value) => None,
         _ => return refused(51106, " needs 'options' to be of type string"),
     };
     let (pattern, own) = match regex {
         Some(Bson::String(pattern)) => (pattern.as_str(), ""),
         Some(Bson::RegularExpression(regex)) => (regex.pattern.as_str(), regex.options.as_str()),
-        value if nullish(value) => return Ok(None),
+        value if is_null_or_missing(value) => return Ok(None),
         _ => return refused(51105, " needs 'regex' to be of type string or regex"),
     };
     if given.is_some() && !own.is_empty() {
@@ -142,13 +142,13 @@ fn compile(name: &str, regex: &Value, options: &Value) -> Result<Option<Pattern>
         };
     }
     match builder.build() {
-        Ok(regex) => Ok(Some(Pattern(regex))),
+        Ok(regex) => Ok(Some(ExpressionRegex(regex))),
         Err(error) => Err(Fault::location(51111, format!("Invalid Regex in {name}: {error}"))),
     }
 }
 
-/// A pattern of a server's dialect in ours: there, `\d`, `\w`, `\s` and `\b` know ASCII alone, and `$`
-/// matches before a last line end too.
+/// Translates a PCRE pattern to the syntax of the crate `regex`. In PCRE, `\d`, `\w`, `\s` and `\b`
+/// are ASCII only.
 fn translated(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -177,7 +177,7 @@ fn translated(pattern: &str) -> String {
                 in_class = false;
                 translated.push(']');
             }
-            // Characters that join classes in our dialect alone.
+            // Set operators of the crate `regex`, literal characters in PCRE.
             '&' | '~' if in_class => translated.extend(['\\', character]),
             other => translated.push(other),
         }

@@ -1,20 +1,20 @@
-//! Rounding, to the digit that is asked for.
+//! Rounding operators.
 //!
-//! A server rounds a double by way of its 34 leading decimal digits, so that 1.005, which is a little
-//! less than that, becomes 1.0 and not 1.01.
+//! Servers round doubles by their 34 leading decimal digits. So 1.005, which is slightly less than
+//! that, rounds to 1.0 and not to 1.01.
 
 use bson::{Bson, Decimal128};
 
 use super::{
     arithmetic::{int_or_long, one_number},
-    coerce::{int32, named, nullish, truncated},
+    coerce::{int32, is_null_or_missing, truncated, type_name_of},
     node::{Arguments, Value},
 };
 use crate::{Fault, value::Number};
 
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    /// To the nearest, halves to the even digit.
+enum RoundingMode {
+    /// To nearest, ties to even.
     Nearest,
     TowardZero,
     Up,
@@ -22,14 +22,18 @@ enum Mode {
 }
 
 pub(super) fn ceil(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whole(arguments, f64::ceil, Mode::Up)
+    whole(arguments, f64::ceil, RoundingMode::Up)
 }
 
 pub(super) fn floor(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whole(arguments, f64::floor, Mode::Down)
+    whole(arguments, f64::floor, RoundingMode::Down)
 }
 
-fn whole(arguments: &Arguments<'_>, double: fn(f64) -> f64, mode: Mode) -> Result<Value, Fault> {
+fn whole(
+    arguments: &Arguments<'_>,
+    double: fn(f64) -> f64,
+    mode: RoundingMode,
+) -> Result<Value, Fault> {
     let value = arguments.value(0)?;
     Ok(Some(match one_number(arguments)? {
         None => Bson::Null,
@@ -40,21 +44,21 @@ fn whole(arguments: &Arguments<'_>, double: fn(f64) -> f64, mode: Mode) -> Resul
 }
 
 pub(super) fn round(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to_place(arguments, Mode::Nearest)
+    to_place(arguments, RoundingMode::Nearest)
 }
 
 pub(super) fn trunc(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    to_place(arguments, Mode::TowardZero)
+    to_place(arguments, RoundingMode::TowardZero)
 }
 
-fn to_place(arguments: &Arguments<'_>, mode: Mode) -> Result<Value, Fault> {
+fn to_place(arguments: &Arguments<'_>, mode: RoundingMode) -> Result<Value, Fault> {
     let value = arguments.value(0)?;
-    if nullish(&value) {
+    if is_null_or_missing(&value) {
         return Ok(Some(Bson::Null));
     }
     let name = arguments.name();
     let Some(number) = value.as_ref().and_then(Number::of) else {
-        let message = format!("{name} only supports numeric types, not {}", named(&value));
+        let message = format!("{name} only supports numeric types, not {}", type_name_of(&value));
         return Err(Fault::location(51081, message));
     };
     let place = if arguments.given(1) {
@@ -74,13 +78,13 @@ fn to_place(arguments: &Arguments<'_>, mode: Mode) -> Result<Value, Fault> {
     }))
 }
 
-/// How many digits after the point stay; `None` for null.
+/// Returns the number of digits after the decimal point. `None` for null.
 fn place(name: &str, value: &Value) -> Result<Option<i32>, Fault> {
-    if nullish(value) {
+    if is_null_or_missing(value) {
         return Ok(None);
     }
     let Some(number) = value.as_ref().filter(|it| Number::of(it).is_some()) else {
-        let message = format!("can't convert from BSON type {} to long", named(value));
+        let message = format!("can't convert from BSON type {} to long", type_name_of(value));
         return Err(Fault::location(16004, message));
     };
     truncated(number)?;
@@ -97,8 +101,8 @@ fn place(name: &str, value: &Value) -> Result<Option<i32>, Fault> {
     Ok(Some(place))
 }
 
-fn rounded_whole(name: &str, number: i64, place: i32, mode: Mode) -> Result<i64, Fault> {
-    let digits = Digits::parse(&number.to_string()).rounded(place, mode);
+fn rounded_whole(name: &str, number: i64, place: i32, mode: RoundingMode) -> Result<i64, Fault> {
+    let digits = DecimalDigits::parse(&number.to_string()).rounded(place, mode);
     if digits.is_zero() {
         return Ok(0);
     }
@@ -108,39 +112,39 @@ fn rounded_whole(name: &str, number: i64, place: i32, mode: Mode) -> Result<i64,
     })
 }
 
-fn rounded_double(number: f64, place: i32, mode: Mode) -> f64 {
+fn rounded_double(number: f64, place: i32, mode: RoundingMode) -> f64 {
     if !number.is_finite() {
         return number;
     }
-    let digits = Digits::parse(&format!("{number:.33e}")).rounded(place, mode);
+    let digits = DecimalDigits::parse(&format!("{number:.33e}")).rounded(place, mode);
     digits.text().parse().unwrap_or(number)
 }
 
-/// A decimal without a fraction.
+/// Rounds a decimal to an integer.
 pub(super) fn nearest(value: Bson) -> Bson {
-    rounded_decimal(value, 0, Mode::Nearest)
+    rounded_decimal(value, 0, RoundingMode::Nearest)
 }
 
-fn rounded_decimal(value: Bson, place: i32, mode: Mode) -> Bson {
+fn rounded_decimal(value: Bson, place: i32, mode: RoundingMode) -> Bson {
     let Bson::Decimal128(number) = value else { return value };
     let text = number.to_string();
     if !text.ends_with(|last: char| last.is_ascii_digit()) {
         return Bson::Decimal128(number);
     }
-    let rounded = Digits::parse(&text).rounded(place, mode).padded(place).text();
+    let rounded = DecimalDigits::parse(&text).rounded(place, mode).padded(place).text();
     Bson::Decimal128(rounded.parse::<Decimal128>().unwrap_or(number))
 }
 
-/// A number by its decimal digits: those, times ten to the exponent.
+/// A number as decimal digits and a power of ten.
 #[derive(Debug)]
-struct Digits {
+struct DecimalDigits {
     negative: bool,
     digits: Vec<u8>,
     exponent: i32,
 }
 
-impl Digits {
-    /// Reads a number as Rust and decimals write it.
+impl DecimalDigits {
+    /// Parses the text of a number.
     fn parse(text: &str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -154,8 +158,8 @@ impl Digits {
         Self { negative, digits, exponent: exponent - decimals }
     }
 
-    /// The same with this many digits after the point.
-    fn rounded(mut self, place: i32, mode: Mode) -> Self {
+    /// Rounds to this number of digits after the decimal point.
+    fn rounded(mut self, place: i32, mode: RoundingMode) -> Self {
         let excess = -place - self.exponent;
         let Ok(excess) = usize::try_from(excess) else { return self };
         if excess == 0 {
@@ -173,7 +177,8 @@ impl Digits {
         self
     }
 
-    /// The same with zeros behind it, up to this many digits after the point, if a decimal holds them.
+    /// Appends zeros up to this number of digits after the decimal point, if a decimal can hold
+    /// them.
     fn padded(mut self, place: i32) -> Self {
         const MOST: usize = 34;
         let zeros = usize::try_from(self.exponent + place).unwrap_or(0);
@@ -184,13 +189,13 @@ impl Digits {
         self
     }
 
-    fn goes_up(&self, cut: &[u8], mode: Mode) -> bool {
+    fn goes_up(&self, cut: &[u8], mode: RoundingMode) -> bool {
         let some = cut.iter().any(|it| *it != 0);
         match mode {
-            Mode::TowardZero => false,
-            Mode::Up => some && !self.negative,
-            Mode::Down => some && self.negative,
-            Mode::Nearest => match cut.split_first() {
+            RoundingMode::TowardZero => false,
+            RoundingMode::Up => some && !self.negative,
+            RoundingMode::Down => some && self.negative,
+            RoundingMode::Nearest => match cut.split_first() {
                 Some((5, rest)) if rest.iter().all(|it| *it == 0) => {
                     self.digits.last().is_some_and(|it| it % 2 == 1)
                 }

@@ -1,23 +1,23 @@
-//! Arrays as sets: what is equal is there once, and the order says nothing.
+//! Set operators: arrays without duplicates and order.
 
 use bson::Bson;
 
 use super::{
-    coerce::{named, nullish},
+    coerce::{is_null_or_missing, type_name_of},
     node::{Arguments, Value},
 };
 use crate::{
     Collation, Fault,
-    value::{self, truthy},
+    value::{self, is_truthy},
 };
 
-/// A set, in order.
-struct Set<'a> {
+/// Sorted elements without duplicates.
+struct ValueSet<'a> {
     elements: Vec<Bson>,
     collation: &'a Collation,
 }
 
-impl<'a> Set<'a> {
+impl<'a> ValueSet<'a> {
     fn of(mut elements: Vec<Bson>, collation: &'a Collation) -> Self {
         elements.sort_by(|left, right| value::compare(left, right, collation));
         elements.dedup_by(|left, right| value::compare(left, right, collation).is_eq());
@@ -33,20 +33,20 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Several arrays; `None` if one of them is null.
+/// Returns all array arguments. `None` if one is null.
 fn operands(arguments: &Arguments<'_>, code: i32) -> Result<Option<Vec<Vec<Bson>>>, Fault> {
     let mut arrays = Vec::with_capacity(arguments.len());
     for index in 0..arguments.len() {
         match arguments.value(index)? {
             Some(Bson::Array(array)) => arrays.push(array),
-            value if nullish(&value) => return Ok(None),
+            value if is_null_or_missing(&value) => return Ok(None),
             value => {
                 return Err(Fault::location(
                     code,
                     format!(
                         "All operands of {} must be arrays. One argument is of type: {}",
                         arguments.name(),
-                        named(&value)
+                        type_name_of(&value)
                     ),
                 ));
             }
@@ -57,7 +57,7 @@ fn operands(arguments: &Arguments<'_>, code: i32) -> Result<Option<Vec<Vec<Bson>
 
 pub(super) fn union(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(match operands(arguments, 17043)? {
-        Some(arrays) => Set::of(arrays.concat(), &arguments.env().collation).elements.into(),
+        Some(arrays) => ValueSet::of(arrays.concat(), &arguments.env().collation).elements.into(),
         None => Bson::Null,
     }))
 }
@@ -65,7 +65,7 @@ pub(super) fn union(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 pub(super) fn intersection(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let collation = &arguments.env().collation;
     let Some(arrays) = operands(arguments, 17047)? else { return Ok(Some(Bson::Null)) };
-    let mut sets = arrays.into_iter().map(|it| Set::of(it, collation));
+    let mut sets = arrays.into_iter().map(|it| ValueSet::of(it, collation));
     let Some(mut common) = sets.next() else { return Ok(Some(Bson::Array(Vec::new()))) };
     for set in sets {
         common.elements.retain(|it| set.contains(it));
@@ -73,16 +73,16 @@ pub(super) fn intersection(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(common.elements.into()))
 }
 
-/// What is in the first and not in the second, in the order of the first.
+/// Returns the elements of the first array that are not in the second, in the order of the first.
 pub(super) fn difference(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let collation = &arguments.env().collation;
     let (left, right) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&left) || nullish(&right) {
+    if is_null_or_missing(&left) || is_null_or_missing(&right) {
         return Ok(Some(Bson::Null));
     }
     let left = array(arguments, left, 17048, "First")?;
     let right = array(arguments, right, 17049, "Second")?;
-    let excluded = Set::of(right, collation);
+    let excluded = ValueSet::of(right, collation);
     let mut kept: Vec<Bson> = Vec::new();
     let mut seen: Vec<Bson> = Vec::new();
     for element in left {
@@ -111,7 +111,7 @@ fn array(
             format!(
                 "both operands of {} must be arrays. {which} argument is of type: {}",
                 arguments.name(),
-                named(&other)
+                type_name_of(&other)
             ),
         )),
     }
@@ -120,14 +120,14 @@ fn array(
 pub(super) fn is_subset(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let collation = &arguments.env().collation;
     let (left, right) = (arguments.value(0)?, arguments.value(1)?);
-    let left = Set::of(array(arguments, left, 17046, "First")?, collation);
-    let right = Set::of(array(arguments, right, 17042, "Second")?, collation);
+    let left = ValueSet::of(array(arguments, left, 17046, "First")?, collation);
+    let right = ValueSet::of(array(arguments, right, 17042, "Second")?, collation);
     Ok(Some(Bson::Boolean(left.is_within(&right))))
 }
 
 pub(super) fn equals(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let collation = &arguments.env().collation;
-    let mut first: Option<Set<'_>> = None;
+    let mut first: Option<ValueSet<'_>> = None;
     let mut equal = true;
     for index in 0..arguments.len() {
         let Some(Bson::Array(array)) = arguments.value(index)? else {
@@ -136,7 +136,7 @@ pub(super) fn equals(arguments: &Arguments<'_>) -> Result<Value, Fault> {
                 format!("All operands of $setEquals must be arrays: argument {} is not", index + 1),
             ));
         };
-        let set = Set::of(array, collation);
+        let set = ValueSet::of(array, collation);
         match &first {
             Some(first) => equal &= first.is_within(&set) && set.is_within(first),
             None => first = Some(set),
@@ -146,18 +146,18 @@ pub(super) fn equals(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn all_true(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    Ok(Some(Bson::Boolean(elements(arguments, 17040)?.iter().all(truthy))))
+    Ok(Some(Bson::Boolean(elements(arguments, 17040)?.iter().all(is_truthy))))
 }
 
 pub(super) fn any_true(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    Ok(Some(Bson::Boolean(elements(arguments, 17041)?.iter().any(truthy))))
+    Ok(Some(Bson::Boolean(elements(arguments, 17041)?.iter().any(is_truthy))))
 }
 
 fn elements(arguments: &Arguments<'_>, code: i32) -> Result<Vec<Bson>, Fault> {
     match arguments.value(0)? {
         Some(Bson::Array(array)) => Ok(array),
         other => {
-            let (name, found) = (arguments.name(), named(&other));
+            let (name, found) = (arguments.name(), type_name_of(&other));
             let message = format!("{name}'s argument must be an array, but is {found}");
             Err(Fault::location(code, message))
         }

@@ -1,28 +1,28 @@
-//! Strings: their parts, their lengths, and what is found in them. Letters have a case in ASCII alone, as
-//! a server has it.
+//! String operators. Case conversion applies to ASCII only, as in servers.
 
 use bson::Bson;
 
 use super::{
     arrays::{bounds, count},
-    coerce::{int32, named, nullish, shown, text, truncated},
+    coerce::{format_value, int32, is_null_or_missing, text, truncated, type_name_of},
     node::{Arguments, Value},
-    room::Room,
+    size_limit::SizeLimit,
 };
 use crate::{Fault, value::is_number};
 
 pub(super) fn concat(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let mut all = String::new();
-    let mut room = Room::of(arguments.name());
+    let mut limit = SizeLimit::new(arguments.name());
     for index in 0..arguments.len() {
         match arguments.value(index)? {
             Some(Bson::String(text)) => {
-                room.take_bytes(text.len())?;
+                limit.add_bytes(text.len())?;
                 all.push_str(&text);
             }
-            value if nullish(&value) => return Ok(Some(Bson::Null)),
+            value if is_null_or_missing(&value) => return Ok(Some(Bson::Null)),
             value => {
-                let message = format!("$concat only supports strings, not {}", named(&value));
+                let message =
+                    format!("$concat only supports strings, not {}", type_name_of(&value));
                 return Err(Fault::location(16702, message));
             }
         }
@@ -30,14 +30,14 @@ pub(super) fn concat(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     Ok(Some(all.into()))
 }
 
-/// The two strings of a search; `None` if the first is null.
+/// Returns the strings of a search. `None` if the first is null.
 fn searched(arguments: &Arguments<'_>, codes: [i32; 2]) -> Result<Option<(String, String)>, Fault> {
     let input = arguments.value(0)?;
-    if nullish(&input) {
+    if is_null_or_missing(&input) {
         return Ok(None);
     }
     let refused = |code, which: &str, value: &Value| {
-        let (name, found) = (arguments.name(), named(value));
+        let (name, found) = (arguments.name(), type_name_of(value));
         let message = format!("{name} requires a string as the {which} argument, found: {found}");
         Err(Fault::location(code, message))
     };
@@ -71,7 +71,7 @@ pub(super) fn index_of_characters(arguments: &Arguments<'_>) -> Result<Value, Fa
     if input.is_empty() && token.is_empty() && start == 0 && end == 0 {
         return Ok(Some(Bson::Int32(0)));
     }
-    // A server looks at the places of characters alone: not behind the last.
+    // Servers do not search the position after the last character.
     let end = end.min(characters.len());
     let found = (start..end).find(|at| characters[*at..end].starts_with(&token));
     Ok(Some(found.map_or(Bson::Int32(-1), count)))
@@ -79,12 +79,15 @@ pub(super) fn index_of_characters(arguments: &Arguments<'_>) -> Result<Value, Fa
 
 pub(super) fn split(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (input, separator) = (arguments.value(0)?, arguments.value(1)?);
-    if nullish(&input) || nullish(&separator) {
+    if is_null_or_missing(&input) || is_null_or_missing(&separator) {
         return Ok(Some(Bson::Null));
     }
     let refused = |code, which: &str, value: &Value| {
         let message = "$split requires an expression that evaluates to a string as a";
-        Err(Fault::location(code, format!("{message} {which} argument, found: {}", named(value))))
+        Err(Fault::location(
+            code,
+            format!("{message} {which} argument, found: {}", type_name_of(value)),
+        ))
     };
     let Some(Bson::String(input)) = input else { return refused(40085, "first", &input) };
     let Some(Bson::String(separator)) = separator else {
@@ -100,7 +103,7 @@ fn only_string(arguments: &Arguments<'_>, code: i32) -> Result<String, Fault> {
     match arguments.value(0)? {
         Some(Bson::String(text)) => Ok(text),
         value => {
-            let (name, found) = (arguments.name(), named(&value));
+            let (name, found) = (arguments.name(), type_name_of(&value));
             Err(Fault::location(code, format!("{name} requires a string argument, found: {found}")))
         }
     }
@@ -136,7 +139,7 @@ pub(super) fn part_by_bytes(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         Some(number) if is_number(number) => truncated(number),
         other => {
             let message = format!("$substrBytes:  {what} must be a numeric type");
-            Err(Fault::location(code, format!("{message} (is BSON type {})", named(other))))
+            Err(Fault::location(code, format!("{message} (is BSON type {})", type_name_of(other))))
         }
     };
     let start = whole(&start, 16034, "starting index")?;
@@ -152,7 +155,7 @@ pub(super) fn part_by_bytes(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
         return Err(Fault::location(28656, message));
     }
-    // A negative length stands for the rest.
+    // A negative length means the rest of the string.
     let end = match usize::try_from(length) {
         Ok(length) => start.saturating_add(length).min(input.len()),
         Err(_) => input.len(),
@@ -174,12 +177,12 @@ pub(super) fn part_by_characters(arguments: &Arguments<'_>) -> Result<Value, Fau
             return Ok(());
         }
         let message = format!("$substrCP: {what} must be a numeric type");
-        Err(Fault::location(code, format!("{message} (is BSON type {})", named(value))))
+        Err(Fault::location(code, format!("{message} (is BSON type {})", type_name_of(value))))
     };
     let whole = |value: &Value, code, what: &str| {
         value.as_ref().and_then(int32).ok_or_else(|| {
             let message = "cannot be represented as a 32-bit integral value";
-            Fault::location(code, format!("$substrCP: {what} {message}: {}", shown(value)))
+            Fault::location(code, format!("$substrCP: {what} {message}: {}", format_value(value)))
         })
     };
     numeric(&start, 34450, "starting index")?;
@@ -194,7 +197,7 @@ pub(super) fn part_by_characters(arguments: &Arguments<'_>) -> Result<Value, Fau
     Ok(Some(input.chars().skip(start).take(length).collect::<String>().into()))
 }
 
-/// What is trimmed if nothing is said: white space, and the null character.
+/// Default characters of `$trim`: white space and NUL.
 const WHITE: &[char] = &[
     '\0', ' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}',
     '\u{2002}', '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}',
@@ -204,20 +207,20 @@ const WHITE: &[char] = &[
 pub(super) fn trim(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let name = arguments.name();
     let input = arguments.value(0)?;
-    if nullish(&input) {
+    if is_null_or_missing(&input) {
         return Ok(Some(Bson::Null));
     }
     let Some(Bson::String(input)) = input else {
-        let (found, kind) = (shown(&input), named(&input));
+        let (found, kind) = (format_value(&input), type_name_of(&input));
         let message = format!("{name} requires its input to be a string, got {found}");
         return Err(Fault::location(50699, format!("{message} (of type {kind}) instead.")));
     };
     let characters = match arguments.value(1)? {
         _ if !arguments.given(1) => WHITE.to_vec(),
         Some(Bson::String(characters)) => characters.chars().collect(),
-        value if nullish(&value) => return Ok(Some(Bson::Null)),
+        value if is_null_or_missing(&value) => return Ok(Some(Bson::Null)),
         value => {
-            let (found, kind) = (shown(&value), named(&value));
+            let (found, kind) = (format_value(&value), type_name_of(&value));
             let message = format!("{name} requires 'chars' to be a string, got {found}");
             return Err(Fault::location(50700, format!("{message} (of type {kind}) instead.")));
         }
@@ -245,10 +248,10 @@ fn replaced(arguments: &Arguments<'_>, at_most: usize) -> Result<Value, Fault> {
         (arguments.value(0)?, arguments.value(1)?, arguments.value(2)?);
     let string = |value: Value, what: &str, code| match value {
         Some(Bson::String(text)) => Ok(Some(text)),
-        value if nullish(&value) => Ok(None),
+        value if is_null_or_missing(&value) => Ok(None),
         value => {
             let message = format!("{} requires that '{what}' be a string", arguments.name());
-            Err(Fault::location(code, format!("{message}, found: {}", shown(&value))))
+            Err(Fault::location(code, format!("{message}, found: {}", format_value(&value))))
         }
     };
     let input = string(input, "input", 51746)?;
@@ -258,7 +261,7 @@ fn replaced(arguments: &Arguments<'_>, at_most: usize) -> Result<Value, Fault> {
         (Some(input), Some(find), Some(replacement)) => {
             let places = input.matches(find.as_str()).take(at_most).count();
             let bytes = places.saturating_mul(replacement.len());
-            Room::of(arguments.name()).take_bytes(input.len().saturating_add(bytes))?;
+            SizeLimit::new(arguments.name()).add_bytes(input.len().saturating_add(bytes))?;
             input.replacen(&find, &replacement, at_most).into()
         }
         _ => Bson::Null,

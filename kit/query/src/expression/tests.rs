@@ -1,4 +1,4 @@
-//! Expressions, by tables. The values and codes are what a server answers.
+//! Expressions, in tables. Expected values and error codes are those of servers.
 
 use bson::{Bson, DateTime, Document, Timestamp, bson, doc, oid::ObjectId};
 
@@ -30,14 +30,14 @@ fn evaluate(expression: &Bson) -> Result<Option<Bson>, Fault> {
     Expression::parse(expression, &env)?.evaluate(&root(), &env)
 }
 
-/// Each expression has this value, of this type.
+/// Asserts values with their types.
 fn gives(table: Vec<(Bson, Bson)>) {
     for (expression, value) in table {
         assert_eq!(evaluate(&expression), Ok(Some(value)), "{expression}");
     }
 }
 
-/// Each expression is refused with this code.
+/// Asserts error codes.
 fn refused(table: Vec<(Bson, i32)>) {
     for (expression, code) in table {
         let outcome = evaluate(&expression);
@@ -50,7 +50,7 @@ fn date(text: &str) -> Bson {
 }
 
 #[test]
-fn a_path_goes_through_documents_and_the_documents_in_an_array() {
+fn path_enters_documents_and_documents_of_arrays() {
     gives(vec![
         (bson!("$a"), bson!(1)),
         (bson!("$in.y.z"), bson!(7)),
@@ -68,7 +68,7 @@ fn a_path_goes_through_documents_and_the_documents_in_an_array() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_code_of_a_server() {
+fn invalid_expressions_fail_with_server_codes() {
     refused(vec![
         (bson!("$"), 16872),
         (bson!("$a."), 40353),
@@ -88,7 +88,7 @@ fn what_cannot_be_read_is_refused_with_the_code_of_a_server() {
 }
 
 #[test]
-fn sums_are_as_wide_as_they_must_be() {
+fn arithmetic_widens_the_result_type() {
     gives(vec![
         (bson!({ "$add": [2_147_483_647, 1] }), bson!(2_147_483_648_i64)),
         (bson!({ "$add": [2_147_483_647, 1, -1] }), bson!(2_147_483_647)),
@@ -121,7 +121,7 @@ fn sums_are_as_wide_as_they_must_be() {
 }
 
 #[test]
-fn doubles_are_rounded_by_what_they_are_not_by_what_they_look_like() {
+fn rounding_uses_the_exact_double() {
     gives(vec![
         (bson!({ "$round": 2.5 }), bson!(2.0)),
         (bson!({ "$round": 3.5 }), bson!(4.0)),
@@ -143,7 +143,7 @@ fn doubles_are_rounded_by_what_they_are_not_by_what_they_look_like() {
 }
 
 #[test]
-fn what_is_missing_is_less_than_null_and_not_equal_to_it() {
+fn missing_sorts_below_null() {
     gives(vec![
         (bson!({ "$eq": ["$missing", null] }), bson!(false)),
         (bson!({ "$cmp": ["$missing", null] }), bson!(-1)),
@@ -159,7 +159,7 @@ fn what_is_missing_is_less_than_null_and_not_equal_to_it() {
 }
 
 #[test]
-fn only_the_branch_that_is_chosen_is_computed() {
+fn only_the_selected_branch_is_evaluated() {
     let fails = bson!({ "$divide": [1, { "$subtract": ["$a", 1] }] });
     gives(vec![
         (bson!({ "$cond": ["$a", 5, fails.clone()] }), bson!(5)),
@@ -179,17 +179,17 @@ fn only_the_branch_that_is_chosen_is_computed() {
 }
 
 #[test]
-fn a_constant_that_fails_is_refused_before_there_is_a_document() {
+fn constant_folding_errors_are_reported_while_parsing() {
     let env = environment();
     let refused = |it: Bson| Expression::parse(&it, &env).map_err(|it| it.code.number).err();
     assert_eq!(refused(bson!({ "$cond": [true, 1, { "$divide": [1, 0] }] })), Some(2));
-    // What cannot be read comes first.
+    // Parse errors take precedence.
     assert_eq!(refused(bson!([{ "$divide": [1, 0] }, { "$foo": 1 }])), Some(168));
     assert_eq!(refused(bson!({ "$divide": ["$a", 0] })), None);
 }
 
 #[test]
-fn variables_are_seen_where_they_are_defined() {
+fn variables_are_scoped() {
     gives(vec![
         (bson!({ "$let": { "vars": { "v": "$a" }, "in": { "$add": ["$$v", 1] } } }), bson!(2)),
         (bson!({ "$let": { "vars": { "CURRENT": { "q": 7 } }, "in": "$q" } }), bson!(7)),
@@ -222,7 +222,7 @@ fn variables_are_seen_where_they_are_defined() {
 }
 
 #[test]
-fn arrays_are_taken_apart_and_put_together() {
+fn array_operators_return_elements_and_arrays() {
     gives(vec![
         (bson!({ "$arrayElemAt": ["$arr", -1] }), bson!(2)),
         (bson!({ "$slice": ["$arr", -5, 1] }), bson!([1])),
@@ -264,7 +264,7 @@ fn arrays_are_taken_apart_and_put_together() {
 }
 
 #[test]
-fn strings_are_counted_in_bytes_or_in_characters() {
+fn string_operators_count_bytes_or_code_points() {
     gives(vec![
         (bson!({ "$strLenBytes": "é€" }), bson!(5)),
         (bson!({ "$strLenCP": "é€" }), bson!(2)),
@@ -299,7 +299,7 @@ fn strings_are_counted_in_bytes_or_in_characters() {
 }
 
 #[test]
-fn values_are_converted_or_it_is_said_why_not() {
+fn conversions_succeed_or_fail_with_server_codes() {
     let id = ObjectId::parse_str("507f1f77bcf86cd799439011").expect("an id");
     gives(vec![
         (bson!({ "$toInt": "-12" }), bson!(-12)),
@@ -329,7 +329,7 @@ fn values_are_converted_or_it_is_said_why_not() {
 }
 
 #[test]
-fn dates_have_parts_at_any_offset() {
+fn date_parts_apply_the_time_zone() {
     gives(vec![
         (bson!({ "$dayOfYear": "$date" }), bson!(60)),
         (bson!({ "$dayOfWeek": "$date" }), bson!(5)),
@@ -367,7 +367,7 @@ fn dates_have_parts_at_any_offset() {
 }
 
 #[test]
-fn dates_are_moved_compared_and_cut() {
+fn date_add_diff_and_trunc_match_the_server() {
     let add = |unit: &str, amount: i32| bson!({ "$dateAdd": { "startDate": "$date", "unit": unit, "amount": amount } });
     let difference = |unit: &str| {
         let end = date("2025-05-01T00:00:00Z");
@@ -391,7 +391,7 @@ fn dates_are_moved_compared_and_cut() {
 }
 
 #[test]
-fn a_decimal_is_computed_with_or_refused_but_never_taken_for_a_double() {
+fn decimal_operations_are_exact_or_fail() {
     let decimal = |text: &str| Bson::Decimal128(text.parse().expect("a decimal"));
     gives(vec![
         (bson!({ "$add": [decimal("0.1"), decimal("0.2")] }), decimal("0.3")),

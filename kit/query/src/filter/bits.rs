@@ -1,4 +1,4 @@
-//! `$bitsAllSet` and its kin.
+//! Bit operators: `$bitsAllSet`, `$bitsAllClear`, `$bitsAnySet`, `$bitsAnyClear`.
 
 use std::borrow::Cow;
 
@@ -7,28 +7,28 @@ use bson::{Binary, Bson, spec::BinarySubtype};
 use super::operators::whole_number;
 use crate::{Code, Dialect, Fault, value::Number};
 
-/// Which bits a value must have, or lack.
+/// Condition on the bits of a value.
 #[derive(Clone, Debug)]
-pub(crate) struct Bits {
-    rule: Rule,
+pub(crate) struct BitTest {
+    rule: BitRule,
     positions: Vec<u32>,
     dialect: Dialect,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
+pub(super) enum BitRule {
     AllSet,
     AllClear,
     AnySet,
     AnyClear,
 }
 
-impl Bits {
-    /// Reads a mask, as a number or as bytes, or a list of positions.
+impl BitTest {
+    /// Parses a bit mask (number or binary) or a list of positions.
     pub(super) fn parse(
         path: &str,
         operator: &str,
-        rule: Rule,
+        rule: BitRule,
         argument: &Bson,
         dialect: Dialect,
     ) -> Result<Self, Fault> {
@@ -47,7 +47,7 @@ impl Bits {
             other => {
                 return Err(Fault::bad_value(format!(
                     "{path} takes an Array, a number, or a BinData but received: {operator}: {}",
-                    crate::value::show(other)
+                    crate::value::format_value(other)
                 )));
             }
         };
@@ -56,10 +56,10 @@ impl Bits {
 
     pub(super) fn order(&self) -> u8 {
         match self.rule {
-            Rule::AllSet => 0,
-            Rule::AllClear => 1,
-            Rule::AnySet => 2,
-            Rule::AnyClear => 3,
+            BitRule::AllSet => 0,
+            BitRule::AllClear => 1,
+            BitRule::AnySet => 2,
+            BitRule::AnyClear => 3,
         }
     }
 
@@ -70,7 +70,7 @@ impl Bits {
                 self.hold_of(|at| bytes.get(at / 8).is_some_and(|it| it >> (at % 8) & 1 == 1))
             }
             number => match Number::of(number).and_then(|number| integer(number, self.dialect)) {
-                // Beyond the 64th bit, the sign goes on.
+                // Sign extension beyond the 64th bit.
                 Some(number) => self.hold_of(|at| number >> at.min(63) & 1 == 1),
                 None => false,
             },
@@ -80,15 +80,15 @@ impl Bits {
     fn hold_of(&self, is_set: impl Fn(usize) -> bool) -> bool {
         let mut bits = self.positions.iter().map(|at| is_set(*at as usize));
         match self.rule {
-            Rule::AllSet => bits.all(|it| it),
-            Rule::AllClear => bits.all(|it| !it),
-            Rule::AnySet => bits.any(|it| it),
-            Rule::AnyClear => bits.any(|it| !it),
+            BitRule::AllSet => bits.all(|it| it),
+            BitRule::AllClear => bits.all(|it| !it),
+            BitRule::AnySet => bits.any(|it| it),
+            BitRule::AnyClear => bits.any(|it| !it),
         }
     }
 }
 
-/// The bytes as they are stored: those of the old subtype begin with their length.
+/// Returns the stored bytes. The old subtype starts with its length.
 pub(crate) fn stored_bytes(binary: &Binary) -> Cow<'_, [u8]> {
     match binary.subtype {
         BinarySubtype::BinaryOld => {
@@ -99,8 +99,8 @@ pub(crate) fn stored_bytes(binary: &Binary) -> Cow<'_, [u8]> {
     }
 }
 
-/// The integer whose bits a number has. Before 8.2, a decimal has those of the nearest; if there is none,
-/// those of the least.
+/// Returns the integer whose bits are tested. Before 8.2, decimals are rounded; out of range they
+/// count as the minimum.
 fn integer(number: Number, dialect: Dialect) -> Option<i64> {
     match number {
         Number::Decimal(number) if dialect < Dialect::V8_2 => {
@@ -117,7 +117,7 @@ fn position(index: usize, position: &Bson) -> Result<u32, Fault> {
     u32::try_from(number).ok().filter(|it| i32::try_from(*it).is_ok()).ok_or_else(|| {
         Fault::bad_value(format!(
             "Failed to parse bit position. Cannot represent {index}: {} in an int",
-            crate::value::show(position)
+            crate::value::format_value(position)
         ))
     })
 }

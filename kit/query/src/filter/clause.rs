@@ -1,61 +1,61 @@
-//! What a filter can demand of a value.
+//! Conditions on a field.
 
 use std::cmp::Ordering;
 
 use bson::{Bson, Document};
 
 use super::{
-    bits::Bits,
-    node::{Node, Search},
-    pattern::Pattern,
-    types::Types,
+    bits::BitTest,
+    node::{FilterNode, FilterSearch},
+    pattern::FilterRegex,
+    types::TypeSet,
 };
 use crate::{
     Collation, Environment,
     value::{self, Number},
 };
 
-/// What is demanded of a field.
+/// Condition on a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Clause {
-    /// One thing.
-    Test(Test),
-    /// That the other does not hold: for no value under the path.
+    /// A single predicate.
+    Test(Predicate),
+    /// Negation: the condition holds for no value of the path.
     Not(Box<Clause>),
-    /// Several things, each of which may hold for another element of an array.
+    /// Several conditions. Different elements of an array may satisfy them.
     And(Vec<Clause>),
 }
 
-/// One thing that is demanded of a value.
+/// Predicate on a value.
 #[derive(Clone, Debug)]
-pub(crate) enum Test {
-    /// `$eq` and its kin.
+pub(crate) enum Predicate {
+    /// `$eq`, `$gt`, `$gte`, `$lt`, `$lte`.
     Compare(Comparison, Bson),
-    /// `$in`: values in their order, and regular expressions.
-    AnyOf { values: Vec<Bson>, null: bool, patterns: Vec<Pattern> },
+    /// `$in`: sorted values and regular expressions.
+    AnyOf { values: Vec<Bson>, null: bool, patterns: Vec<FilterRegex> },
     /// `$regex`.
-    Pattern(Pattern),
+    Pattern(FilterRegex),
     /// `$mod`.
     Modulo { divisor: i64, remainder: i64 },
     /// `$exists: true`.
     Exists,
     /// `$type`.
-    Type(Types),
+    Type(TypeSet),
     /// `$bitsAllSet` and its kin.
-    Bits(Bits),
+    BitTest(BitTest),
     /// `$size`.
     Size(usize),
-    /// `$elemMatch` of documents.
+    /// `$elemMatch` with a filter of documents.
     ElementDocument(Box<ElementFilter>),
-    /// `$elemMatch` of values.
+    /// `$elemMatch` with conditions on values.
     ElementValue(Vec<Clause>),
-    /// `$all: []`.
+    /// `$all: []`, which matches nothing.
     Never,
 }
 
-/// The filter inside an `$elemMatch`. It has no `$expr`, so that its search cannot fail.
+/// Filter of an `$elemMatch`. It has no `$expr`, so it cannot fail.
 #[derive(Clone, Debug)]
-pub(crate) struct ElementFilter(pub(super) Node);
+pub(crate) struct ElementFilter(pub(super) FilterNode);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
@@ -67,7 +67,7 @@ pub(crate) enum Comparison {
 }
 
 impl Clause {
-    /// Whether it holds for this value itself, not for what an array has in it.
+    /// Returns `true` if the condition holds for the value itself, without its array elements.
     pub(super) fn holds(&self, value: &Bson, collation: &Collation, env: &Environment) -> bool {
         match self {
             Self::Test(test) => test.element(Some(value), collation, env).is_some(),
@@ -76,37 +76,37 @@ impl Clause {
         }
     }
 
-    /// By which a server orders the parts of a conjunction.
+    /// Order of evaluation in a conjunction, as in servers.
     pub(super) fn order(&self) -> u8 {
         match self {
             Self::And(_) => 0,
             Self::Not(_) => 30,
             Self::Test(test) => match test {
-                Test::ElementDocument(_) => 2,
-                Test::ElementValue(_) => 3,
-                Test::Size(_) => 4,
-                Test::Compare(Comparison::Equal, _) => 5,
-                Test::Compare(Comparison::LessOrEqual, _) => 6,
-                Test::Compare(Comparison::Less, _) => 7,
-                Test::Compare(Comparison::Greater, _) => 8,
-                Test::Compare(Comparison::GreaterOrEqual, _) => 9,
-                Test::Pattern(_) => 10,
-                Test::Modulo { .. } => 11,
-                Test::Exists => 12,
-                Test::AnyOf { .. } => 13,
-                Test::Bits(bits) => 14 + bits.order(),
-                Test::Type(_) => 40,
-                Test::Never => 44,
+                Predicate::ElementDocument(_) => 2,
+                Predicate::ElementValue(_) => 3,
+                Predicate::Size(_) => 4,
+                Predicate::Compare(Comparison::Equal, _) => 5,
+                Predicate::Compare(Comparison::LessOrEqual, _) => 6,
+                Predicate::Compare(Comparison::Less, _) => 7,
+                Predicate::Compare(Comparison::Greater, _) => 8,
+                Predicate::Compare(Comparison::GreaterOrEqual, _) => 9,
+                Predicate::Pattern(_) => 10,
+                Predicate::Modulo { .. } => 11,
+                Predicate::Exists => 12,
+                Predicate::AnyOf { .. } => 13,
+                Predicate::BitTest(bits) => 14 + bits.order(),
+                Predicate::Type(_) => 40,
+                Predicate::Never => 44,
             },
         }
     }
 }
 
-impl Test {
-    /// Equal to one of these values or matching one of these patterns.
+impl Predicate {
+    /// Creates an `$in` predicate.
     pub(super) fn any_of(
         mut values: Vec<Bson>,
-        patterns: Vec<Pattern>,
+        patterns: Vec<FilterRegex>,
         collation: &Collation,
     ) -> Self {
         values.sort_by(|left, right| value::compare(left, right, collation));
@@ -115,7 +115,7 @@ impl Test {
         Self::AnyOf { values, null, patterns }
     }
 
-    /// Whether an array is looked at as a whole, and its elements not one by one.
+    /// Returns `true` for predicates on whole arrays.
     pub(super) fn is_of_arrays(&self) -> bool {
         match self {
             Self::Size(_) | Self::ElementDocument(_) | Self::ElementValue(_) => true,
@@ -125,13 +125,13 @@ impl Test {
             | Self::Modulo { .. }
             | Self::Exists
             | Self::Type(_)
-            | Self::Bits(_)
+            | Self::BitTest(_)
             | Self::Never => false,
         }
     }
 
-    /// Whether it holds for a value, which may be missing: then `Some`, with the element by which an
-    /// array satisfies `$elemMatch`.
+    /// Tests a value, which may be missing. Returns `Some` if the predicate holds, with the array
+    /// index of an `$elemMatch`.
     pub(super) fn element(
         &self,
         value: Option<&Bson>,
@@ -151,7 +151,7 @@ impl Test {
                 .and_then(Number::truncated)
                 .is_some_and(|it| it.wrapping_rem(*divisor) == *remainder),
             (Self::Type(types), Some(value)) => types.contain(value),
-            (Self::Bits(bits), Some(value)) => bits.hold(value),
+            (Self::BitTest(bits), Some(value)) => bits.hold(value),
             (Self::Size(size), Some(value)) => value.as_array().is_some_and(|it| it.len() == *size),
             (Self::ElementDocument(filter), Some(value)) => {
                 return elements(value)?
@@ -175,7 +175,7 @@ fn is_any_of(
     value: &Bson,
     values: &[Bson],
     null: bool,
-    patterns: &[Pattern],
+    patterns: &[FilterRegex],
     collation: &Collation,
 ) -> bool {
     values.binary_search_by(|it| value::compare(it, value, collation)).is_ok()
@@ -185,10 +185,10 @@ fn is_any_of(
 
 impl ElementFilter {
     fn matches(&self, element: &Bson, collation: &Collation, env: &Environment) -> bool {
-        let mut search = Search::new(collation, env);
+        let mut search = FilterSearch::new(collation, env);
         match element {
             Bson::Document(document) => search.matches(&self.0, document).unwrap_or(false),
-            // An array in an array is a document whose fields are its indexes.
+            // A nested array matches like a document whose field names are its indexes.
             Bson::Array(elements) => {
                 let fields = elements.iter().enumerate();
                 let document: Document =
@@ -201,13 +201,13 @@ impl ElementFilter {
 }
 
 impl Comparison {
-    /// Compares a value with another, but only with one of its kind: numbers with numbers, strings with
-    /// strings. What is missing is null.
+    /// Compares values of the same type bracket: numbers with numbers, strings with strings. A
+    /// missing value is null.
     fn holds(self, value: Option<&Bson>, than: &Bson, collation: &Collation) -> bool {
         let or_equal = !matches!(self, Self::Less | Self::Greater);
         let null = &Bson::Null;
         let value = value.filter(|it| !matches!(it, Bson::Undefined)).unwrap_or(null);
-        if value::rank(value) != value::rank(than) {
+        if value::type_order(value) != value::type_order(than) {
             return match than {
                 Bson::MinKey => matches!(self, Self::Greater | Self::GreaterOrEqual),
                 Bson::MaxKey => matches!(self, Self::Less | Self::LessOrEqual),

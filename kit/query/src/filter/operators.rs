@@ -1,20 +1,20 @@
-//! Reads the operators that stand at a field.
+//! Parsing of field operators.
 
 use bson::{Bson, Document};
 
 use super::{
-    bits::{Bits, Rule},
-    clause::{Clause, Comparison, Test},
+    bits::{BitRule, BitTest},
+    clause::{Clause, Comparison, Predicate},
     parse::{element_filter, is_expression, operators},
-    pattern::Pattern,
-    types::Types,
+    pattern::FilterRegex,
+    types::TypeSet,
 };
 use crate::{
     Code, Environment, Fault,
-    value::{self, Number, show},
+    value::{self, Number, format_value},
 };
 
-/// Reads one operator; `None` if it says something of another.
+/// Parses one operator. `None` if it only modifies another, such as `$options`.
 pub(super) fn read(
     path: &str,
     operator: &str,
@@ -22,7 +22,8 @@ pub(super) fn read(
     beside: &Document,
     env: &Environment,
 ) -> Result<Option<Clause>, Fault> {
-    let bits = |rule| Ok(Test::Bits(Bits::parse(path, operator, rule, argument, env.dialect)?));
+    let bits =
+        |rule| Ok(Predicate::BitTest(BitTest::parse(path, operator, rule, argument, env.dialect)?));
     let test = match operator {
         "$eq" => return compare(path, Comparison::Equal, argument).map(Some),
         "$gt" => return compare(path, Comparison::Greater, argument).map(Some),
@@ -36,20 +37,20 @@ pub(super) fn read(
         "$in" => any_of(operator, argument, env)?,
         "$nin" => return Ok(Some(not(Clause::Test(any_of(operator, argument, env)?)))),
         "$not" => return negated(path, argument, env).map(Some),
-        "$exists" if value::truthy(argument) => Test::Exists,
-        "$exists" => return Ok(Some(not(Clause::Test(Test::Exists)))),
-        "$type" => Test::Type(Types::parse(path, argument)?),
+        "$exists" if value::is_truthy(argument) => Predicate::Exists,
+        "$exists" => return Ok(Some(not(Clause::Test(Predicate::Exists)))),
+        "$type" => Predicate::Type(TypeSet::parse(path, argument)?),
         "$mod" => modulo(argument)?,
-        "$regex" => Test::Pattern(regex(argument, beside)?),
+        "$regex" => Predicate::Pattern(regex(argument, beside)?),
         "$options" if beside.contains_key("$regex") => return Ok(None),
         "$options" => return Err(Fault::bad_value("$options needs a $regex")),
         "$all" => return all(path, argument, env).map(Some),
         "$elemMatch" => element_match(argument, env)?,
         "$size" => size(argument)?,
-        "$bitsAllSet" => bits(Rule::AllSet)?,
-        "$bitsAllClear" => bits(Rule::AllClear)?,
-        "$bitsAnySet" => bits(Rule::AnySet)?,
-        "$bitsAnyClear" => bits(Rule::AnyClear)?,
+        "$bitsAllSet" => bits(BitRule::AllSet)?,
+        "$bitsAllClear" => bits(BitRule::AllClear)?,
+        "$bitsAnySet" => bits(BitRule::AnySet)?,
+        "$bitsAnyClear" => bits(BitRule::AnyClear)?,
         other => return Err(unknown(other)),
     };
     Ok(Some(Clause::Test(test)))
@@ -83,11 +84,11 @@ pub(super) fn compare(
         Bson::RegularExpression(_) if comparison != Comparison::Equal => Err(Fault::bad_value(
             format!("Can't have RegEx as arg to predicate over field '{path}'."),
         )),
-        value => Ok(Clause::Test(Test::Compare(comparison, value.clone()))),
+        value => Ok(Clause::Test(Predicate::Compare(comparison, value.clone()))),
     }
 }
 
-fn any_of(operator: &str, argument: &Bson, env: &Environment) -> Result<Test, Fault> {
+fn any_of(operator: &str, argument: &Bson, env: &Environment) -> Result<Predicate, Fault> {
     let Bson::Array(list) = argument else {
         return Err(Fault::bad_value(format!("{operator} needs an array")));
     };
@@ -98,7 +99,7 @@ fn any_of(operator: &str, argument: &Bson, env: &Environment) -> Result<Test, Fa
                 return Err(Fault::bad_value("cannot nest $ under $in"));
             }
             Bson::RegularExpression(regex) => {
-                patterns.push(Pattern::new(regex.pattern.as_str(), regex.options.as_str())?);
+                patterns.push(FilterRegex::new(regex.pattern.as_str(), regex.options.as_str())?);
             }
             Bson::Undefined => {
                 return Err(Fault::bad_value("InMatchExpression equality cannot be undefined"));
@@ -106,13 +107,17 @@ fn any_of(operator: &str, argument: &Bson, env: &Environment) -> Result<Test, Fa
             value => values.push(value.clone()),
         }
     }
-    // One alternative is none.
-    Ok(match Test::any_of(values, patterns, &env.collation) {
-        Test::AnyOf { mut values, patterns, .. } if values.len() == 1 && patterns.is_empty() => {
-            Test::Compare(Comparison::Equal, values.remove(0))
+    // Servers replace a list of one value by an equality.
+    Ok(match Predicate::any_of(values, patterns, &env.collation) {
+        Predicate::AnyOf { mut values, patterns, .. }
+            if values.len() == 1 && patterns.is_empty() =>
+        {
+            Predicate::Compare(Comparison::Equal, values.remove(0))
         }
-        Test::AnyOf { values, mut patterns, .. } if values.is_empty() && patterns.len() == 1 => {
-            Test::Pattern(patterns.remove(0))
+        Predicate::AnyOf { values, mut patterns, .. }
+            if values.is_empty() && patterns.len() == 1 =>
+        {
+            Predicate::Pattern(patterns.remove(0))
         }
         several => several,
     })
@@ -121,8 +126,8 @@ fn any_of(operator: &str, argument: &Bson, env: &Environment) -> Result<Test, Fa
 fn negated(path: &str, argument: &Bson, env: &Environment) -> Result<Clause, Fault> {
     match argument {
         Bson::RegularExpression(regex) => {
-            let pattern = Pattern::new(regex.pattern.as_str(), regex.options.as_str())?;
-            Ok(not(Clause::Test(Test::Pattern(pattern))))
+            let pattern = FilterRegex::new(regex.pattern.as_str(), regex.options.as_str())?;
+            Ok(not(Clause::Test(Predicate::Pattern(pattern))))
         }
         Bson::Document(expression) if expression.is_empty() => {
             Err(Fault::bad_value("$not cannot be empty"))
@@ -132,26 +137,26 @@ fn negated(path: &str, argument: &Bson, env: &Environment) -> Result<Clause, Fau
     }
 }
 
-fn regex(argument: &Bson, beside: &Document) -> Result<Pattern, Fault> {
+fn regex(argument: &Bson, beside: &Document) -> Result<FilterRegex, Fault> {
     let flags = match beside.get("$options") {
         None => None,
         Some(Bson::String(flags)) => Some(flags.as_str()),
         Some(_) => return Err(Fault::bad_value("$options has to be a string")),
     };
     match argument {
-        Bson::String(pattern) => Pattern::new(pattern, flags.unwrap_or("")),
+        Bson::String(pattern) => FilterRegex::new(pattern, flags.unwrap_or("")),
         Bson::RegularExpression(regex) => {
             if flags.is_some() && !regex.options.as_str().is_empty() {
                 return Err(Fault::location(51075, "options set in both $regex and $options"));
             }
             let own = regex.options.as_str();
-            Pattern::new(regex.pattern.as_str(), flags.map_or(own, |it| it))
+            FilterRegex::new(regex.pattern.as_str(), flags.map_or(own, |it| it))
         }
         _ => Err(Fault::bad_value("$regex has to be a string")),
     }
 }
 
-fn modulo(argument: &Bson) -> Result<Test, Fault> {
+fn modulo(argument: &Bson) -> Result<Predicate, Fault> {
     let Bson::Array(list) = argument else {
         return Err(Fault::bad_value("malformed mod, needs to be an array"));
     };
@@ -164,7 +169,7 @@ fn modulo(argument: &Bson) -> Result<Test, Fault> {
     if divisor == 0 {
         return Err(Fault::bad_value("divisor cannot be 0"));
     }
-    Ok(Test::Modulo { divisor, remainder })
+    Ok(Predicate::Modulo { divisor, remainder })
 }
 
 fn operand(name: &str, argument: &Bson) -> Result<i64, Fault> {
@@ -185,7 +190,7 @@ fn all(path: &str, argument: &Bson, env: &Environment) -> Result<Clause, Fault> 
         return Err(Fault::bad_value("$all needs an array"));
     };
     if list.is_empty() {
-        return Ok(Clause::Test(Test::Never));
+        return Ok(Clause::Test(Predicate::Never));
     }
     let clauses = if is_element_match(&list[0]) {
         list.iter().map(|it| all_of_elements(it, env)).collect::<Result<Vec<_>, _>>()
@@ -211,8 +216,8 @@ fn all_of_elements(item: &Bson, env: &Environment) -> Result<Clause, Fault> {
 fn all_of_values(path: &str, item: &Bson) -> Result<Clause, Fault> {
     match item {
         Bson::RegularExpression(regex) => {
-            let pattern = Pattern::new(regex.pattern.as_str(), regex.options.as_str())?;
-            Ok(Clause::Test(Test::Pattern(pattern)))
+            let pattern = FilterRegex::new(regex.pattern.as_str(), regex.options.as_str())?;
+            Ok(Clause::Test(Predicate::Pattern(pattern)))
         }
         Bson::Document(document) if document.keys().next().is_some_and(|it| is_operator(it)) => {
             Err(Fault::bad_value("no $ expressions in $all"))
@@ -221,8 +226,7 @@ fn all_of_values(path: &str, item: &Bson) -> Result<Clause, Fault> {
     }
 }
 
-/// Whether a name is one of the operators that can stand at a field; other names that begin with `$`
-/// pass for names of fields inside `$all`.
+/// Returns `true` for field operators. Inside `$all`, other names with `$` are field names.
 fn is_operator(name: &str) -> bool {
     const KNOWN: [&str; 26] = [
         "$eq",
@@ -255,30 +259,32 @@ fn is_operator(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
-fn element_match(argument: &Bson, env: &Environment) -> Result<Test, Fault> {
+fn element_match(argument: &Bson, env: &Environment) -> Result<Predicate, Fault> {
     let Bson::Document(filter) = argument else {
         return Err(Fault::bad_value("$elemMatch needs an Object"));
     };
     let joins = |it: &String| super::parse::is_of_documents(it);
     let of_values = is_expression(filter, true) && !filter.keys().next().is_some_and(joins);
     if !of_values {
-        return Ok(Test::ElementDocument(Box::new(element_filter(filter, env)?)));
+        return Ok(Predicate::ElementDocument(Box::new(element_filter(filter, env)?)));
     }
-    // Inside, the values have no path.
-    Ok(Test::ElementValue(vec![operators("", filter, env)?]))
+    // The values of array elements have no path.
+    Ok(Predicate::ElementValue(vec![operators("", filter, env)?]))
 }
 
-fn size(argument: &Bson) -> Result<Test, Fault> {
+fn size(argument: &Bson) -> Result<Predicate, Fault> {
     let wrong = |text: &str| Fault::bad_value(format!("Failed to parse $size. {text}"));
     let number = whole_number("$size", argument).map_err(|it| wrong(&it.message))?;
     let size = i32::try_from(number).ok().and_then(|it| usize::try_from(it).ok());
-    let too_large = || wrong(&format!("Cannot represent $size: {} in an int", show(argument)));
-    size.map(Test::Size).ok_or_else(too_large)
+    let too_large =
+        || wrong(&format!("Cannot represent $size: {} in an int", format_value(argument)));
+    size.map(Predicate::Size).ok_or_else(too_large)
 }
 
-/// Reads a whole number that is not negative.
+/// Parses a non-negative integer.
 pub(super) fn whole_number(name: &str, argument: &Bson) -> Result<i64, Fault> {
-    let fault = |text: &str| Fault::bad_value(format!("{text}: {name}: {}", show(argument)));
+    let fault =
+        |text: &str| Fault::bad_value(format!("{text}: {name}: {}", format_value(argument)));
     let Some(number) = Number::of(argument) else {
         return Err(fault("Expected a number in"));
     };

@@ -1,36 +1,40 @@
-//! Reads filters: their fields, and what joins them.
+//! Parsing of filters: fields and logical operators.
 
 use bson::{Bson, Document};
 
 use super::{
-    clause::{Clause, Comparison, ElementFilter, Test},
-    node::Node,
+    clause::{Clause, Comparison, ElementFilter, Predicate},
+    node::FilterNode,
     operators,
-    pattern::Pattern,
+    pattern::FilterRegex,
 };
 use crate::{Code, Environment, Expression, Fault, path::Path};
 
-/// Where a filter stands.
+/// Context of a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    /// It is that of a whole document.
+enum FilterLevel {
+    /// Filter of whole documents.
     Top,
-    /// It is inside an `$elemMatch`.
+    /// Filter inside an `$elemMatch`.
     Element,
 }
 
-/// Reads a filter of whole documents.
-pub(super) fn filter(filter: &Document, env: &Environment) -> Result<Node, Fault> {
-    conjunction(filter, Level::Top, env)
+/// Parses a filter of whole documents.
+pub(super) fn filter(filter: &Document, env: &Environment) -> Result<FilterNode, Fault> {
+    conjunction(filter, FilterLevel::Top, env)
 }
 
-/// Reads the filter of documents inside an `$elemMatch`.
+/// Parses the filter of an `$elemMatch`.
 pub(super) fn element_filter(filter: &Document, env: &Environment) -> Result<ElementFilter, Fault> {
-    let node = conjunction(filter, Level::Element, env)?;
+    let node = conjunction(filter, FilterLevel::Element, env)?;
     Ok(ElementFilter(node.optimized(&env.collation)))
 }
 
-fn conjunction(filter: &Document, level: Level, env: &Environment) -> Result<Node, Fault> {
+fn conjunction(
+    filter: &Document,
+    level: FilterLevel,
+    env: &Environment,
+) -> Result<FilterNode, Fault> {
     let mut nodes = Vec::new();
     for (name, argument) in filter {
         match name.strip_prefix('$') {
@@ -39,36 +43,36 @@ fn conjunction(filter: &Document, level: Level, env: &Environment) -> Result<Nod
             }
             _ => {
                 let clauses = field(name, argument, env)?.into_iter();
-                nodes.extend(clauses.map(|it| Node::Field(Path::new(name), it)));
+                nodes.extend(clauses.map(|it| FilterNode::Field(Path::new(name), it)));
             }
         }
     }
-    Ok(Node::And(nodes))
+    Ok(FilterNode::And(nodes))
 }
 
-/// Reads an operator that stands where a field can stand.
+/// Parses a top-level operator.
 fn joined(
     operator: &str,
     argument: &Bson,
-    level: Level,
+    level: FilterLevel,
     env: &Environment,
-) -> Result<Option<Node>, Fault> {
+) -> Result<Option<FilterNode>, Fault> {
     Ok(Some(match operator {
-        "and" => Node::And(each("$and", argument, level, env)?),
-        "or" => Node::Or(each("$or", argument, level, env)?),
-        "nor" => Node::Nor(each("$nor", argument, level, env)?),
+        "and" => FilterNode::And(each("$and", argument, level, env)?),
+        "or" => FilterNode::Or(each("$or", argument, level, env)?),
+        "nor" => FilterNode::Nor(each("$nor", argument, level, env)?),
         "comment" => return Ok(None),
-        "expr" | "where" | "text" if level == Level::Element => {
+        "expr" | "where" | "text" if level == FilterLevel::Element => {
             let text = format!("${operator} can only be applied to the top-level document");
             return Err(Fault::bad_value(text));
         }
-        "expr" => Node::Expression(Box::new(Expression::parse(argument, env)?)),
+        "expr" => FilterNode::Expression(Box::new(Expression::parse(argument, env)?)),
         "alwaysTrue" | "alwaysFalse" => {
             if !crate::value::equal(argument, &Bson::Int32(1)) {
                 let text = format!("${operator} must be an integer value of 1");
                 return Err(Fault::failed_to_parse(text));
             }
-            Node::Always(operator == "alwaysTrue")
+            FilterNode::Always(operator == "alwaysTrue")
         }
         "where" => return Err(Fault::bad_value("no globalScriptEngine in $where parsing")),
         "text" => {
@@ -85,7 +89,7 @@ fn joined(
     }))
 }
 
-/// Whether an operator stands where a field can stand.
+/// Returns `true` for top-level operators.
 pub(super) fn is_of_documents(operator: &str) -> bool {
     const KNOWN: [&str; 11] = [
         "$and",
@@ -117,9 +121,9 @@ fn unknown_at_top(operator: &str) -> String {
 fn each(
     operator: &str,
     argument: &Bson,
-    level: Level,
+    level: FilterLevel,
     env: &Environment,
-) -> Result<Vec<Node>, Fault> {
+) -> Result<Vec<FilterNode>, Fault> {
     let Bson::Array(filters) = argument else {
         return Err(Fault::bad_value(format!("{operator} must be an array")));
     };
@@ -135,22 +139,22 @@ fn each(
         .collect()
 }
 
-/// Reads what is demanded of a field: operators, a regular expression, or what it must equal.
+/// Parses the condition of a field: operators, a regular expression, or a value.
 fn field(path: &str, argument: &Bson, env: &Environment) -> Result<Vec<Clause>, Fault> {
     let clause = match argument {
         Bson::Document(expression) if is_expression(expression, false) => {
             return each_operator(path, expression, env);
         }
         Bson::RegularExpression(regex) => {
-            let pattern = Pattern::new(regex.pattern.as_str(), regex.options.as_str())?;
-            Clause::Test(Test::Pattern(pattern))
+            let pattern = FilterRegex::new(regex.pattern.as_str(), regex.options.as_str())?;
+            Clause::Test(Predicate::Pattern(pattern))
         }
         value => operators::compare(path, Comparison::Equal, value)?,
     };
     Ok(vec![clause])
 }
 
-/// Reads a document of operators that belong together.
+/// Parses a document of operators as one condition.
 pub(super) fn operators(
     path: &str,
     expression: &Document,
@@ -172,8 +176,8 @@ fn each_operator(
     Ok(clauses)
 }
 
-/// Whether a document is one of operators and not a value: its first name begins with `$`, and it is no
-/// reference to a document elsewhere.
+/// Returns `true` for a document of operators: its first name starts with `$`, and it is not a
+/// DBRef.
 pub(super) fn is_expression(document: &Document, allow_part_of_reference: bool) -> bool {
     let has = |name| document.contains_key(name);
     let reference = if allow_part_of_reference {

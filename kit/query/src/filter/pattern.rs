@@ -1,4 +1,4 @@
-//! Regular expressions: those of the server are Perl's, those here are Rust's.
+//! Regular expressions: PCRE syntax, translated for the crate `regex`.
 
 mod translate;
 
@@ -7,25 +7,25 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::Fault;
 
-/// A regular expression, ready.
+/// A compiled regular expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct FilterRegex {
     text: String,
     options: String,
     regex: Regex,
 }
 
-/// How many bytes a pattern has at most.
-const LONGEST: usize = 32_764;
+/// Maximum length of a pattern in bytes.
+const MAX_PATTERN_BYTES: usize = 32_764;
 
-impl Pattern {
-    /// Reads a pattern and its options. What only Perl's have, such as looking ahead, is refused.
+impl FilterRegex {
+    /// Compiles a pattern with its options. Features that only PCRE has, such as lookahead, fail.
     pub(super) fn new(text: &str, options: &str) -> Result<Self, Fault> {
         if text.contains('\0') {
             let text = "Regular expression cannot contain an embedded null byte";
             return Err(Fault::bad_value(text));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_PATTERN_BYTES {
             return Err(Fault::bad_value("Regular expression is too long"));
         }
         if let Some(unknown) = options.chars().find(|it| !"imsxu".contains(*it)) {
@@ -48,7 +48,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), options: options.to_owned(), regex })
     }
 
-    /// Whether it matches a string. A regular expression is matched by its equal.
+    /// Returns `true` if the pattern matches a string, or equals a stored regular expression.
     pub(super) fn matches(&self, value: &Bson) -> bool {
         match value {
             Bson::String(text) | Bson::Symbol(text) => self.regex.is_match(text.as_bytes()),
@@ -60,7 +60,7 @@ impl Pattern {
     }
 }
 
-/// What is wrong, in the words of Perl's where there are such.
+/// Error message, with the wording of PCRE where possible.
 fn words(error: &regex::Error) -> String {
     let message = error.to_string();
     let line = message.lines().last().unwrap_or(&message).trim().trim_start_matches("error: ");

@@ -1,4 +1,4 @@
-//! Which documents filters match.
+//! Filters and the documents that they match.
 
 use bson::{Binary, Bson, DateTime, Document, Regex, Timestamp, bson, doc, spec::BinarySubtype};
 
@@ -21,7 +21,7 @@ fn regex(pattern: &str, options: &str) -> Bson {
     })
 }
 
-/// Each filter with a document that it matches and one that it does not.
+/// Asserts for each filter a document that it matches and one that it does not.
 fn check(cases: impl IntoIterator<Item = (Document, Document, Document)>) {
     for (filter, yes, no) in cases {
         assert!(matches(&filter, &yes), "{filter} matches {yes}");
@@ -30,7 +30,7 @@ fn check(cases: impl IntoIterator<Item = (Document, Document, Document)>) {
 }
 
 #[test]
-fn equality_is_of_values_of_any_number_type_and_of_elements() {
+fn equality_compares_number_types_and_elements() {
     check([
         (doc! { "a": 1 }, doc! { "a": 1.0 }, doc! { "a": "1" }),
         (doc! { "a": 1 }, doc! { "a": [0, 1_i64] }, doc! { "a": [[1]] }),
@@ -44,7 +44,7 @@ fn equality_is_of_values_of_any_number_type_and_of_elements() {
 }
 
 #[test]
-fn null_matches_what_is_missing_but_not_what_no_document_could_have() {
+fn null_matches_missing_fields() {
     check([
         (doc! { "a": null }, doc! {}, doc! { "a": 1 }),
         (doc! { "a": null }, doc! { "a": Bson::Undefined }, doc! { "a": [] }),
@@ -59,7 +59,7 @@ fn null_matches_what_is_missing_but_not_what_no_document_could_have() {
 }
 
 #[test]
-fn comparisons_are_among_values_of_a_kind() {
+fn comparisons_apply_within_a_type_bracket() {
     check([
         (doc! { "a": { "$gt": 1 } }, doc! { "a": 2.5 }, doc! { "a": "2" }),
         (doc! { "a": { "$lt": "b" } }, doc! { "a": "a" }, doc! { "a": 1 }),
@@ -69,13 +69,13 @@ fn comparisons_are_among_values_of_a_kind() {
         (doc! { "a": { "$gte": f64::NAN } }, doc! { "a": f64::NAN }, doc! { "a": 1 }),
         (doc! { "a": { "$gt": Bson::MinKey } }, doc! {}, doc! { "a": Bson::MinKey }),
         (doc! { "a": { "$lt": Bson::MaxKey } }, doc! { "a": "x" }, doc! { "a": Bson::MaxKey }),
-        // Each may hold for another element.
+        // Different elements may satisfy the conditions.
         (doc! { "a": { "$gt": 2, "$lt": 2 } }, doc! { "a": [1, 3] }, doc! { "a": [2] }),
     ]);
 }
 
 #[test]
-fn paths_go_through_arrays_and_name_elements() {
+fn filter_paths_enter_arrays_and_indexes() {
     check([
         (doc! { "a.b": 1 }, doc! { "a": [{ "b": 0 }, { "b": 1 }] }, doc! { "a": [[{ "b": 1 }]] }),
         (doc! { "a.0": 1 }, doc! { "a": [1] }, doc! { "a": [0, 1] }),
@@ -89,7 +89,7 @@ fn paths_go_through_arrays_and_name_elements() {
 }
 
 #[test]
-fn joins_and_negations() {
+fn logical_operators_and_negations_match() {
     check([
         (doc! { "$or": [{ "a": 1 }, { "b": 1 }] }, doc! { "b": 1 }, doc! { "a": 2 }),
         (doc! { "$or": [{ "a": 1 }, { "a": 2 }] }, doc! { "a": [3, 2] }, doc! { "a": 3 }),
@@ -107,7 +107,7 @@ fn joins_and_negations() {
 }
 
 #[test]
-fn operators_of_arrays() {
+fn array_filter_operators_match() {
     check([
         (doc! { "a": { "$size": 2 } }, doc! { "a": [1, 2] }, doc! { "a": [[1, 2]] }),
         (doc! { "a": { "$all": [1, 2] } }, doc! { "a": [2, 1, 0] }, doc! { "a": [1] }),
@@ -133,7 +133,7 @@ fn operators_of_arrays() {
 }
 
 #[test]
-fn types_numbers_and_bits() {
+fn type_mod_and_bit_operators_match() {
     let bytes = Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: vec![0b101] });
     check([
         (doc! { "a": { "$type": "number" } }, doc! { "a": 1_i64 }, doc! { "a": "1" }),
@@ -150,7 +150,7 @@ fn types_numbers_and_bits() {
 }
 
 #[test]
-fn regular_expressions_are_those_of_perl() {
+fn regular_expressions_follow_pcre() {
     for (pattern, options, yes, no) in [
         ("^a", "", "ab", "ba"),
         ("A", "i", "xax", "b"),
@@ -186,7 +186,7 @@ fn regular_expressions_are_those_of_perl() {
 }
 
 #[test]
-fn a_collation_counts_for_all_comparisons() {
+fn collation_applies_to_all_comparisons() {
     let mut env = environment();
     env.collation = Collation::parse(&doc! { "locale": "en", "strength": 2 }).unwrap();
     for filter in [doc! { "a": "B" }, doc! { "a": { "$in": ["B"] } }, doc! { "a": { "$gt": "A" } }]
@@ -200,7 +200,7 @@ fn a_collation_counts_for_all_comparisons() {
 }
 
 #[test]
-fn the_positional_operator_stands_for_the_last_element_matched() {
+fn position_is_that_of_the_last_matched_element() {
     let env = environment();
     let document = doc! { "a": [1, 2, 3], "b": [4, 5, 6], "c": [{ "d": [7, 8] }] };
     for (filter, position) in [
@@ -223,7 +223,7 @@ fn the_positional_operator_stands_for_the_last_element_matched() {
 }
 
 #[test]
-fn equalities_are_what_an_upsert_begins_with() {
+fn equalities_are_collected_from_a_filter() {
     let env = environment();
     for (filter, expected) in [
         (doc! { "b": 1, "a": 2 }, bson!([["a", 2], ["b", 1]])),
@@ -242,7 +242,7 @@ fn equalities_are_what_an_upsert_begins_with() {
 }
 
 #[test]
-fn ids_of_which_one_is_demanded_are_known() {
+fn id_candidates_are_found() {
     let env = environment();
     for (filter, ids) in [
         (doc! { "_id": { "$in": [5, "x"] } }, Some(vec![bson!(5), bson!("x")])),
@@ -263,7 +263,7 @@ fn ids_of_which_one_is_demanded_are_known() {
 }
 
 #[test]
-fn bad_filters_are_refused_in_the_words_of_the_server() {
+fn invalid_filters_fail_with_server_messages() {
     for (filter, code, message) in [
         (doc! { "a": { "$foo": 1 } }, 2, "unknown operator: $foo"),
         (doc! { "a": { "$gt": 1, "b": 2 } }, 2, "unknown operator: b"),

@@ -1,18 +1,18 @@
-//! `$type`: the types that a value may have.
+//! `$type`: sets of BSON types.
 
 use bson::Bson;
 
 use crate::{Fault, value};
 
-/// A set of types.
+/// A set of BSON types.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Types {
-    /// `number`: all four of them.
+pub(crate) struct TypeSet {
+    /// `number`: all four numeric types.
     numbers: bool,
     codes: Vec<i32>,
 }
 
-/// The names of types, with their numbers.
+/// Aliases of types with their numbers.
 const NAMES: [(&str, i32); 21] = [
     ("double", 1),
     ("string", 2),
@@ -37,8 +37,8 @@ const NAMES: [(&str, i32); 21] = [
     ("maxKey", 127),
 ];
 
-impl Types {
-    /// Reads a name, a number, or a list of them.
+impl TypeSet {
+    /// Parses an alias, a number, or a list of both.
     pub(super) fn parse(path: &str, argument: &Bson) -> Result<Self, Fault> {
         let mut types = Self::default();
         match argument {
@@ -98,8 +98,8 @@ fn numbered(number: &Bson) -> Result<i32, Fault> {
     }
 }
 
-/// The number without `.0`.
+/// Formats a number without `.0`.
 fn plain(number: &Bson) -> String {
-    let text = value::show(number);
+    let text = value::format_value(number);
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }

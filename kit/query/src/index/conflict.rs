@@ -1,4 +1,4 @@
-//! Whether an index is there already, or stands in the way of another.
+//! Comparison of an index definition with existing indexes.
 
 use bson::{Bson, Document, doc};
 
@@ -16,7 +16,7 @@ pub(super) fn exists_among(requested: &Index, existing: Vec<&Index>) -> Result<b
     };
     let options_conflict = |message: String| Err(Fault::new(Code::INDEX_OPTIONS_CONFLICT, message));
     if let Some(same) = existing.iter().find(|it| it.name == requested.name) {
-        if requested.is_of_id() && !has_same_collation(requested, same) {
+        if requested.is_id_index() && !has_same_collation(requested, same) {
             return Err(Fault::bad_value(format!(
                 "The _id index must have the same collation as the collection. Index collation: {}, \
                  collection collation: {}",
@@ -58,7 +58,7 @@ pub(super) fn exists_among(requested: &Index, existing: Vec<&Index>) -> Result<b
     Ok(false)
 }
 
-/// Whether two indexes cannot be told apart by what they contain: there can be only one of them.
+/// Returns `true` if two indexes have the same signature. Only one of them can exist.
 fn is_alike(one: &Index, other: &Index) -> bool {
     let expression = |it: &Index| it.partial.as_ref().map(|it| it.expression.clone());
     is_same(Some(one.pattern.clone()), Some(other.pattern.clone()))
@@ -90,7 +90,7 @@ fn has_same_options(one: &Index, other: &Index) -> bool {
     one.expire_after_seconds == other.expire_after_seconds
 }
 
-/// A description as messages have it: uniqueness comes before the key.
+/// Description in error messages, with `unique` before `key`.
 fn in_messages(index: &Index) -> Document {
     let mut described = index.description();
     let mut shown = Document::new();

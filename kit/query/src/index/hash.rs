@@ -1,17 +1,17 @@
-//! The hash of a value, as hashed indexes and hashed sharding have it.
+//! Hash of values, for hashed indexes and hashed sharding.
 
 use bson::{Bson, Document};
 use md5::{Digest, Md5};
 
-use crate::value::{Number, rank};
+use crate::value::{Number, type_order};
 
-/// The hash of a value: numbers that are equal as integers have the same, whatever their types.
+/// Hashes a value as servers do, so that documents belong to the same chunks. Numbers that are
+/// equal as integers have the same hash.
 ///
-/// It is what a server computes, so that documents go to the same chunks. Arrays have one too, though
-/// an index refuses them.
+/// Arrays have a hash, too, although hashed indexes reject them.
 pub fn hashed(value: &Bson) -> i64 {
     let mut digest = Md5::new();
-    // The seed.
+    // Seed.
     digest.update(0_i32.to_le_bytes());
     add(value, None, &mut digest);
     let bytes = digest.finalize();
@@ -50,21 +50,21 @@ fn add_fields(document: &Document, digest: &mut Md5) {
     for (name, value) in document {
         add(value, Some(name), digest);
     }
-    // The end of a document counts as a field without a name.
+    // The end of a document counts as an unnamed field.
     digest.update(0_i32.to_le_bytes());
 }
 
-/// The number of a value's rank, as a server counts.
+/// Number of a value's canonical type in servers.
 fn kind(value: &Bson) -> i32 {
     match value {
         Bson::MinKey => -1,
         Bson::Undefined => 0,
-        other => rank(other).into(),
+        other => type_order(other).into(),
     }
 }
 
-/// The integer that stands for a number: cut off, as near as a long can be. A decimal is rounded, to
-/// the even one if two are as near.
+/// Converts a number to the hashed integer: truncated and saturating. Decimals are rounded to
+/// nearest, ties to even.
 fn integer(number: Number) -> i64 {
     match number {
         Number::Int(number) => number.into(),
@@ -85,7 +85,7 @@ fn integer(number: Number) -> i64 {
     }
 }
 
-/// The bytes of a value as it is stored, without its type and name.
+/// Stored bytes of a value, without type and name.
 fn bytes(value: &Bson) -> Vec<u8> {
     let mut alone = Document::new();
     alone.insert("", value.clone());
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_a_server() {
+    fn hashes_match_the_server() {
         let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
         let cases: Vec<(Bson, i64)> = vec![
             (1.into(), 5_902_408_780_260_971_510),

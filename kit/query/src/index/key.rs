@@ -1,4 +1,4 @@
-//! Keys of an index, and the order that they have in it.
+//! Index keys and their order.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -9,47 +9,47 @@ use crate::{
     value::{self, is_nullish},
 };
 
-use super::{Index, hash::hashed, pattern::Direction};
+use super::{Index, hash::hashed, key_pattern::KeyDirection};
 
-/// A key of an index: one value for each of its fields. Keys of one index have the index's order, and
-/// are equal if a unique index refuses the second.
+/// A key of an index: one value for each field. Keys of an index compare in its order. Equal keys
+/// violate a unique index.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct IndexKey {
     values: Vec<Bson>,
-    order: Arc<Order>,
+    order: Arc<KeyOrder>,
 }
 
-/// How the keys of an index compare.
+/// Order of the keys of an index.
 #[derive(Debug)]
-pub(super) struct Order {
-    pub(super) directions: Vec<Direction>,
+pub(super) struct KeyOrder {
+    pub(super) directions: Vec<KeyDirection>,
     pub(super) collation: Collation,
 }
 
-impl Order {
-    pub(super) fn new(directions: Vec<Direction>, collation: Collation) -> Self {
+impl KeyOrder {
+    pub(super) fn new(directions: Vec<KeyDirection>, collation: Collation) -> Self {
         Self { directions, collation }
     }
 }
 
-impl Key {
-    pub(super) fn new(values: Vec<Bson>, order: Arc<Order>) -> Self {
+impl IndexKey {
+    pub(super) fn new(values: Vec<Bson>, order: Arc<KeyOrder>) -> Self {
         Self { values, order }
     }
 
-    /// The values, in the order of the index's fields.
+    /// Returns the values, in the order of the indexed fields.
     pub fn values(&self) -> &[Bson] {
         &self.values
     }
 
-    /// Whether its first values are those of another key of the index, which may have fewer.
+    /// Returns `true` if `other` is a prefix of this key.
     pub fn begins_with(&self, other: &Self) -> bool {
         let equal = |(left, right)| value::compare(left, right, &self.order.collation).is_eq();
         self.values.len() >= other.values.len() && self.values.iter().zip(&other.values).all(equal)
     }
 }
 
-impl Ord for Key {
+impl Ord for IndexKey {
     fn cmp(&self, other: &Self) -> Ordering {
         self.values
             .iter()
@@ -57,37 +57,37 @@ impl Ord for Key {
             .zip(&self.order.directions)
             .map(|((left, right), direction)| {
                 let order = value::compare(left, right, &self.order.collation);
-                if *direction == Direction::Descending { order.reverse() } else { order }
+                if *direction == KeyDirection::Descending { order.reverse() } else { order }
             })
             .find(|order| order.is_ne())
             .unwrap_or_else(|| self.values.len().cmp(&other.values.len()))
     }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for IndexKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Key {
+impl PartialEq for IndexKey {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Key {}
+impl Eq for IndexKey {}
 
 impl Index {
-    /// The keys of a document that a partial index has.
-    pub(super) fn keys_in_full(&self, document: &Document) -> Result<Vec<Key>, Fault> {
+    /// Returns the keys of a document, without the partial filter.
+    pub(super) fn all_keys(&self, document: &Document) -> Result<Vec<IndexKey>, Fault> {
         if self.hashed.is_some() {
-            self.refuse_arrays(document)?;
+            self.check_no_arrays(document)?;
         }
         let mut found = path::index_keys(document, &self.paths)
             .map_err(|fault| self.with_names(fault, document))?;
         if self.sparse && !self.has_null(document) {
-            // Null stands for what is missing; no field is null by itself.
+            // Null stands for a missing field, since no indexed field is null here.
             found.retain(|values| !values.iter().all(is_nullish));
         }
         if let Some(at) = self.hashed {
@@ -95,14 +95,16 @@ impl Index {
                 values[at] = Bson::Int64(hashed(&values[at]));
             }
         }
-        let mut keys: Vec<Key> =
-            found.into_iter().map(|values| Key::new(values, Arc::clone(&self.order))).collect();
+        let mut keys: Vec<IndexKey> = found
+            .into_iter()
+            .map(|values| IndexKey::new(values, Arc::clone(&self.order)))
+            .collect();
         keys.sort();
         keys.dedup();
         Ok(keys)
     }
 
-    /// Whether one of the fields is there and null (an empty array counts too).
+    /// Returns `true` if an indexed field is present and null. An empty array counts as null.
     fn has_null(&self, document: &Document) -> bool {
         self.pattern.keys().any(|path| {
             path::values(document, path).into_iter().flatten().any(|value| match value {
@@ -112,8 +114,8 @@ impl Index {
         })
     }
 
-    /// An index with a hashed field has no arrays, in none of its fields.
-    fn refuse_arrays(&self, document: &Document) -> Result<(), Fault> {
+    /// Fails if the document has an array in a field of a hashed index.
+    fn check_no_arrays(&self, document: &Document) -> Result<(), Fault> {
         let paths = self.pattern.keys().map(|path| path.split('.').collect::<Vec<_>>());
         for path in paths {
             if let Some((_, _, rest)) = first_array(document, &path) {
@@ -128,7 +130,7 @@ impl Index {
         Ok(())
     }
 
-    /// An error about parallel arrays, with the names of both as a server has them.
+    /// Adds the names of both arrays to an error about parallel arrays.
     fn with_names(&self, fault: Fault, document: &Document) -> Fault {
         if fault.code != Code::named(171, "CannotIndexParallelArrays") {
             return fault;
@@ -145,7 +147,7 @@ impl Index {
     }
 }
 
-/// The names of the first two arrays that paths lead through next to each other.
+/// Returns the names of the first two parallel arrays.
 fn parallel<'p>(document: &Document, ways: &[&[&'p str]]) -> Option<(&'p str, &'p str)> {
     let mut first: Option<(&'p str, &Vec<Bson>)> = None;
     let mut beyond = Vec::new();

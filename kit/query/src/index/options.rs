@@ -1,4 +1,4 @@
-//! What a request for an index says, option by option.
+//! Parsing of index definitions.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::{
 };
 
 use super::{
-    Index, Partial,
-    key::Order,
+    Index, PartialFilter,
+    key::KeyOrder,
+    key_pattern::{self, KeyDirection},
     partial,
-    pattern::{self, Direction},
 };
 
-/// What has been read so far.
+/// Options parsed so far.
 #[derive(Default)]
-struct Draft {
-    pattern: Option<(Document, Vec<Direction>)>,
+struct IndexDraft {
+    pattern: Option<(Document, Vec<KeyDirection>)>,
     name: Option<String>,
     version: i32,
     unique: bool,
     sparse: Option<bool>,
     hidden: bool,
-    partial: Option<Partial>,
+    partial: Option<PartialFilter>,
     expire_after_seconds: Option<i32>,
     collation: Option<(Document, Collation)>,
-    /// The options of the description, in the order in which they came.
+    /// Options of the description, in the given order.
     described: Document,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn parse(specification: &Document, env: &Environment) -> Result<Index
             ..fault
         }
     };
-    let mut draft = Draft { version: 2, ..Draft::default() };
+    let mut draft = IndexDraft { version: 2, ..IndexDraft::default() };
     for (option, value) in specification {
         draft.read(option, value, specification, env).map_err(caused(specification))?;
     }
@@ -57,13 +57,13 @@ pub(super) fn parse(specification: &Document, env: &Environment) -> Result<Index
     let (pattern, directions) =
         draft.pattern.take().ok_or_else(|| missing("key")).map_err(caused(specification))?;
     let name = draft.name.take().ok_or_else(|| missing("name")).map_err(caused(specification))?;
-    // From here on a server shows the specification with its version.
+    // From here on, error messages show the definition with its version.
     let mut versioned = specification.clone();
     if !versioned.contains_key("v") {
         versioned.insert("v", 2);
     }
-    if is_of_id(&pattern) {
-        return of_id(&versioned, draft.collation.map(|(described, _)| described));
+    if is_id_index(&pattern) {
+        return id_index(&versioned, draft.collation.map(|(described, _)| described));
     }
     check_id_pattern(&pattern)?;
     check_name(&name, &pattern).map_err(|fault| match fault.code {
@@ -71,8 +71,8 @@ pub(super) fn parse(specification: &Document, env: &Environment) -> Result<Index
         _ => fault,
     })?;
     draft.check_expiry(specification, &pattern)?;
-    pattern::check_fields(&pattern, &directions)?;
-    if draft.unique && directions.contains(&Direction::Hashed) {
+    key_pattern::check_fields(&pattern, &directions)?;
+    if draft.unique && directions.contains(&KeyDirection::Hashed) {
         let message = "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.";
         return Err(Fault::location(16764, message));
     }
@@ -80,11 +80,11 @@ pub(super) fn parse(specification: &Document, env: &Environment) -> Result<Index
     Ok(draft.finish(name, pattern, directions))
 }
 
-fn is_of_id(pattern: &Document) -> bool {
+fn is_id_index(pattern: &Document) -> bool {
     pattern.len() == 1 && pattern.get("_id").is_some_and(|it| value::equal(it, &Bson::Int32(1)))
 }
 
-fn of_id(specification: &Document, collation: Option<Document>) -> Result<Index, Fault> {
+fn id_index(specification: &Document, collation: Option<Document>) -> Result<Index, Fault> {
     let known = ["key", "name", "v", "ns", "collation"];
     match specification.keys().find(|it| !known.contains(&it.as_str())) {
         Some(option) => Err(Fault::new(
@@ -94,7 +94,8 @@ fn of_id(specification: &Document, collation: Option<Document>) -> Result<Index,
                 text::document(specification)
             ),
         )),
-        None => collation.map_or_else(|| Ok(Index::of_id()), |it| Index::of_id_with(&it)),
+        None => collation
+            .map_or_else(|| Ok(Index::id_index()), |it| Index::id_index_with_collation(&it)),
     }
 }
 
@@ -124,7 +125,7 @@ fn check_name(name: &str, pattern: &Document) -> Result<(), Fault> {
     }
 }
 
-impl Draft {
+impl IndexDraft {
     fn read(
         &mut self,
         option: &str,
@@ -135,7 +136,7 @@ impl Draft {
         match option {
             "key" => {
                 let pattern = document(option, value)?;
-                let directions = pattern::directions(pattern)?;
+                let directions = key_pattern::directions(pattern)?;
                 self.pattern = Some((pattern.clone(), directions));
             }
             "name" => match value {
@@ -167,18 +168,18 @@ impl Draft {
                 let expression = document(option, value)?;
                 partial::check_operators(expression)?;
                 let filter = Filter::parse(expression, env)?;
-                self.partial = Some(Partial { expression: expression.clone(), filter });
+                self.partial = Some(PartialFilter { expression: expression.clone(), filter });
                 self.described.insert(option, expression.clone());
             }
-            // Its errors do not begin like the others, so it is checked later.
+            // Checked later, because its errors have another prefix.
             "expireAfterSeconds" => {
                 self.expire_after_seconds = seconds(value);
                 self.described.insert(option, self.expire_after_seconds);
             }
             "collation" => self.read_collation(document(option, value)?)?,
-            // Old options that a server takes and drops.
+            // Obsolete options that servers ignore.
             "ns" | "dropDups" => {}
-            // A server notes these for any index.
+            // Servers keep these options for any index.
             "storageEngine" => {
                 self.described.insert(option, document(option, value)?.clone());
             }
@@ -218,8 +219,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Checks when documents expire, as a server does: apart from the other options, in words of its
-    /// own.
+    /// Checks `expireAfterSeconds`. Servers check it after the other options, with different
+    /// messages.
     fn check_expiry(&self, specification: &Document, pattern: &Document) -> Result<(), Fault> {
         let Some(value) = specification.get("expireAfterSeconds") else { return Ok(()) };
         let refused = |what: String| {
@@ -256,7 +257,7 @@ impl Draft {
         partial::check(&partial.expression)
     }
 
-    fn finish(self, name: String, pattern: Document, directions: Vec<Direction>) -> Index {
+    fn finish(self, name: String, pattern: Document, directions: Vec<KeyDirection>) -> Index {
         let mut description =
             doc! { "v": self.version, "key": pattern.clone(), "name": name.as_str() };
         description.extend(self.described);
@@ -267,14 +268,14 @@ impl Draft {
         Index {
             name,
             paths: pattern.keys().map(|path| Path::new(path)).collect(),
-            hashed: directions.iter().position(|it| *it == Direction::Hashed),
+            hashed: directions.iter().position(|it| *it == KeyDirection::Hashed),
             unique: self.unique,
             sparse: self.sparse == Some(true),
             hidden: self.hidden,
             partial: self.partial,
             expire_after_seconds: self.expire_after_seconds,
             collation: collation_options,
-            order: Arc::new(Order::new(directions, collation)),
+            order: Arc::new(KeyOrder::new(directions, collation)),
             description,
             pattern,
         }
@@ -306,7 +307,7 @@ fn document<'v>(option: &str, value: &'v Bson) -> Result<&'v Document, Fault> {
 fn boolean(option: &str, value: &Bson) -> Result<bool, Fault> {
     match value {
         Bson::Boolean(truth) => Ok(*truth),
-        number if value::is_number(number) => Ok(value::truthy(number)),
+        number if value::is_number(number) => Ok(value::is_truthy(number)),
         other => Err(Fault::type_mismatch(format!(
             "The field '{option} has value {}, which is not convertible to bool",
             text::field(option, other)
@@ -330,7 +331,7 @@ fn version(value: &Bson, specification: &Document) -> Result<i32, Fault> {
     }
 }
 
-/// Whole seconds that an int can hold.
+/// Truncates to a non-negative int.
 fn seconds(value: &Bson) -> Option<i32> {
     let seconds = Number::of(value)?.truncated()?;
     i32::try_from(seconds).ok().filter(|it| *it >= 0)

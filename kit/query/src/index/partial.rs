@@ -1,10 +1,11 @@
-//! Which filters a partial index can have.
+//! Filters of partial indexes.
 
 use bson::{Bson, Document};
 
 use crate::{Code, Fault, text};
 
-/// Refuses what a partial index cannot have: negations, patterns, and conditions on elements.
+/// Fails for conditions that partial indexes do not support: negations, regular expressions,
+/// conditions on elements.
 pub(super) fn check(expression: &Document) -> Result<(), Fault> {
     for (name, condition) in expression {
         let supported = match name.as_str() {
@@ -38,13 +39,13 @@ fn is_supported(condition: &Bson) -> bool {
     operators.iter().all(|(operator, argument)| match operator.as_str() {
         "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => true,
         "$in" => !argument.as_array().into_iter().flatten().any(is_pattern),
-        "$exists" => crate::value::truthy(argument),
+        "$exists" => crate::value::is_truthy(argument),
         // A DBRef is a value.
         other => matches!(other, "$ref" | "$id" | "$db"),
     })
 }
 
-/// Refuses operators that need more than a document, before the expression is read.
+/// Fails for operators that are not permitted in a partial index, before the filter is parsed.
 pub(super) fn check_operators(expression: &Document) -> Result<(), Fault> {
     for (name, condition) in expression {
         let message = || format!("{name} is not allowed in this context");

@@ -1,4 +1,4 @@
-//! Indexes, case by case: what a server was seen to answer.
+//! Index definitions and keys. Expected results are those of servers.
 
 mod definitions;
 mod keys;

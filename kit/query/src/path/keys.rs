@@ -1,49 +1,48 @@
-//! What indexes and sorts see under paths: one value for each, or several keys where an array lies on
-//! the way.
+//! Index and sort keys: one value per path, or several keys if a path contains an array.
 
 use bson::{Bson, Document};
 
-use super::{Part, Path};
+use super::{Path, PathComponent};
 use crate::{Code, Fault};
 
 static NULL: Bson = Bson::Null;
 static UNDEFINED: Bson = Bson::Undefined;
 
-/// Calls with each key of a document: one value for each path.
+/// Calls `take` with each key of a document.
 pub(crate) fn each<'d>(
     document: &'d Document,
     paths: &'d [Path],
     take: &mut dyn FnMut(&[&'d Bson]),
 ) -> Result<(), Fault> {
-    let fields = paths.iter().map(|path| Field { rest: path.parts(), value: &NULL, at: None });
+    let fields = paths.iter().map(|path| PathCursor { rest: path.parts(), value: &NULL, at: None });
     expand(Some(document), fields.collect(), take)
 }
 
-/// How far a path has been followed.
+/// Progress along a path.
 #[derive(Clone)]
-struct Field<'d> {
-    /// What is left of the path.
-    rest: &'d [Part],
-    /// The value, once nothing is left.
+struct PathCursor<'d> {
+    /// Remaining components.
+    rest: &'d [PathComponent],
+    /// Value at the end of the path.
     value: &'d Bson,
-    /// What the next component means as an index of the array whose elements are being followed.
-    at: Option<Indexed<'d>>,
+    /// Value of the next component as an index of the current array.
+    at: Option<IndexStep<'d>>,
 }
 
-/// What a path means from an element of an array on, named by its index.
+/// Value of a path from an array element on.
 #[derive(Clone)]
-struct Indexed<'d> {
-    /// Whether the element is an array itself: then it is not expanded.
+struct IndexStep<'d> {
+    /// `true` if the element is an array, which is not expanded.
     nested: bool,
-    /// The first array after it, or the end.
+    /// First array after the element, or the value at the end.
     value: Option<&'d Bson>,
-    rest: &'d [Part],
+    rest: &'d [PathComponent],
 }
 
-/// Follows the paths to their ends, or to the one array that they go through, and on from each element.
+/// Follows the paths to their ends or to the one array on them, and continues with each element.
 fn expand<'d>(
     object: Option<&'d Document>,
-    mut fields: Vec<Field<'d>>,
+    mut fields: Vec<PathCursor<'d>>,
     take: &mut dyn FnMut(&[&'d Bson]),
 ) -> Result<(), Fault> {
     let mut array: Option<&'d Vec<Bson>> = None;
@@ -90,7 +89,7 @@ fn expand<'d>(
 
 fn expand_element<'d>(
     element: &'d Bson,
-    fields: &[Field<'d>],
+    fields: &[PathCursor<'d>],
     through: &[usize],
     whole: bool,
     take: &mut dyn FnMut(&[&'d Bson]),
@@ -105,11 +104,11 @@ fn expand_element<'d>(
     expand(element.as_document(), fields, take)
 }
 
-/// The value at the end of a path, or the first array on it; and whether that lies in another array
-/// directly.
+/// Returns the value at the end of a path or the first array on it. The flag is `true` if that
+/// array is an element of another.
 fn next<'d>(
     object: Option<&'d Document>,
-    field: &mut Field<'d>,
+    field: &mut PathCursor<'d>,
 ) -> Result<(Option<&'d Bson>, bool), Fault> {
     let own = object.and_then(|it| it.get(&field.rest[0].name));
     match (own, field.at.take()) {
@@ -123,8 +122,8 @@ fn next<'d>(
     }
 }
 
-/// From a value that the first component names, to the end of the path or the first array.
-fn follow<'d>(mut value: &'d Bson, rest: &mut &'d [Part]) -> Option<&'d Bson> {
+/// Follows a path to its end or the first array.
+fn follow<'d>(mut value: &'d Bson, rest: &mut &'d [PathComponent]) -> Option<&'d Bson> {
     loop {
         *rest = &rest[1..];
         match value {
@@ -136,8 +135,8 @@ fn follow<'d>(mut value: &'d Bson, rest: &mut &'d [Part]) -> Option<&'d Bson> {
     }
 }
 
-/// Notes what the next component of a path means as an index of this array.
-fn by_index<'d>(elements: &'d [Bson], field: &mut Field<'d>) -> Result<(), Fault> {
+/// Stores the value of the next component as an index of this array.
+fn by_index<'d>(elements: &'d [Bson], field: &mut PathCursor<'d>) -> Result<(), Fault> {
     let Some(element) = field.rest.first().and_then(|it| elements.get(it.index?)) else {
         return Ok(());
     };
@@ -147,7 +146,7 @@ fn by_index<'d>(elements: &'d [Bson], field: &mut Field<'d>) -> Result<(), Fault
     }
     let mut rest = field.rest;
     let value = follow(element, &mut rest);
-    field.at = Some(Indexed { nested: matches!(element, Bson::Array(_)), value, rest });
+    field.at = Some(IndexStep { nested: matches!(element, Bson::Array(_)), value, rest });
     Ok(())
 }
 
@@ -155,7 +154,7 @@ fn parallel() -> Fault {
     Fault::new(Code::named(171, "CannotIndexParallelArrays"), "cannot index parallel arrays")
 }
 
-fn ambiguous(rest: &[Part]) -> Fault {
+fn ambiguous(rest: &[PathComponent]) -> Fault {
     let name = rest.first().map_or("", |it| it.name.as_str());
     Fault::location(
         16746,

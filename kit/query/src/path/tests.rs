@@ -1,11 +1,11 @@
-//! What paths lead to.
+//! Values and keys of paths.
 
 use bson::{Bson, bson, doc};
 
 use super::{Path, index, index_keys, index_values, values};
 
 #[test]
-fn an_index_has_each_element_null_and_undefined() {
+fn index_values_are_elements_null_or_undefined() {
     let document = doc! { "a": [1, [2], 1], "e": [], "d": [{ "b": 1 }, { "b": [2, 3] }, 4] };
     for (path, expected) in [
         ("a", vec![bson!(1), bson!([2])]),
@@ -22,7 +22,7 @@ fn an_index_has_each_element_null_and_undefined() {
 }
 
 #[test]
-fn the_keys_of_several_paths_come_from_one_array() {
+fn compound_keys_come_from_one_array() {
     let document = doc! { "a": [{ "b": 1, "c": 2 }, { "b": 3 }], "d": 4, "e": [5] };
     let keys = index_keys(&document, &["a.b", "a.c", "d"].map(Path::new)).unwrap();
     let expected = [vec![bson!(1), bson!(2), bson!(4)], vec![bson!(3), Bson::Null, bson!(4)]];
@@ -34,7 +34,7 @@ fn the_keys_of_several_paths_come_from_one_array() {
 }
 
 #[test]
-fn a_filter_sees_elements_then_the_array() {
+fn filter_visits_elements_then_the_array() {
     let document = doc! { "a": [{ "b": 1 }, {}, 5], "c": [6, 7] };
     assert_eq!(values(&document, "a.b"), [Some(&bson!(1)), None]);
     assert_eq!(values(&document, "c"), [Some(&bson!(6)), Some(&bson!(7)), Some(&bson!([6, 7]))]);
@@ -43,7 +43,7 @@ fn a_filter_sees_elements_then_the_array() {
 }
 
 #[test]
-fn an_index_is_digits_without_a_zero_before_them() {
+fn path_index_has_no_leading_zero() {
     assert_eq!(
         ["0", "10", "01", "", "1a", "-1"].map(index),
         [Some(0), Some(10), None, None, None, None]

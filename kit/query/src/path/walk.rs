@@ -1,40 +1,45 @@
-//! What filters see under a path: every value that it can mean, through arrays.
+//! Filter semantics of paths: all values, through arrays.
 
 use bson::{Bson, Document};
 
-use super::{Part, Path};
+use super::{Path, PathComponent};
 
-/// What becomes of an array at the end of a path.
+/// Treatment of an array at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaf {
-    /// Its elements are seen, then itself.
+pub enum TrailingArray {
+    /// Visits the elements, then the array.
     Elements,
-    /// Only itself is seen.
+    /// Visits only the array.
     Whole,
 }
 
-/// A value that a path leads to.
+/// A value at a path.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'d> {
-    /// The value; `None` where the field is missing.
+pub struct PathValue<'d> {
+    /// The value. `None` for a missing field.
     pub value: Option<&'d Bson>,
-    /// Which element of the first array on the way it lies in or is, unless the path itself says.
+    /// Index in the outermost array on the path, unless the path names it.
     pub position: Option<usize>,
 }
 
-type Visit<'v, 'd> = &'v mut dyn FnMut(Place<'d>) -> bool;
+type Visit<'v, 'd> = &'v mut dyn FnMut(PathValue<'d>) -> bool;
 
 impl Path {
-    /// Shows each place that the path leads to, until one of them is what was sought: then true.
-    pub fn visit<'d>(&self, document: &'d Document, leaf: Leaf, visit: Visit<'_, 'd>) -> bool {
+    /// Visits each value of the path until `visit` returns `true`. Returns `true` in that case.
+    pub fn visit<'d>(
+        &self,
+        document: &'d Document,
+        leaf: TrailingArray,
+        visit: Visit<'_, 'd>,
+    ) -> bool {
         in_document(document, self.parts(), leaf, None, visit)
     }
 }
 
 fn in_document<'d>(
     document: &'d Document,
-    parts: &[Part],
-    leaf: Leaf,
+    parts: &[PathComponent],
+    leaf: TrailingArray,
     position: Option<usize>,
     visit: Visit<'_, 'd>,
 ) -> bool {
@@ -50,13 +55,13 @@ fn in_document<'d>(
                 return in_array(elements, parts, leaf, position, visit);
             }
             Some(Bson::Document(inner)) if !parts.is_empty() => document = inner,
-            _ if parts.is_empty() => return visit(Place { value, position }),
-            _ => return visit(Place { value: None, position }),
+            _ if parts.is_empty() => return visit(PathValue { value, position }),
+            _ => return visit(PathValue { value: None, position }),
         }
     }
 }
 
-/// A field by its name. In a small document, to look at each is faster than to hash.
+/// Finds a field by name. A linear search is faster than hashing in small documents.
 fn field<'d>(document: &'d Document, name: &str) -> Option<&'d Bson> {
     if document.len() > 8 {
         return document.get(name);
@@ -64,27 +69,26 @@ fn field<'d>(document: &'d Document, name: &str) -> Option<&'d Bson> {
     document.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
 }
 
-/// An array at the end of the path.
+/// Visits an array at the end of the path.
 fn at_leaf<'d>(
     array: Option<&'d Bson>,
     elements: &'d [Bson],
-    leaf: Leaf,
+    leaf: TrailingArray,
     position: Option<usize>,
     visit: Visit<'_, 'd>,
 ) -> bool {
-    leaf == Leaf::Elements
+    leaf == TrailingArray::Elements
         && elements.iter().enumerate().any(|(index, element)| {
-            visit(Place { value: Some(element), position: position.or(Some(index)) })
+            visit(PathValue { value: Some(element), position: position.or(Some(index)) })
         })
-        || visit(Place { value: array, position })
+        || visit(PathValue { value: array, position })
 }
 
-/// An array on the way: each of its documents is followed, and the element that the next component
-/// names by its index.
+/// Visits an array inside the path: its documents, and the element that the next component names.
 fn in_array<'d>(
     elements: &'d [Bson],
-    parts: &[Part],
-    leaf: Leaf,
+    parts: &[PathComponent],
+    leaf: TrailingArray,
     position: Option<usize>,
     visit: Visit<'_, 'd>,
 ) -> bool {
@@ -100,8 +104,8 @@ fn in_array<'d>(
         }
         let rest = &parts[1..];
         match element {
-            // What the path names itself is not expanded, and not what `$` stands for.
-            _ if rest.is_empty() => visit(Place { value: Some(element), position }),
+            // An element named by the path is not expanded and sets no position.
+            _ if rest.is_empty() => visit(PathValue { value: Some(element), position }),
             Bson::Document(document) => in_document(document, rest, leaf, position, visit),
             Bson::Array(elements) => in_array(elements, rest, leaf, position, visit),
             _ => false,

@@ -1,4 +1,4 @@
-//! What a group keeps of its documents.
+//! Accumulators of `$group` and `$bucket`.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -7,33 +7,33 @@ use bson::{Bson, Document};
 use super::stage::counted;
 use crate::{
     Code, Collation, Environment, Expression, Fault, Sort,
-    expression::{not_mergeable, positive_n, summary::Summary},
+    expression::{not_mergeable, positive_n, simple_accumulator::SimpleAccumulator},
     value::{self, is_nullish},
 };
 
-/// An accumulator, checked and ready.
+/// A parsed accumulator.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulator {
-    kind: Kind,
-    /// What it takes of each document.
+    kind: AccumulatorKind,
+    /// Expression evaluated for each document.
     argument: Expression,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
-    Summary(Summary),
+enum AccumulatorKind {
+    SimpleAccumulator(SimpleAccumulator),
     First,
     Last,
     Push,
     Set,
     Count,
     Merge,
-    /// The first, the last, the greatest or the least: how many.
+    /// `$firstN`, `$lastN`, `$maxN`, `$minN` with their `n`.
     FirstN(Expression),
     LastN(Expression),
     MaxN(Expression),
     MinN(Expression),
-    /// By an order: the first or the last of it, one or so many.
+    /// `$top`, `$bottom`, `$topN`, `$bottomN`.
     Ranked {
         order: Sort,
         last: bool,
@@ -42,7 +42,7 @@ enum Kind {
 }
 
 impl Accumulator {
-    /// Reads the accumulator of a field.
+    /// Parses the accumulator of a field.
     pub(super) fn parse(field: &str, value: &Bson, env: &Environment) -> Result<Self, Fault> {
         let refused = |code, message: &str| {
             Err(Fault::location(code, format!("The field '{field}' {message}")))
@@ -65,18 +65,18 @@ impl Accumulator {
         Self::named(name, argument, env)
     }
 
-    /// Counts documents.
+    /// Creates an accumulator that counts documents.
     pub(super) fn counting() -> Self {
-        Self { kind: Kind::Count, argument: Expression::literal(Bson::Null) }
+        Self { kind: AccumulatorKind::Count, argument: Expression::literal(Bson::Null) }
     }
 
     fn named(name: &str, argument: &Bson, env: &Environment) -> Result<Self, Fault> {
         let kind = match name {
-            "$first" => Kind::First,
-            "$last" => Kind::Last,
-            "$push" => Kind::Push,
-            "$addToSet" => Kind::Set,
-            "$mergeObjects" => Kind::Merge,
+            "$first" => AccumulatorKind::First,
+            "$last" => AccumulatorKind::Last,
+            "$push" => AccumulatorKind::Push,
+            "$addToSet" => AccumulatorKind::Set,
+            "$mergeObjects" => AccumulatorKind::Merge,
             "$count" => {
                 return match argument {
                     Bson::Document(document) if document.is_empty() => Ok(Self::counting()),
@@ -85,8 +85,8 @@ impl Accumulator {
             }
             "$firstN" | "$lastN" | "$maxN" | "$minN" => return Self::of_n(name, argument, env),
             "$top" | "$topN" | "$bottom" | "$bottomN" => return Self::ranked(name, argument, env),
-            _ => match Summary::named(name) {
-                Some(summary) => Kind::Summary(summary),
+            _ => match SimpleAccumulator::named(name) {
+                Some(summary) => AccumulatorKind::SimpleAccumulator(summary),
                 None => {
                     let message = format!("unknown group operator '{name}'");
                     return Err(Fault::location(15952, message));
@@ -120,10 +120,10 @@ impl Accumulator {
         let argument =
             input.ok_or_else(|| Fault::location(5_787_907, "Missing value for 'input'"))?;
         let kind = match name {
-            "$firstN" => Kind::FirstN(n),
-            "$lastN" => Kind::LastN(n),
-            "$maxN" => Kind::MaxN(n),
-            _ => Kind::MinN(n),
+            "$firstN" => AccumulatorKind::FirstN(n),
+            "$lastN" => AccumulatorKind::LastN(n),
+            "$maxN" => AccumulatorKind::MaxN(n),
+            _ => AccumulatorKind::MinN(n),
         };
         Ok(Self { kind, argument })
     }
@@ -156,10 +156,10 @@ impl Accumulator {
         let argument = output.ok_or_else(|| missing(5_788_004, "output"))?;
         let order = order.ok_or_else(|| missing(5_788_005, "sortBy"))?;
         let last = name.starts_with("$bottom");
-        Ok(Self { kind: Kind::Ranked { order, last, n }, argument })
+        Ok(Self { kind: AccumulatorKind::Ranked { order, last, n }, argument })
     }
 
-    /// What it takes of a document.
+    /// Evaluates the argument for a document.
     pub(super) fn value(
         &self,
         document: &Document,
@@ -168,24 +168,30 @@ impl Accumulator {
         self.argument.evaluate(document, env)
     }
 
-    /// What a group begins with; how many it keeps may depend on the group's key.
-    pub(super) fn state(&self, key: &Bson, env: &Environment) -> Result<State, Fault> {
+    /// Creates the initial state of a group. `n` may depend on the group key.
+    pub(super) fn state(&self, key: &Bson, env: &Environment) -> Result<AccumulatorState, Fault> {
         let empty = Document::new();
         let root = key.as_document().unwrap_or(&empty);
         let n = |n: &Expression| positive_n(&n.evaluate(root, env)?);
         Ok(match &self.kind {
-            Kind::Summary(summary) => State::Summary(summary.clone()),
-            Kind::First => State::First(None),
-            Kind::Last => State::Last(Bson::Null),
-            Kind::Push => State::Push(Vec::new()),
-            Kind::Set => State::Set { sorted: Vec::new() },
-            Kind::Count => State::Count(0),
-            Kind::Merge => State::Merge(Document::new()),
-            Kind::FirstN(count) => State::FirstN(n(count)?, Vec::new()),
-            Kind::LastN(count) => State::LastN(n(count)?, VecDeque::new()),
-            Kind::MaxN(count) => State::Extremes { n: n(count)?, greatest: true, all: Vec::new() },
-            Kind::MinN(count) => State::Extremes { n: n(count)?, greatest: false, all: Vec::new() },
-            Kind::Ranked { order, last, n: count } => State::Ranked {
+            AccumulatorKind::SimpleAccumulator(summary) => {
+                AccumulatorState::SimpleAccumulator(summary.clone())
+            }
+            AccumulatorKind::First => AccumulatorState::First(None),
+            AccumulatorKind::Last => AccumulatorState::Last(Bson::Null),
+            AccumulatorKind::Push => AccumulatorState::Push(Vec::new()),
+            AccumulatorKind::Set => AccumulatorState::Set { sorted: Vec::new() },
+            AccumulatorKind::Count => AccumulatorState::Count(0),
+            AccumulatorKind::Merge => AccumulatorState::Merge(Document::new()),
+            AccumulatorKind::FirstN(count) => AccumulatorState::FirstN(n(count)?, Vec::new()),
+            AccumulatorKind::LastN(count) => AccumulatorState::LastN(n(count)?, VecDeque::new()),
+            AccumulatorKind::MaxN(count) => {
+                AccumulatorState::Extremes { n: n(count)?, greatest: true, all: Vec::new() }
+            }
+            AccumulatorKind::MinN(count) => {
+                AccumulatorState::Extremes { n: n(count)?, greatest: false, all: Vec::new() }
+            }
+            AccumulatorKind::Ranked { order, last, n: count } => AccumulatorState::Ranked {
                 order: order.clone(),
                 last: *last,
                 n: count.as_ref().map(n).transpose()?,
@@ -195,9 +201,9 @@ impl Accumulator {
     }
 }
 
-/// What a group keeps so far.
-pub(super) enum State {
-    Summary(Summary),
+/// State of an accumulator in one group.
+pub(super) enum AccumulatorState {
+    SimpleAccumulator(SimpleAccumulator),
     First(Option<Bson>),
     Last(Bson),
     Push(Vec<Bson>),
@@ -210,8 +216,8 @@ pub(super) enum State {
     Ranked { order: Sort, last: bool, n: Option<usize>, all: Vec<(Arc<Document>, Bson)> },
 }
 
-impl State {
-    /// Takes a value of a document.
+impl AccumulatorState {
+    /// Adds the value of a document.
     pub(super) fn add(
         &mut self,
         value: Option<Bson>,
@@ -219,7 +225,7 @@ impl State {
         collation: &Collation,
     ) -> Result<(), Fault> {
         match self {
-            Self::Summary(summary) => {
+            Self::SimpleAccumulator(summary) => {
                 if let Some(value) = value {
                     summary.add(value, collation);
                 }
@@ -263,7 +269,7 @@ impl State {
                     |it: &(Arc<Document>, Bson)| order.compare(&it.0, document, collation).is_le();
                 let place = all.partition_point(above);
                 let full = all.len() >= n.unwrap_or(1);
-                // Of what is equal, what came first stays.
+                // Of equal documents, the first ones are kept.
                 match (full, *last) {
                     (true, true) if !below(all, order, document, collation) => return Ok(()),
                     (true, false) if place == all.len() => return Ok(()),
@@ -279,10 +285,10 @@ impl State {
         Ok(())
     }
 
-    /// The value of the field.
+    /// Returns the result.
     pub(super) fn finish(self, collation: &Collation) -> Bson {
         match self {
-            Self::Summary(summary) => summary.value(),
+            Self::SimpleAccumulator(summary) => summary.value(),
             Self::First(first) => first.unwrap_or(Bson::Null),
             Self::Last(last) => last,
             Self::Push(all) | Self::Set { sorted: all } | Self::FirstN(_, all) => all.into(),
@@ -308,7 +314,7 @@ impl State {
     }
 }
 
-/// Whether a document comes behind the first of those kept.
+/// Returns `true` if the document sorts after the first one that is kept.
 fn below(
     kept: &[(Arc<Document>, Bson)],
     order: &Sort,

@@ -1,21 +1,21 @@
-//! `$bucket` and `$bucketAuto`: documents by ranges of a value.
+//! `$bucket` and `$bucketAuto`.
 
 use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
 
 use super::{
-    accumulator::{Accumulator, State},
+    accumulator::{Accumulator, AccumulatorState},
     group::Group,
     options::is_expression,
 };
 use crate::{
     Code, Environment, Expression, Fault,
     expression::is_whole,
-    value::{self, is_number, rank, type_name},
+    value::{self, is_number, type_name, type_order},
 };
 
-/// Ranges, each from one boundary to the next.
+/// Buckets with fixed boundaries.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
     by: Expression,
@@ -24,7 +24,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Reads a `$bucket`.
+    /// Parses a `$bucket`.
     pub(super) fn parse(specification: &Bson, env: &Environment) -> Result<Group, Fault> {
         let Bson::Document(options) = specification else {
             let found = type_name(specification);
@@ -77,7 +77,7 @@ impl Buckets {
         ))
     }
 
-    /// The lower boundary of the range that a document is in.
+    /// Returns the lower boundary of a document's bucket.
     pub(super) fn of(&self, document: &Document, env: &Environment) -> Result<Bson, Fault> {
         let key = self.by.evaluate(document, env)?.unwrap_or(Bson::Undefined);
         let above =
@@ -146,7 +146,7 @@ fn boundaries_of(value: &Bson, env: &Environment) -> Result<Vec<Bson>, Fault> {
         return Err(Fault::location(40192, format!("{message} {count} value(s).")));
     }
     for pair in boundaries.windows(2) {
-        if rank(&pair[0]) != rank(&pair[1]) {
+        if type_order(&pair[0]) != type_order(&pair[1]) {
             let message =
                 "All values in the 'boundaries' option to $bucket must have the same type";
             return Err(Fault::location(40193, message));
@@ -159,7 +159,7 @@ fn boundaries_of(value: &Bson, env: &Environment) -> Result<Vec<Bson>, Fault> {
     Ok(boundaries)
 }
 
-/// Ranges that are chosen so that each has about as many documents.
+/// `$bucketAuto`: buckets with about equal numbers of documents.
 #[derive(Clone, Debug)]
 pub(super) struct BucketAuto {
     by: Expression,
@@ -205,7 +205,7 @@ impl BucketAuto {
             keyed.push((self.by.evaluate(&row, env)?.unwrap_or(Bson::Null), row));
         }
         keyed.sort_by(|(left, _), (right, _)| value::compare(left, right, collation));
-        // To the nearest, halves up.
+        // Rounds to nearest, halves up.
         let size = ((keyed.len() * 2 + self.count) / (self.count * 2)).max(1);
         let mut starts = Vec::new();
         let mut next = 0;
@@ -215,7 +215,7 @@ impl BucketAuto {
                 break;
             }
             next = (next + size).min(keyed.len());
-            // What is equal is not torn apart.
+            // Equal values stay in one bucket.
             while next < keyed.len()
                 && value::compare(&keyed[next].0, &keyed[next - 1].0, collation).is_eq()
             {
@@ -240,7 +240,7 @@ impl BucketAuto {
     ) -> Result<Document, Fault> {
         let id = Bson::Document(id);
         let states = self.fields.iter().map(|(_, it)| it.state(&id, env));
-        let mut states = states.collect::<Result<Vec<State>, _>>()?;
+        let mut states = states.collect::<Result<Vec<AccumulatorState>, _>>()?;
         for (_, row) in rows {
             for ((_, accumulator), state) in self.fields.iter().zip(&mut states) {
                 state.add(accumulator.value(row, env)?, row, &env.collation)?;
@@ -272,7 +272,7 @@ fn bucket_count(value: &Bson) -> Result<usize, Fault> {
     }
 }
 
-/// Preferred numbers are not known here; a name that a server does not know either gets its error.
+/// Granularities are not supported. Unknown names get the error of a server.
 fn granularity(value: &Bson) -> Fault {
     const KNOWN: [&str; 13] = [
         "R5",

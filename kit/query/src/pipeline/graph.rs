@@ -1,19 +1,19 @@
-//! `$graphLookup`: documents that are reached from one another.
+//! `$graphLookup`.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bson::{Bson, Document};
 
 use super::{
-    lookup::Foreign,
+    lookup::ForeignCollection,
     options::{self, set},
-    stage::Run,
+    stage::PipelineRun,
 };
 use crate::{
     Environment, Expression, Fault, Filter,
     expression::{field_path, is_whole},
     path,
-    value::{Ordered, is_nullish, is_number, type_name},
+    value::{OrderedValue, is_nullish, is_number, type_name},
 };
 
 #[derive(Clone, Debug)]
@@ -74,14 +74,14 @@ impl GraphLookup {
         }
     }
 
-    pub(super) fn foreign(&self, run: Run<'_>) -> Foreign {
-        Foreign::of(Some(&self.from), run)
+    pub(super) fn foreign(&self, run: PipelineRun<'_>) -> ForeignCollection {
+        ForeignCollection::of(Some(&self.from), run)
     }
 
     pub(super) fn apply(
         &self,
         document: &Document,
-        foreign: &Foreign,
+        foreign: &ForeignCollection,
         env: &Environment,
     ) -> Result<Document, Fault> {
         let mut frontier = VecDeque::new();
@@ -90,16 +90,16 @@ impl GraphLookup {
             Some(value) => frontier.push_back((value, 0)),
             None => {}
         }
-        let mut seen: BTreeMap<Ordered, ()> = BTreeMap::new();
-        let mut visited: BTreeMap<Ordered, ()> = BTreeMap::new();
+        let mut seen: BTreeMap<OrderedValue, ()> = BTreeMap::new();
+        let mut visited: BTreeMap<OrderedValue, ()> = BTreeMap::new();
         let mut reached = Vec::new();
         while let Some((value, depth)) = frontier.pop_front() {
-            if seen.insert(Ordered(value.clone()), ()).is_some() {
+            if seen.insert(OrderedValue(value.clone()), ()).is_some() {
                 continue;
             }
             let is_null = is_nullish(&value);
             for found in foreign.equal(&self.connect_to, &[value], env)? {
-                // Null leads to null, not to what is missing.
+                // Null connects to null, not to missing fields.
                 if is_null
                     && !path::values(&found, &self.connect_to).into_iter().flatten().any(is_nullish)
                 {
@@ -111,7 +111,7 @@ impl GraphLookup {
                     continue;
                 }
                 let id = found.get("_id").cloned().unwrap_or(Bson::Null);
-                if visited.insert(Ordered(id), ()).is_some() {
+                if visited.insert(OrderedValue(id), ()).is_some() {
                     continue;
                 }
                 if self.most.is_none_or(|most| depth < most) {
@@ -135,7 +135,7 @@ impl GraphLookup {
     }
 }
 
-/// The values that lead on from a document.
+/// Returns the values that connect a document to the next ones.
 fn next_values(document: &Document, field: &str) -> Vec<Bson> {
     let values = path::values(document, field).into_iter().flatten();
     values.filter(|it| !matches!(it, Bson::Array(_))).cloned().collect()

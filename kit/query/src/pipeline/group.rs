@@ -1,4 +1,4 @@
-//! `$group`: documents summarised by what they have in common.
+//! `$group`, and the grouping part of `$sortByCount` and `$bucket`.
 
 use std::{
     cmp::Ordering,
@@ -9,23 +9,24 @@ use std::{
 use bson::{Bson, Document};
 
 use super::{
-    accumulator::{Accumulator, State},
+    accumulator::{Accumulator, AccumulatorState},
     bucket::Buckets,
 };
 use crate::{Collation, Environment, Expression, Fault, value};
 
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    key: Key,
+    key: GroupKey,
     fields: Vec<(String, Accumulator)>,
     sorted: bool,
 }
 
-/// What is common to the documents of a group.
+/// Group key of a document.
 #[derive(Clone, Debug)]
-enum Key {
+enum GroupKey {
     Value(Expression),
-    /// A document with these fields. What is missing is missing there, but null if it would be alone.
+    /// A document of expressions. Missing values are left out, except that a single one becomes
+    /// null.
     Fields(Vec<(String, Expression)>),
     Bucket(Buckets),
 }
@@ -36,8 +37,8 @@ impl Group {
         let mut fields = Vec::new();
         for (name, value) in specification {
             match name.as_str() {
-                "_id" => key = Some(Key::parse(value, env)?),
-                // Said by routers to shards; it changes nothing here.
+                "_id" => key = Some(GroupKey::parse(value, env)?),
+                // Set by mongos for shards; no effect here.
                 "$doingMerge" => {}
                 name => fields.push((name.to_owned(), Accumulator::parse(name, value, env)?)),
             }
@@ -48,16 +49,16 @@ impl Group {
         }
     }
 
-    /// `$sortByCount`, before its sort.
+    /// Group of a `$sortByCount`.
     pub(super) fn counting(by: &Bson, env: &Environment) -> Result<Self, Fault> {
-        let key = Key::Value(Expression::parse(by, env)?);
+        let key = GroupKey::Value(Expression::parse(by, env)?);
         let fields = vec![("count".to_owned(), Accumulator::counting())];
         Ok(Self { key, fields, sorted: false })
     }
 
-    /// `$bucket`.
+    /// Group of a `$bucket`.
     pub(super) fn bucketed(buckets: Buckets, fields: Vec<(String, Accumulator)>) -> Self {
-        Self { key: Key::Bucket(buckets), fields, sorted: true }
+        Self { key: GroupKey::Bucket(buckets), fields, sorted: true }
     }
 
     pub(super) fn apply(
@@ -67,7 +68,7 @@ impl Group {
     ) -> Result<Vec<Arc<Document>>, Fault> {
         let collation = &env.collation;
         let mut places: BTreeMap<Collated<'_>, usize> = BTreeMap::new();
-        let mut groups: Vec<(Bson, Vec<State>)> = Vec::new();
+        let mut groups: Vec<(Bson, Vec<AccumulatorState>)> = Vec::new();
         for row in rows {
             let key = self.key.of(row, env)?;
             let place = match places.entry(Collated { value: key, collation }) {
@@ -89,11 +90,15 @@ impl Group {
         Ok(groups.into_iter().map(|it| Arc::new(self.outcome(it, collation))).collect())
     }
 
-    fn states(&self, key: &Bson, env: &Environment) -> Result<Vec<State>, Fault> {
+    fn states(&self, key: &Bson, env: &Environment) -> Result<Vec<AccumulatorState>, Fault> {
         self.fields.iter().map(|(_, it)| it.state(key, env)).collect()
     }
 
-    fn outcome(&self, (key, states): (Bson, Vec<State>), collation: &Collation) -> Document {
+    fn outcome(
+        &self,
+        (key, states): (Bson, Vec<AccumulatorState>),
+        collation: &Collation,
+    ) -> Document {
         let mut document = Document::new();
         document.insert("_id", key);
         for ((name, _), state) in self.fields.iter().zip(states) {
@@ -103,12 +108,12 @@ impl Group {
     }
 }
 
-impl Key {
+impl GroupKey {
     fn parse(value: &Bson, env: &Environment) -> Result<Self, Fault> {
         if let Bson::Document(document) = value {
             let operators = document.keys().filter(|it| it.starts_with('$')).count();
             if operators == 0 {
-                // Read as a whole first, so that the names of fields are checked.
+                // Checks the field names first.
                 Expression::parse(value, env)?;
                 let field = |(name, value): (&String, &Bson)| {
                     Expression::parse(value, env).map(|it| (name.clone(), it))
@@ -143,7 +148,7 @@ impl Key {
     }
 }
 
-/// A value in the order of a collation.
+/// A value ordered by a collation.
 pub(super) struct Collated<'a> {
     pub(super) value: Bson,
     pub(super) collation: &'a Collation,

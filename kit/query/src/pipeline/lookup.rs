@@ -1,4 +1,4 @@
-//! `$lookup` and `$unionWith`: documents of other collections.
+//! `$lookup` and `$unionWith`.
 
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
@@ -6,43 +6,43 @@ use bson::{Bson, Document, doc};
 
 use super::{
     options::{self, set, stages, string, unknown},
-    parse::{Parser, Place},
-    stage::{Run, Stage, as_array, run},
+    parse::{PipelineContext, PipelineParser},
+    stage::{PipelineRun, Stage, as_array, run},
 };
 use crate::{
     Code, Collation, Environment, Expression, Fault, Filter,
     expression::{field_path, variable_name},
     path,
-    value::{Ordered, type_name},
+    value::{OrderedValue, type_name},
 };
 
 #[derive(Clone, Debug)]
 pub(super) struct Lookup {
-    /// None for `$documents`.
+    /// `None` for `$documents`.
     from: Option<String>,
     field: Vec<String>,
-    join: Option<Join>,
+    join: Option<EqualityJoin>,
     variables: Vec<(String, Expression)>,
     stages: Vec<Stage>,
 }
 
-/// Which field of a document must equal which field of the other collection.
+/// Equality of `localField` and `foreignField`.
 #[derive(Clone, Debug)]
-struct Join {
+struct EqualityJoin {
     local: String,
     foreign: String,
 }
 
-/// What is known of the other collection while a stage runs.
-pub(super) struct Foreign {
+/// The other collection while a stage runs.
+pub(super) struct ForeignCollection {
     documents: Vec<Arc<Document>>,
-    index: OnceCell<BTreeMap<Ordered, Vec<usize>>>,
-    /// What the pipeline gives if it does not depend on the document.
+    index: OnceCell<BTreeMap<OrderedValue, Vec<usize>>>,
+    /// Result of the pipeline, if it does not depend on the document.
     common: Option<Vec<Arc<Document>>>,
 }
 
-impl Foreign {
-    pub(super) fn of(collection: Option<&str>, run: Run<'_>) -> Self {
+impl ForeignCollection {
+    pub(super) fn of(collection: Option<&str>, run: PipelineRun<'_>) -> Self {
         let documents = |it| run.collections.documents(run.database, it);
         Self {
             documents: collection.map(documents).unwrap_or_default(),
@@ -51,7 +51,7 @@ impl Foreign {
         }
     }
 
-    /// The documents in which a field equals one of these values, as a filter has it.
+    /// Returns the documents whose field equals one of the values, as a filter does.
     pub(super) fn equal(
         &self,
         field: &str,
@@ -70,7 +70,7 @@ impl Foreign {
         Ok(found)
     }
 
-    /// Those that may be equal: by an index if values alone decide, else all.
+    /// Returns candidates for a match: from an index, or all documents if an index cannot decide.
     fn candidates<'a>(
         &'a self,
         field: &str,
@@ -84,7 +84,7 @@ impl Foreign {
         let index = self.index.get_or_init(|| self.index_by(field));
         let mut places = values
             .iter()
-            .filter_map(|it| index.get(&Ordered(it.clone())))
+            .filter_map(|it| index.get(&OrderedValue(it.clone())))
             .flatten()
             .copied()
             .collect::<Vec<_>>();
@@ -93,11 +93,11 @@ impl Foreign {
         places.into_iter().map(|it| &self.documents[it]).collect()
     }
 
-    fn index_by(&self, field: &str) -> BTreeMap<Ordered, Vec<usize>> {
-        let mut index: BTreeMap<Ordered, Vec<usize>> = BTreeMap::new();
+    fn index_by(&self, field: &str) -> BTreeMap<OrderedValue, Vec<usize>> {
+        let mut index: BTreeMap<OrderedValue, Vec<usize>> = BTreeMap::new();
         for (place, document) in self.documents.iter().enumerate() {
             for value in path::values(document, field).into_iter().flatten() {
-                index.entry(Ordered(value.clone())).or_default().push(place);
+                index.entry(OrderedValue(value.clone())).or_default().push(place);
             }
         }
         index
@@ -105,24 +105,24 @@ impl Foreign {
 }
 
 impl Lookup {
-    pub(super) fn parse(specification: &Bson, parser: &Parser<'_>) -> Result<Self, Fault> {
+    pub(super) fn parse(specification: &Bson, parser: &PipelineParser<'_>) -> Result<Self, Fault> {
         let options = options::object("$lookup", specification, 9)?;
-        let mut reading = Reading::default();
+        let mut reading = LookupDraft::default();
         for (name, value) in options {
             reading.option(name, value, parser)?;
         }
         reading.finish(parser)
     }
 
-    pub(super) fn foreign(&self, run: Run<'_>) -> Foreign {
-        Foreign::of(self.from.as_deref(), run)
+    pub(super) fn foreign(&self, run: PipelineRun<'_>) -> ForeignCollection {
+        ForeignCollection::of(self.from.as_deref(), run)
     }
 
     pub(super) fn apply(
         &self,
         document: &Document,
-        foreign: &mut Foreign,
-        run: Run<'_>,
+        foreign: &mut ForeignCollection,
+        run: PipelineRun<'_>,
     ) -> Result<Document, Fault> {
         let found = self.found(document, foreign, run)?;
         let mut joined = document.clone();
@@ -133,8 +133,8 @@ impl Lookup {
     fn found(
         &self,
         document: &Document,
-        foreign: &mut Foreign,
-        run: Run<'_>,
+        foreign: &mut ForeignCollection,
+        run: PipelineRun<'_>,
     ) -> Result<Vec<Arc<Document>>, Fault> {
         let depends = self.join.is_some() || !self.variables.is_empty();
         if let (false, Some(common)) = (depends, &foreign.common) {
@@ -154,7 +154,7 @@ impl Lookup {
             variables.push((name.clone(), expression.evaluate(document, run.env)?));
         }
         let env = run.env.with_variables(variables);
-        let found = self::run(&self.stages, documents, Run { env: &env, ..run })?;
+        let found = self::run(&self.stages, documents, PipelineRun { env: &env, ..run })?;
         if !depends {
             foreign.common = Some(found.clone());
         }
@@ -162,7 +162,7 @@ impl Lookup {
     }
 }
 
-/// The values that a join looks for: of an array, its elements; what is missing is null.
+/// Returns the values of `localField`: the elements of an array, null if it is missing.
 fn local_values(document: &Document, field: &str) -> Vec<Bson> {
     let fields = field.split('.').collect::<Vec<_>>();
     let mut values = Vec::new();
@@ -177,7 +177,7 @@ fn local_values(document: &Document, field: &str) -> Vec<Bson> {
     values
 }
 
-/// What lies under a path, through arrays, and of an array at its end the elements.
+/// Collects the values of a path through arrays. An array at the end contributes its elements.
 fn collect(value: &Bson, fields: &[&str], values: &mut Vec<Bson>) {
     match (value, fields.split_first()) {
         (Bson::Array(array), None) => values.extend(array.iter().cloned()),
@@ -199,9 +199,9 @@ fn collect(value: &Bson, fields: &[&str], values: &mut Vec<Bson>) {
     }
 }
 
-/// A `$lookup` while it is read.
+/// Options of a `$lookup` parsed so far.
 #[derive(Default)]
-struct Reading {
+struct LookupDraft {
     from: Option<String>,
     field: Option<Vec<String>>,
     local: Option<String>,
@@ -210,8 +210,13 @@ struct Reading {
     pipeline: Option<Vec<Document>>,
 }
 
-impl Reading {
-    fn option(&mut self, name: &str, value: &Bson, parser: &Parser<'_>) -> Result<(), Fault> {
+impl LookupDraft {
+    fn option(
+        &mut self,
+        name: &str,
+        value: &Bson,
+        parser: &PipelineParser<'_>,
+    ) -> Result<(), Fault> {
         let text = || string(&format!("$lookup argument '{name}'"), value, 9);
         let path = || {
             let text = text()?;
@@ -220,8 +225,8 @@ impl Reading {
         match (name, value) {
             ("pipeline", value) => self.pipeline = Some(stages(value)?),
             ("let", Bson::Document(variables)) => {
-                // A server computes nothing beforehand of these.
-                let env = parser.env.failing_late();
+                // Servers do not fold constants here.
+                let env = parser.env.without_constant_folding();
                 for (name, expression) in variables {
                     variable_name(name)?;
                     Expression::parse(expression, &env)?;
@@ -247,7 +252,7 @@ impl Reading {
         Ok(())
     }
 
-    fn finish(self, parser: &Parser<'_>) -> Result<Lookup, Fault> {
+    fn finish(self, parser: &PipelineParser<'_>) -> Result<Lookup, Fault> {
         let refused = |message: &str| Err(Fault::failed_to_parse(message));
         if self.from.is_none() && !self.pipeline.as_deref().is_some_and(begins_with_documents) {
             return refused("must specify 'pipeline' when 'from' is empty");
@@ -256,7 +261,7 @@ impl Reading {
             return refused("must specify 'as' field for a $lookup");
         };
         let join = match (self.local, self.foreign) {
-            (Some(local), Some(foreign)) => Some(Join { local, foreign }),
+            (Some(local), Some(foreign)) => Some(EqualityJoin { local, foreign }),
             (None, None) if self.pipeline.is_some() => None,
             (None, None) | (Some(_), None) | (None, Some(_)) => {
                 return refused(
@@ -269,14 +274,15 @@ impl Reading {
             return refused("$lookup with a 'let' argument must also specify 'pipeline'");
         }
         let mut variables = Vec::new();
-        let late = parser.env.failing_late();
+        let late = parser.env.without_constant_folding();
         for (name, expression) in self.variables.iter().flatten() {
             variables.push((name.clone(), Expression::parse(expression, &late)?));
         }
         let names = variables.iter().map(|(name, _)| (name.clone(), Some(Bson::Null))).collect();
         let env = parser.env.with_variables(names);
         let stages = self.pipeline.unwrap_or_default();
-        let stages = Parser::new(parser.database, &env, Place::Lookup).stages(&stages)?;
+        let stages =
+            PipelineParser::new(parser.database, &env, PipelineContext::Lookup).stages(&stages)?;
         Ok(Lookup { from: self.from, field, join, variables, stages })
     }
 }
@@ -285,15 +291,15 @@ fn begins_with_documents(stages: &[Document]) -> bool {
     stages.first().is_some_and(|it| it.contains_key("$documents"))
 }
 
-/// Another collection's documents behind those that come.
+/// `$unionWith`: appends the documents of another collection.
 #[derive(Clone, Debug)]
-pub(super) struct Union {
+pub(super) struct UnionWith {
     from: Option<String>,
     stages: Vec<Stage>,
 }
 
-impl Union {
-    pub(super) fn parse(specification: &Bson, parser: &Parser<'_>) -> Result<Self, Fault> {
+impl UnionWith {
+    pub(super) fn parse(specification: &Bson, parser: &PipelineParser<'_>) -> Result<Self, Fault> {
         let (mut from, mut pipeline) = (None, Vec::new());
         match specification {
             Bson::String(collection) => from = Some(collection.clone()),
@@ -328,11 +334,12 @@ impl Union {
                  as first stage",
             ));
         }
-        let stages = Parser::new(parser.database, parser.env, Place::Union).stages(&pipeline)?;
+        let stages = PipelineParser::new(parser.database, parser.env, PipelineContext::UnionWith)
+            .stages(&pipeline)?;
         Ok(Self { from, stages })
     }
 
-    pub(super) fn documents(&self, run: Run<'_>) -> Result<Vec<Arc<Document>>, Fault> {
+    pub(super) fn documents(&self, run: PipelineRun<'_>) -> Result<Vec<Arc<Document>>, Fault> {
         let documents = |it: &String| run.collections.documents(run.database, it);
         self::run(&self.stages, self.from.as_ref().map(documents).unwrap_or_default(), run)
     }

@@ -1,4 +1,4 @@
-//! `$out` and `$merge`: where documents go.
+//! `$out` and `$merge`.
 
 use std::cmp::Ordering;
 
@@ -14,53 +14,52 @@ use crate::{
     value::type_name,
 };
 
-/// The options of a `$merge`.
+/// Options of a `$merge`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Merge {
-    /// The database, if it is named.
+    /// Database, if it is named.
     pub database: Option<String>,
-    /// The collection.
+    /// Collection.
     pub collection: String,
-    /// Which fields say that two documents are the same; a unique index must cover them. `None` stands
-    /// for `_id`.
+    /// Fields that identify a document (`on`). A unique index must cover them. `None` means `_id`.
     pub on: Option<Vec<String>>,
-    /// What becomes of a document that is there already.
+    /// Action for an existing document (`whenMatched`).
     pub when_matched: WhenMatched,
-    /// What becomes of a document that is not there yet.
+    /// Action for a new document (`whenNotMatched`).
     pub when_not_matched: WhenNotMatched,
     variables: Vec<(String, Expression)>,
 }
 
-/// What a `$merge` makes of a document that is there already.
+/// Action of a `$merge` for an existing document.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WhenMatched {
-    /// The new one takes its place.
+    /// Replaces it.
     Replace,
-    /// It stays as it is.
+    /// Keeps it.
     KeepExisting,
-    /// The new one's fields come into it.
+    /// Merges the new fields into it.
     Merge,
-    /// The pipeline fails.
+    /// Fails the pipeline.
     Fail,
-    /// This pipeline says, to which the new one is `$$new`.
+    /// Applies an update pipeline. `$$new` is the new document.
     Pipeline(Box<Pipeline>),
 }
 
-/// What a `$merge` makes of a document that is not there yet.
+/// Action of a `$merge` for a new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenNotMatched {
-    /// It is inserted.
+    /// Inserts it.
     Insert,
-    /// It is left out.
+    /// Discards it.
     Discard,
-    /// The pipeline fails.
+    /// Fails the pipeline.
     Fail,
 }
 
-/// A document's fields in the order in which a `$set` of them adds them, as a server does it here.
+/// Sorts fields in the order in which a `$set` adds them on a server.
 fn as_set(document: Document) -> Document {
     let mut fields: Vec<(String, Bson)> = document.into_iter().collect();
     fields.sort_by(|(left, _), (right, _)| match (left.as_str(), right.as_str()) {
@@ -72,7 +71,11 @@ fn as_set(document: Document) -> Document {
 }
 
 impl Merge {
-    /// What becomes of a document that is there already; `None` if it stays as it is.
+    /// Returns the merged document. `None` if the existing one stays.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `whenMatched: "fail"`, or if the pipeline fails.
     pub fn merged(
         &self,
         existing: &Document,
@@ -101,7 +104,7 @@ impl Merge {
         }
     }
 
-    /// What is inserted of a document that is not there yet.
+    /// Returns the document to insert.
     pub fn inserted(&self, incoming: Document) -> Document {
         match &self.when_matched {
             WhenMatched::KeepExisting | WhenMatched::Merge => as_set(incoming),
@@ -126,13 +129,13 @@ impl Merge {
                 return Err(Fault::type_mismatch(format!("{message} {found}")));
             }
         };
-        Reading::of(options, env)?.finish(env)
+        MergeDraft::of(options, env)?.finish(env)
     }
 }
 
-/// A `$merge` while it is read.
+/// Options of a `$merge` parsed so far.
 #[derive(Default)]
-struct Reading {
+struct MergeDraft {
     into: Option<(Option<String>, String)>,
     on: Option<Vec<String>>,
     when_matched: Option<(WhenMatched, String)>,
@@ -141,7 +144,7 @@ struct Reading {
     variables: Option<Document>,
 }
 
-impl Reading {
+impl MergeDraft {
     fn of(options: &Document, env: &Environment) -> Result<Self, Fault> {
         let mut reading = Self::default();
         for (name, value) in options {
@@ -234,7 +237,7 @@ impl Reading {
     }
 }
 
-/// What goes with what.
+/// Checks the combination of modes.
 fn check_modes(matched: &WhenMatched, not_matched: WhenNotMatched) -> Result<(), Fault> {
     let sound = match matched {
         WhenMatched::Replace | WhenMatched::Merge | WhenMatched::Pipeline(_) => true,
@@ -337,7 +340,7 @@ fn not_matched(value: &Bson) -> Result<WhenNotMatched, Fault> {
     }
 }
 
-/// Reads a `$out`.
+/// Parses a `$out`.
 pub(super) fn parse_out(specification: &Bson) -> Result<Destination, Fault> {
     let (database, collection) = match specification {
         Bson::String(collection) => (None, collection.clone()),

@@ -1,10 +1,10 @@
-//! What the specification of a stage says, option by option.
+//! Parsing of stage options.
 
 use bson::{Bson, Document};
 
 use crate::{Code, Fault, value::type_name};
 
-/// The specification of a stage, with the error for one that is no document.
+/// Returns a specification that must be a document.
 pub(super) fn object<'a>(stage: &str, value: &'a Bson, code: i32) -> Result<&'a Document, Fault> {
     match value {
         Bson::Document(document) => Ok(document),
@@ -16,7 +16,7 @@ pub(super) fn object<'a>(stage: &str, value: &'a Bson, code: i32) -> Result<&'a 
     }
 }
 
-/// A string, with the error for what is none.
+/// Returns an option that must be a string.
 pub(super) fn string<'a>(what: &str, value: &'a Bson, code: i32) -> Result<&'a str, Fault> {
     match value {
         Bson::String(text) => Ok(text),
@@ -27,7 +27,7 @@ pub(super) fn string<'a>(what: &str, value: &'a Bson, code: i32) -> Result<&'a s
     }
 }
 
-/// A list of stages.
+/// Returns an option that must be a list of stages.
 pub(super) fn stages(value: &Bson) -> Result<Vec<Document>, Fault> {
     let Bson::Array(array) = value else {
         return Err(Fault::type_mismatch("'pipeline' option must be specified as an array"));
@@ -44,12 +44,12 @@ pub(super) fn stages(value: &Bson) -> Result<Vec<Document>, Fault> {
         .collect()
 }
 
-/// An option that a stage does not have.
+/// Error for an unknown option.
 pub(super) fn unknown(stage: &str, option: &str) -> Fault {
     Fault::location(40415, format!("BSON field '{stage}.{option}' is an unknown field."))
 }
 
-/// Whether a value is a path or an operator, as a key to group by must be.
+/// Returns `true` for a path or an operator, as group keys must be.
 pub(super) fn is_expression(value: &Bson) -> bool {
     match value {
         Bson::String(text) => text.starts_with('$'),
@@ -60,7 +60,7 @@ pub(super) fn is_expression(value: &Bson) -> bool {
     }
 }
 
-/// Sets a field by its path: what is no document on the way becomes one.
+/// Sets a field at a path. Other values on the path become documents.
 pub(super) fn set(document: &mut Document, path: &[String], value: Bson) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn set(document: &mut Document, path: &[String], value: Bson) {
     }
 }
 
-/// The value of a field by its path, through documents alone.
+/// Returns the field at a path through documents only.
 pub(super) fn get<'a>(document: &'a Document, path: &[String]) -> Option<&'a Bson> {
     let (first, rest) = path.split_first()?;
     let value = document.get(first)?;
@@ -86,7 +86,7 @@ pub(super) fn get<'a>(document: &'a Document, path: &[String]) -> Option<&'a Bso
     }
 }
 
-/// Removes a field by its path, through documents alone.
+/// Removes the field at a path through documents only.
 pub(super) fn unset(document: &mut Document, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! How a pipeline is read.
+//! Parsing of pipelines.
 
 use bson::{Bson, Document};
 
@@ -7,11 +7,11 @@ use super::{
     bucket::{BucketAuto, Buckets},
     graph::GraphLookup,
     group::Group,
-    lookup::{Lookup, Union},
+    lookup::{Lookup, UnionWith},
     merge::{Merge, parse_out},
     options::{self, is_expression, unknown},
     redact::Redact,
-    shape::Shape,
+    reshape::Reshape,
     stage::Stage,
     unwind::Unwind,
 };
@@ -21,24 +21,24 @@ use crate::{
     value::{Number, is_number, type_name},
 };
 
-/// Where a pipeline stands.
+/// Context of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum PipelineContext {
     Top,
     Facet,
     Lookup,
-    Union,
+    UnionWith,
 }
 
-/// Reads the stages of a pipeline.
-pub(super) struct Parser<'a> {
+/// Parser of pipelines.
+pub(super) struct PipelineParser<'a> {
     pub(super) database: &'a str,
     pub(super) env: &'a Environment,
-    place: Place,
+    place: PipelineContext,
 }
 
-impl<'a> Parser<'a> {
-    pub(super) fn new(database: &'a str, env: &'a Environment, place: Place) -> Self {
+impl<'a> PipelineParser<'a> {
+    pub(super) fn new(database: &'a str, env: &'a Environment, place: PipelineContext) -> Self {
         Self { database, env, place }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         Ok(pipeline)
     }
 
-    /// The same where documents cannot be written.
+    /// Parses a sub-pipeline, which cannot write.
     pub(super) fn stages(&mut self, specifications: &[Document]) -> Result<Vec<Stage>, Fault> {
         self.pipeline(specifications).map(|it| it.stages)
     }
@@ -74,15 +74,17 @@ impl<'a> Parser<'a> {
         for (at, name) in names.iter().enumerate() {
             let writes = matches!(name.as_str(), "$out" | "$merge");
             match self.place {
-                Place::Facet if writes || matches!(name.as_str(), "$facet" | "$documents") => {
+                PipelineContext::Facet
+                    if writes || matches!(name.as_str(), "$facet" | "$documents") =>
+                {
                     let message = format!("{name} is not allowed to be used within a $facet stage");
                     return Err(Fault::location(40600, message));
                 }
-                Place::Lookup if writes => {
+                PipelineContext::Lookup if writes => {
                     let message = format!("{name} is not allowed within a $lookup's sub-pipeline");
                     return Err(Fault::location(51047, message));
                 }
-                Place::Union if writes => {
+                PipelineContext::UnionWith if writes => {
                     let message =
                         format!("{name} is not allowed within a $unionWith's sub-pipeline");
                     return Err(Fault::location(31441, message));
@@ -112,11 +114,11 @@ impl<'a> Parser<'a> {
                 }
             },
             "$project" => Stage::Shape(
-                Shape::project(options::object(name, value, 15969)?, env)
+                Reshape::project(options::object(name, value, 15969)?, env)
                     .map_err(|it| within(name, it))?,
             ),
             "$addFields" | "$set" => Stage::Shape(
-                Shape::addition(options::object(name, value, 40272)?, env)
+                Reshape::addition(options::object(name, value, 40272)?, env)
                     .map_err(|it| within(name, it))?,
             ),
             "$unset" => Stage::Shape(unset(value)?),
@@ -150,7 +152,7 @@ impl<'a> Parser<'a> {
             "$unwind" => Stage::Unwind(Unwind::parse(value)?),
             "$lookup" => Stage::Lookup(Box::new(Lookup::parse(value, self)?)),
             "$graphLookup" => Stage::GraphLookup(Box::new(GraphLookup::parse(value, env)?)),
-            "$unionWith" => Stage::Union(Union::parse(value, self)?),
+            "$unionWith" => Stage::Union(UnionWith::parse(value, self)?),
             "$facet" => Stage::Facet(self.facets(value)?),
             "$redact" => Stage::Redact(Redact::parse(value, env)?),
             "$documents" => Stage::Documents(Expression::parse(value, env)?),
@@ -188,7 +190,8 @@ impl<'a> Parser<'a> {
                 }
             };
             let stages = stages.iter().map(document).collect::<Result<Vec<_>, _>>()?;
-            let stages = Parser::new(self.database, self.env, Place::Facet).stages(&stages)?;
+            let stages = PipelineParser::new(self.database, self.env, PipelineContext::Facet)
+                .stages(&stages)?;
             all.push((name.clone(), stages));
         }
         Ok(all)
@@ -205,13 +208,13 @@ fn only_field(specification: &Document) -> Result<(&str, &Bson), Fault> {
     }
 }
 
-/// A server says in which stage a shape is wrong.
+/// Adds the name of the stage to an error.
 fn within(stage: &str, fault: Fault) -> Fault {
     let message = format!("Invalid {stage} :: caused by :: {}", fault.message);
     Fault { message, ..fault }
 }
 
-fn unset(value: &Bson) -> Result<Shape, Fault> {
+fn unset(value: &Bson) -> Result<Reshape, Fault> {
     let refused = |code, what: &str| {
         Err(Fault::location(
             code,
@@ -231,7 +234,7 @@ fn unset(value: &Bson) -> Result<Shape, Fault> {
         }
         _ => return refused(31002, ""),
     };
-    Shape::unset(&fields).map_err(|it| within("$unset", it))
+    Reshape::unset(&fields).map_err(|it| within("$unset", it))
 }
 
 fn new_root(value: &Bson, env: &Environment) -> Result<Expression, Fault> {
@@ -252,7 +255,7 @@ fn new_root(value: &Bson, env: &Environment) -> Result<Expression, Fault> {
     }
 }
 
-/// The order of a stage or an accumulator.
+/// Parses the order of a stage or an accumulator.
 pub(super) fn sort(order: &Document) -> Result<Sort, Fault> {
     if order.is_empty() {
         return Err(Fault::location(15976, "$sort stage must have at least one sort key"));

@@ -1,4 +1,4 @@
-//! `$redact`: parts of documents left out by what they say themselves.
+//! `$redact`.
 
 use bson::{Bson, Document};
 
@@ -9,7 +9,7 @@ pub(super) struct Redact {
     decision: Expression,
 }
 
-/// The variables that a decision is named by. Their values are what only these variables have here.
+/// Decision variables with their internal values.
 const DECISIONS: [(&str, &str); 3] = [("DESCEND", "descend"), ("KEEP", "keep"), ("PRUNE", "prune")];
 
 impl Redact {
@@ -18,7 +18,7 @@ impl Redact {
         Ok(Self { decision: Expression::parse_with(expression, env, &variables)? })
     }
 
-    /// What it leaves of a document, if it leaves anything.
+    /// Applies the stage. `None` if the document is pruned.
     pub(super) fn apply(
         &self,
         document: &Document,

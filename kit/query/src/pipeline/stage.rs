@@ -1,4 +1,4 @@
-//! The stages, and how documents go through them.
+//! Stages and their execution.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use super::{
     bucket::BucketAuto,
     graph::GraphLookup,
     group::Group,
-    lookup::{Lookup, Union},
+    lookup::{Lookup, UnionWith},
     redact::Redact,
-    shape::Shape,
+    reshape::Reshape,
     unwind::Unwind,
 };
 use crate::{
     Environment, Expression, Fault, Filter, Sort, expression::check_depth, value::type_name,
 };
 
-/// A stage, checked and ready. `$out` and `$merge` are none: they say where the documents go.
+/// A parsed stage. `$out` and `$merge` are no stages: they set the destination.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Match(Filter),
-    Shape(Shape),
+    Shape(Reshape),
     Replace(Expression),
     Group(Group),
     BucketAuto(BucketAuto),
@@ -34,36 +34,36 @@ pub(super) enum Stage {
     Unwind(Unwind),
     Lookup(Box<Lookup>),
     GraphLookup(Box<GraphLookup>),
-    Union(Union),
+    Union(UnionWith),
     Facet(Vec<(String, Vec<Stage>)>),
     Redact(Redact),
     Documents(Expression),
 }
 
-/// What stages can see while they run.
+/// Inputs of running stages.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
+pub(super) struct PipelineRun<'a> {
     pub(super) collections: &'a dyn Collections,
     pub(super) database: &'a str,
     pub(super) env: &'a Environment,
 }
 
-/// Documents on their way.
-pub(super) type Rows<'a> = Box<dyn Iterator<Item = Result<Arc<Document>, Fault>> + 'a>;
+/// Stream of documents between stages.
+pub(super) type DocumentStream<'a> = Box<dyn Iterator<Item = Result<Arc<Document>, Fault>> + 'a>;
 
-/// Sends documents through all stages.
+/// Runs documents through all stages.
 pub(super) fn run(
     stages: &[Stage],
     documents: Vec<Arc<Document>>,
-    run: Run<'_>,
+    run: PipelineRun<'_>,
 ) -> Result<Vec<Arc<Document>>, Fault> {
-    let rows: Rows<'_> = Box::new(documents.into_iter().map(Ok));
+    let rows: DocumentStream<'_> = Box::new(documents.into_iter().map(Ok));
     stages.iter().fold(rows, |rows, stage| stage.attach(rows, run)).collect()
 }
 
 impl Stage {
-    /// The documents that come out of it, computed when they are asked for.
-    fn attach<'a>(&'a self, rows: Rows<'a>, run: Run<'a>) -> Rows<'a> {
+    /// Returns the output of the stage, computed on demand.
+    fn attach<'a>(&'a self, rows: DocumentStream<'a>, run: PipelineRun<'a>) -> DocumentStream<'a> {
         let env = run.env;
         match self {
             Self::Match(filter) => kept(rows, move |it| filter.matches(it, env)),
@@ -79,7 +79,7 @@ impl Stage {
             }
             Self::Limit(count) => Box::new(rows.take(*count)),
             Self::Skip(count) => {
-                // An error is not skipped.
+                // Errors are not skipped.
                 let mut left = *count;
                 Box::new(rows.filter(move |row| {
                     let skipped = left > 0 && row.is_ok();
@@ -116,11 +116,11 @@ impl Stage {
         }
     }
 
-    /// What the stages make that need all documents at once.
+    /// Runs a blocking stage.
     fn of_all(
         &self,
         mut rows: Vec<Arc<Document>>,
-        run: Run<'_>,
+        run: PipelineRun<'_>,
     ) -> Result<Vec<Arc<Document>>, Fault> {
         match self {
             Self::Sort(sort) => {
@@ -155,7 +155,10 @@ impl Stage {
     }
 }
 
-fn kept<'a>(rows: Rows<'a>, keeps: impl Fn(&Document) -> Result<bool, Fault> + 'a) -> Rows<'a> {
+fn kept<'a>(
+    rows: DocumentStream<'a>,
+    keeps: impl Fn(&Document) -> Result<bool, Fault> + 'a,
+) -> DocumentStream<'a> {
     Box::new(rows.filter_map(move |row| match row {
         Ok(document) => match keeps(&document) {
             Ok(true) => Some(Ok(document)),
@@ -167,20 +170,22 @@ fn kept<'a>(rows: Rows<'a>, keeps: impl Fn(&Document) -> Result<bool, Fault> + '
 }
 
 fn mapped<'a>(
-    rows: Rows<'a>,
+    rows: DocumentStream<'a>,
     mut map: impl FnMut(&Document) -> Result<Document, Fault> + 'a,
-) -> Rows<'a> {
+) -> DocumentStream<'a> {
     Box::new(rows.map(move |row| map(&*row?).map(Arc::new)))
 }
 
-/// Each stage can lay documents into others.
+/// Checks the nesting depth, which each stage can increase.
 fn not_too_deep(document: Document) -> Result<Document, Fault> {
     check_depth(&document)?;
     Ok(document)
 }
 
-/// Documents that are made when the first of them is asked for.
-fn deferred<'a>(make: impl FnOnce() -> Result<Vec<Arc<Document>>, Fault> + 'a) -> Rows<'a> {
+/// Creates documents on demand.
+fn deferred<'a>(
+    make: impl FnOnce() -> Result<Vec<Arc<Document>>, Fault> + 'a,
+) -> DocumentStream<'a> {
     let rows = std::iter::once_with(make).flat_map(|made| match made {
         Ok(rows) => rows.into_iter().map(Ok).collect(),
         Err(fault) => vec![Err(fault)],
@@ -188,13 +193,13 @@ fn deferred<'a>(make: impl FnOnce() -> Result<Vec<Arc<Document>>, Fault> + 'a) -
     Box::new(rows)
 }
 
-/// Documents as an array in a document.
+/// Converts documents to an array.
 pub(super) fn as_array(documents: Vec<Arc<Document>>) -> Bson {
     let document = |it| Bson::Document(Arc::unwrap_or_clone(it));
     Bson::Array(documents.into_iter().map(document).collect())
 }
 
-/// How many there are, as an int if it fits.
+/// Converts a count to an int if it fits, else a long.
 pub(super) fn counted(count: usize) -> Bson {
     i32::try_from(count)
         .map_or_else(|_| Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX)), Bson::Int32)
@@ -237,12 +242,12 @@ fn given(documents: &Expression, env: &Environment) -> Result<Vec<Arc<Document>>
     }
 }
 
-/// So many of them by chance, each at most once.
+/// Selects documents at random, each at most once.
 fn sampled(mut rows: Vec<Arc<Document>>, size: usize, env: &Environment) -> Vec<Arc<Document>> {
     let size = size.min(rows.len());
     for place in 0..size {
         let left = u64::try_from(rows.len() - place).unwrap_or(1);
-        let chosen = usize::try_from(env.roll() % left).unwrap_or(0);
+        let chosen = usize::try_from(env.next_random() % left).unwrap_or(0);
         rows.swap(place, place + chosen);
     }
     rows.truncate(size);

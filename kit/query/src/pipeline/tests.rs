@@ -1,4 +1,4 @@
-//! Pipelines, by tables. The documents and codes are what a server answers.
+//! Pipelines, in tables. Expected documents and error codes are those of servers.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn refused(table: Vec<(Bson, i32)>) {
 }
 
 #[test]
-fn a_projection_includes_excludes_and_computes() {
+fn project_includes_excludes_and_computes() {
     let first = |project: Bson| run(bson!([{ "$project": project }, { "$limit": 1 }]));
     let table = vec![
         (bson!({ "a": 1 }), doc! { "_id": 1, "a": 1 }),
@@ -96,7 +96,7 @@ fn a_projection_includes_excludes_and_computes() {
 }
 
 #[test]
-fn fields_are_added_at_their_place_or_behind() {
+fn add_fields_keeps_the_position_of_existing_fields() {
     gives(
         bson!([{ "$limit": 1 }, { "$set": { "b.c": 9, "new.x": "$a", "a": "$$REMOVE" } }, { "$unset": "b.d" }]),
         &[doc! { "_id": 1, "b": { "c": 9 }, "arr": [1, 2], "new": { "x": 1 } }],
@@ -108,7 +108,7 @@ fn fields_are_added_at_their_place_or_behind() {
 }
 
 #[test]
-fn groups_keep_what_their_accumulators_say() {
+fn group_and_bucket_accumulate() {
     gives(
         bson!([{ "$group": {
             "_id": "$a", "n": { "$sum": 1 }, "ids": { "$push": "$_id" }, "last": { "$last": "$arr" },
@@ -152,7 +152,7 @@ fn groups_keep_what_their_accumulators_say() {
 }
 
 #[test]
-fn an_unwound_document_says_where_its_element_was() {
+fn unwind_reports_the_array_index() {
     let ids =
         |unwind: Bson| run(bson!([{ "$unwind": unwind }, { "$project": { "arr": 1, "i": 1 } }]));
     assert_eq!(
@@ -173,7 +173,7 @@ fn an_unwound_document_says_where_its_element_was() {
 }
 
 #[test]
-fn documents_of_other_collections_are_joined() {
+fn lookup_graph_lookup_and_union_with_join_collections() {
     let ids = |lookup: Bson| {
         let joined = run(bson!([{ "$lookup": lookup }])).expect("it runs");
         let ids = |it: &Document| {
@@ -213,7 +213,7 @@ fn documents_of_other_collections_are_joined() {
 }
 
 #[test]
-fn facets_see_the_same_documents() {
+fn facets_read_the_same_documents() {
     gives(
         bson!([{ "$facet": { "n": [{ "$count": "n" }], "none": [{ "$match": { "a": 7 } }] } }]),
         &[doc! { "n": [{ "n": 4 }], "none": [] }],
@@ -226,7 +226,7 @@ fn facets_see_the_same_documents() {
 }
 
 #[test]
-fn what_a_redaction_prunes_is_gone() {
+fn redact_removes_pruned_parts() {
     gives(
         bson!([{ "$limit": 1 }, { "$redact": {
             "$cond": [{ "$in": [{ "$ifNull": ["$e", 0] }, [0, 1]] }, "$$DESCEND", "$$PRUNE"],
@@ -236,7 +236,7 @@ fn what_a_redaction_prunes_is_gone() {
 }
 
 #[test]
-fn a_limit_spares_what_lies_behind_it() {
+fn limit_stops_earlier_stages() {
     // The second document would fail.
     gives(
         bson!([{ "$project": { "x": { "$divide": [1, { "$subtract": ["$a", 2] }] } } }, { "$limit": 1 }]),
@@ -247,7 +247,7 @@ fn a_limit_spares_what_lies_behind_it() {
 }
 
 #[test]
-fn stages_are_refused_with_the_codes_of_a_server() {
+fn invalid_stages_fail_with_server_codes() {
     refused(vec![
         (bson!({ "$foo": 1 }), 40324),
         (bson!({}), 40323),
@@ -273,7 +273,7 @@ fn stages_are_refused_with_the_codes_of_a_server() {
 }
 
 #[test]
-fn a_pipeline_says_where_its_documents_go() {
+fn destination_of_out_and_merge_is_parsed() {
     let env = environment();
     let parse = |it: Bson| Pipeline::parse(&stages(it), "db", &env).expect("a pipeline");
     let out = parse(bson!([{ "$out": { "db": "d", "coll": "c" } }])).destination();
@@ -295,7 +295,7 @@ fn a_pipeline_says_where_its_documents_go() {
 }
 
 #[test]
-fn what_can_be_done_before_a_pipeline_is_known() {
+fn leading_match_and_documents_are_reported() {
     let env = environment();
     let parse = |it: Bson| Pipeline::parse(&stages(it), "db", &env).expect("a pipeline");
     assert!(parse(bson!([{ "$match": { "a": 1 } }])).leading_match().is_some());
@@ -307,7 +307,7 @@ fn what_can_be_done_before_a_pipeline_is_known() {
 }
 
 #[test]
-fn an_update_is_a_pipeline_of_few_stages() {
+fn update_pipeline_permits_few_stages() {
     let mut env = environment();
     env.define(&doc! { "v": 5 }).expect("a variable");
     let update = stages(bson!([{ "$set": { "a": { "$add": ["$a", "$$v"] } } }, { "$unset": "b" }]));
@@ -323,7 +323,7 @@ fn an_update_is_a_pipeline_of_few_stages() {
 }
 
 #[test]
-fn a_sample_has_each_document_at_most_once() {
+fn sample_returns_each_document_at_most_once() {
     let sampled =
         run(bson!([{ "$sample": { "size": 3 } }, { "$sort": { "_id": 1 } }])).expect("it runs");
     assert_eq!(sampled.len(), 3);
@@ -332,7 +332,7 @@ fn a_sample_has_each_document_at_most_once() {
 }
 
 #[test]
-fn stages_cannot_lay_documents_into_each_other_without_end() {
+fn pipeline_nesting_depth_is_limited() {
     let nest = bson!({ "$set": { "a.b.c": "$$ROOT" } });
     let replace = bson!({ "$replaceWith": { "a": { "b": "$$ROOT" } } });
     assert!(run(Bson::Array(vec![nest.clone(); 20])).is_ok());

@@ -1,4 +1,4 @@
-//! `$unwind`: a document for each element of an array.
+//! `$unwind`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Unwind {
     path: Vec<String>,
     index: Option<Vec<String>>,
-    /// Whether a document stays that has no element to give.
+    /// `preserveNullAndEmptyArrays`: keeps documents without elements.
     preserves: bool,
 }
 
@@ -78,7 +78,7 @@ impl Unwind {
                 vec![Ok(Arc::new(rest))]
             }
             Some(Bson::Array(array)) => {
-                // Copies without the array: it may be long.
+                // Copies exclude the array, which may be long.
                 let mut rest = document.clone();
                 set(&mut rest, &self.path, Bson::Null);
                 let unwound = array.iter().enumerate().map(|(at, element)| {

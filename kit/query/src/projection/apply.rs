@@ -1,18 +1,18 @@
-//! Applies projections.
+//! Application of projections.
 
 use bson::{Bson, Document, doc};
 
-use super::{Branch, Kind, Projection, Slice, Twig};
+use super::{FieldProjection, ProjectedFields, Projection, ProjectionKind, Slice};
 use crate::{Environment, Fault, Filter};
 
-/// What a projection leaves of a document.
+/// Projects a document.
 pub(super) fn projected(
     projection: &Projection,
     document: &Document,
     filter: &Filter,
     env: &Environment,
 ) -> Result<Document, Fault> {
-    let application = Application { kind: projection.kind, root: document, env };
+    let application = ProjectionRun { kind: projection.kind, root: document, env };
     let mut output = application.document(document, &projection.root, Some(projection.id))?;
     if let Some(path) = &projection.positional {
         let position = filter.projected_position(document, env)?;
@@ -24,38 +24,40 @@ pub(super) fn projected(
     Ok(output)
 }
 
-struct Application<'a> {
-    kind: Kind,
+struct ProjectionRun<'a> {
+    kind: ProjectionKind,
     root: &'a Document,
     env: &'a Environment,
 }
 
-impl Application<'_> {
-    /// The fields of a document in their order, then those that are computed anew. `id` is for the
-    /// document at the top: whether `_id` is given.
+impl ProjectionRun<'_> {
+    /// Projects fields in the order of the document, then adds computed ones. `id` is set for the
+    /// top-level document: `true` includes `_id`.
     fn document(
         &self,
         document: &Document,
-        branch: &Branch,
+        branch: &ProjectedFields,
         id: Option<bool>,
     ) -> Result<Document, Fault> {
         let mut output = Document::new();
         for (name, value) in document {
-            let kept = match branch.twig(name) {
-                None | Some(Twig::Named) if id.is_some() && name == "_id" => {
+            let kept = match branch.field(name) {
+                None | Some(FieldProjection::Named) if id.is_some() && name == "_id" => {
                     (id == Some(true)).then(|| value.clone())
                 }
-                Some(Twig::Sliced) => Some(value.clone()),
+                Some(FieldProjection::Sliced) => Some(value.clone()),
                 None => self.unnamed(value),
-                Some(Twig::Named) => match self.kind {
-                    Kind::Inclusion => Some(value.clone()),
-                    Kind::Exclusion => None,
+                Some(FieldProjection::Named) => match self.kind {
+                    ProjectionKind::Inclusion => Some(value.clone()),
+                    ProjectionKind::Exclusion => None,
                 },
-                Some(Twig::Branch(branch)) => self.value(value, branch)?,
-                // What is computed comes last, but in the place of what it replaces where that stays.
-                Some(Twig::Computed(_) | Twig::Element(_)) => match self.kind {
-                    Kind::Inclusion => None,
-                    Kind::Exclusion => self.computed(branch.twig(name), document)?,
+                Some(FieldProjection::Nested(branch)) => self.value(value, branch)?,
+                // Computed fields come last. In an exclusion they take the position of the existing
+                // field.
+                Some(FieldProjection::Computed(_) | FieldProjection::Element(_)) => match self.kind
+                {
+                    ProjectionKind::Inclusion => None,
+                    ProjectionKind::Exclusion => self.computed(branch.field(name), document)?,
                 },
             };
             if let Some(value) = kept {
@@ -69,33 +71,40 @@ impl Application<'_> {
     fn compute_missing(
         &self,
         document: &Document,
-        branch: &Branch,
+        branch: &ProjectedFields,
         output: &mut Document,
     ) -> Result<(), Fault> {
-        for (name, twig) in &branch.fields {
-            if !twig.computes() || self.kind == Kind::Exclusion || output.contains_key(name) {
+        for (name, field) in &branch.fields {
+            if !field.computes()
+                || self.kind == ProjectionKind::Exclusion
+                || output.contains_key(name)
+            {
                 continue;
             }
-            if let Some(value) = self.computed(Some(twig), document)? {
+            if let Some(value) = self.computed(Some(field), document)? {
                 output.insert(name, value);
             }
         }
         Ok(())
     }
 
-    fn computed(&self, twig: Option<&Twig>, document: &Document) -> Result<Option<Bson>, Fault> {
-        match twig {
-            Some(Twig::Computed(expression)) => expression.evaluate(self.root, self.env),
-            Some(Twig::Element(filter)) => self.first_element(filter, document),
-            Some(Twig::Branch(branch)) => {
+    fn computed(
+        &self,
+        field: Option<&FieldProjection>,
+        document: &Document,
+    ) -> Result<Option<Bson>, Fault> {
+        match field {
+            Some(FieldProjection::Computed(expression)) => expression.evaluate(self.root, self.env),
+            Some(FieldProjection::Element(filter)) => self.first_element(filter, document),
+            Some(FieldProjection::Nested(branch)) => {
                 let empty = Document::new();
                 Ok(Some(Bson::Document(self.document(&empty, branch, None)?)))
             }
-            Some(Twig::Named | Twig::Sliced) | None => Ok(None),
+            Some(FieldProjection::Named | FieldProjection::Sliced) | None => Ok(None),
         }
     }
 
-    /// The filter is one of a field by `$elemMatch`: its position is the element.
+    /// Returns the matched element. The filter is an `$elemMatch` on one field.
     fn first_element(&self, filter: &Filter, document: &Document) -> Result<Option<Bson>, Fault> {
         let Some(position) = filter.matched(document, self.env)?.and_then(|it| it.position) else {
             return Ok(None);
@@ -105,8 +114,8 @@ impl Application<'_> {
         Ok(element.map(|it| Bson::Array(vec![it.clone()])))
     }
 
-    /// What is left of a value of whose fields something is said.
-    fn value(&self, value: &Bson, branch: &Branch) -> Result<Option<Bson>, Fault> {
+    /// Projects a value with nested fields.
+    fn value(&self, value: &Bson, branch: &ProjectedFields) -> Result<Option<Bson>, Fault> {
         Ok(match value {
             Bson::Document(document) => {
                 Some(Bson::Document(self.document(document, branch, None)?))
@@ -123,16 +132,16 @@ impl Application<'_> {
         })
     }
 
-    /// What becomes of a value that is not named.
+    /// Projects a value that is not named.
     fn unnamed(&self, value: &Bson) -> Option<Bson> {
         match self.kind {
-            Kind::Inclusion => None,
-            Kind::Exclusion => Some(value.clone()),
+            ProjectionKind::Inclusion => None,
+            ProjectionKind::Exclusion => Some(value.clone()),
         }
     }
 }
 
-/// Leaves of the first array on a path only this element.
+/// Reduces the first array on a path to one element.
 fn only_element(
     document: &mut Document,
     path: &[String],

@@ -1,102 +1,105 @@
-//! Reads projections.
+//! Parsing of projections.
 
 use bson::{Bson, Document, doc};
 
-use super::{Branch, Kind, Projection, Slice, Twig};
+use super::{FieldProjection, ProjectedFields, Projection, ProjectionKind, Slice};
 use crate::{
     Code, Environment, Expression, Fault, Filter,
     path::check_field_path,
-    value::{self, Number, show, show_document, truthy, type_name},
+    value::{self, Number, format_document, format_value, is_truthy, type_name},
 };
 
-/// Reads the projection of a find.
+/// Parses the projection of a `find`.
 pub(super) fn projection(projection: &Document, env: &Environment) -> Result<Projection, Fault> {
-    let mut reader = Reader::new(env);
+    let mut reader = ProjectionParser::new(env);
     for (name, value) in projection {
         reader.field(name, &[], value)?;
     }
     Ok(reader.finished())
 }
 
-struct Reader<'e> {
+struct ProjectionParser<'e> {
     env: &'e Environment,
-    kind: Option<Kind>,
+    kind: Option<ProjectionKind>,
     id: Option<bool>,
     has_element: bool,
-    root: Branch,
+    root: ProjectedFields,
     slices: Vec<(Vec<String>, Slice)>,
     positional: Option<Vec<String>>,
 }
 
-impl<'e> Reader<'e> {
+impl<'e> ProjectionParser<'e> {
     fn new(env: &'e Environment) -> Self {
         Self {
             env,
             kind: None,
             id: None,
             has_element: false,
-            root: Branch::default(),
+            root: ProjectedFields::default(),
             slices: Vec::new(),
             positional: None,
         }
     }
 
     fn finished(self) -> Projection {
-        // Where nothing but `_id`, `$slice` or `$elemMatch` is named, these decide.
+        // Without other fields, `_id`, `$slice` and `$elemMatch` determine the kind.
         let elements_alone = self.has_element && self.slices.is_empty();
         let kind = self.kind.unwrap_or(if elements_alone || self.id == Some(true) {
-            Kind::Inclusion
+            ProjectionKind::Inclusion
         } else {
-            Kind::Exclusion
+            ProjectionKind::Exclusion
         });
         let id = self.id.unwrap_or(true);
         Projection { kind, id, root: self.root, slices: self.slices, positional: self.positional }
     }
 
-    /// Reads a field, or what is said of a field inside another.
+    /// Parses a field, at the top level or nested.
     fn field(&mut self, name: &str, parents: &[String], value: &Bson) -> Result<(), Fault> {
         if let Some(before) = positional_path(name)? {
-            return self.positional(Place { name: before, parents }, value);
+            return self.positional(ProjectedPath { name: before, parents }, value);
         }
         check_field_path(name)?;
-        let place = Place { name, parents };
+        let place = ProjectedPath { name, parents };
         match value {
-            Bson::Boolean(_) => self.named(place, truthy(value)),
-            number if value::is_number(number) => self.named(place, truthy(value)),
+            Bson::Boolean(_) => self.named(place, is_truthy(value)),
+            number if value::is_number(number) => self.named(place, is_truthy(value)),
             Bson::Document(inner) => self.inner(place, inner),
             other => self.literal(place, other),
         }
     }
 
-    /// A value that is no document: a path, or what the field shall be.
-    fn literal(&mut self, place: Place<'_>, value: &Bson) -> Result<(), Fault> {
+    /// Parses a value: a path or a literal.
+    fn literal(&mut self, place: ProjectedPath<'_>, value: &Bson) -> Result<(), Fault> {
         let expression = Expression::parse(value, self.env)?;
-        self.grow(place, Twig::Computed(Box::new(expression)))?;
-        if self.kind == Some(Kind::Exclusion) {
-            let what = format!("{}: {}", place.name, show(value));
+        self.grow(place, FieldProjection::Computed(Box::new(expression)))?;
+        if self.kind == Some(ProjectionKind::Exclusion) {
+            let what = format!("{}: {}", place.name, format_value(value));
             let text = format!("Cannot use an expression {what} in an exclusion projection");
             return Err(Fault::location(31310, text));
         }
-        self.kind = Some(Kind::Inclusion);
+        self.kind = Some(ProjectionKind::Inclusion);
         Ok(())
     }
 
-    fn named(&mut self, place: Place<'_>, included: bool) -> Result<(), Fault> {
-        self.grow(place, Twig::Named)?;
+    fn named(&mut self, place: ProjectedPath<'_>, included: bool) -> Result<(), Fault> {
+        self.grow(place, FieldProjection::Named)?;
         if place.name == "_id" && place.parents.is_empty() {
             self.id = Some(included);
             return Ok(());
         }
-        self.must_be(if included { Kind::Inclusion } else { Kind::Exclusion }, place.name)
+        self.must_be(
+            if included { ProjectionKind::Inclusion } else { ProjectionKind::Exclusion },
+            place.name,
+        )
     }
 
-    fn must_be(&mut self, kind: Kind, name: &str) -> Result<(), Fault> {
+    fn must_be(&mut self, kind: ProjectionKind, name: &str) -> Result<(), Fault> {
         match (*self.kind.get_or_insert(kind), kind) {
-            (Kind::Inclusion, Kind::Exclusion) => Err(Fault::location(
+            (ProjectionKind::Inclusion, ProjectionKind::Exclusion) => Err(Fault::location(
                 31254,
                 format!("Cannot do exclusion on field {name} in inclusion projection"),
             )),
-            (Kind::Exclusion, Kind::Inclusion) => Err(Fault::location(
+            (ProjectionKind::Exclusion, ProjectionKind::Inclusion) => Err(Fault::location(
                 31253,
                 format!("Cannot do inclusion on field {name} in exclusion projection"),
             )),
@@ -104,20 +107,20 @@ impl<'e> Reader<'e> {
         }
     }
 
-    fn computed(&mut self, place: Place<'_>, expression: &Bson) -> Result<(), Fault> {
-        if self.kind == Some(Kind::Exclusion) {
+    fn computed(&mut self, place: ProjectedPath<'_>, expression: &Bson) -> Result<(), Fault> {
+        if self.kind == Some(ProjectionKind::Exclusion) {
             return Err(Fault::location(
                 31252,
                 "Cannot use expression other than $meta in exclusion projection",
             ));
         }
         let expression = Expression::parse(expression, self.env)?;
-        self.kind = Some(Kind::Inclusion);
-        self.grow(place, Twig::Computed(Box::new(expression)))
+        self.kind = Some(ProjectionKind::Inclusion);
+        self.grow(place, FieldProjection::Computed(Box::new(expression)))
     }
 
-    /// Reads a document: an operator, or what is said of fields.
-    fn inner(&mut self, place: Place<'_>, inner: &Document) -> Result<(), Fault> {
+    /// Parses a document: an operator or nested fields.
+    fn inner(&mut self, place: ProjectedPath<'_>, inner: &Document) -> Result<(), Fault> {
         let Some((first, argument)) = inner.iter().next() else {
             return Err(Fault::location(
                 51270,
@@ -127,14 +130,14 @@ impl<'e> Reader<'e> {
         if inner.len() == 1 && first.starts_with('$') {
             return self.operator(place, first, argument, inner);
         }
-        self.grow(place, Twig::Branch(Branch::default()))?;
+        self.grow(place, FieldProjection::Nested(ProjectedFields::default()))?;
         let parents = place.path();
         inner.iter().try_for_each(|(name, value)| self.field(name, &parents, value))
     }
 
     fn operator(
         &mut self,
-        place: Place<'_>,
+        place: ProjectedPath<'_>,
         operator: &str,
         argument: &Bson,
         whole: &Document,
@@ -156,10 +159,15 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// `{$slice: 5}` and `{$slice: [1, 5]}`; all else is the operator of expressions.
-    fn slice(&mut self, place: Place<'_>, argument: &Bson, whole: &Document) -> Result<(), Fault> {
+    /// Parses the `$slice` of a `find`. Other arguments are an aggregation expression.
+    fn slice(
+        &mut self,
+        place: ProjectedPath<'_>,
+        argument: &Bson,
+        whole: &Document,
+    ) -> Result<(), Fault> {
         let grown = slice_of(argument).and_then(|slice| {
-            self.grow(place, Twig::Sliced)?;
+            self.grow(place, FieldProjection::Sliced)?;
             Ok(slice)
         });
         let wrong = match grown {
@@ -172,7 +180,7 @@ impl<'e> Reader<'e> {
         self.computed(place, &Bson::Document(whole.clone())).map_err(|fault| {
             let collision = matches!(wrong.code.number, 31249 | 31250);
             let syntax = matches!(fault.code.number, 28667 | 31249 | 31250 | 31252);
-            // What is wrong with its values and not with its syntax comes later, and is said as it is.
+            // Errors in values, as opposed to syntax, are reported unchanged.
             let fault = match (syntax, collision) {
                 (true, _) => fault,
                 (false, true) => wrong.clone(),
@@ -182,7 +190,7 @@ impl<'e> Reader<'e> {
                 "Invalid $slice syntax. The given syntax {} did not match the find() syntax because \
                  :: {}: {} :: The given syntax did not match the expression $slice syntax. :: caused \
                  by :: {}",
-                show_document(whole),
+                format_document(whole),
                 wrong.code.name(),
                 wrong.message,
                 fault.message
@@ -191,7 +199,7 @@ impl<'e> Reader<'e> {
         })
     }
 
-    fn element(&mut self, place: Place<'_>, argument: &Bson) -> Result<(), Fault> {
+    fn element(&mut self, place: ProjectedPath<'_>, argument: &Bson) -> Result<(), Fault> {
         if !matches!(argument, Bson::Document(_)) {
             let kind = type_name(argument);
             return Err(Fault::location(
@@ -210,10 +218,10 @@ impl<'e> Reader<'e> {
         let filter = doc! { place.name: { "$elemMatch": argument.clone() } };
         let filter = Filter::parse(&filter, self.env)?;
         self.has_element = true;
-        self.grow(place, Twig::Element(Box::new(filter)))
+        self.grow(place, FieldProjection::Element(Box::new(filter)))
     }
 
-    fn positional(&mut self, place: Place<'_>, value: &Bson) -> Result<(), Fault> {
+    fn positional(&mut self, place: ProjectedPath<'_>, value: &Bson) -> Result<(), Fault> {
         let fault = |number, text: &str| Err(Fault::location(number, text));
         if matches!(value, Bson::Document(_)) {
             let text = "positional projection cannot be used with an expression or sub object";
@@ -222,7 +230,7 @@ impl<'e> Reader<'e> {
         if !matches!(value, Bson::Boolean(_)) && !value::is_number(value) {
             return fault(31308, "positional projection cannot be used with a literal");
         }
-        if !truthy(value) {
+        if !is_truthy(value) {
             return fault(31395, "positional projection cannot be used with exclusion");
         }
         if self.has_element {
@@ -232,18 +240,18 @@ impl<'e> Reader<'e> {
             return fault(31276, "Cannot specify more than one positional projection per query.");
         }
         check_field_path(place.name)?;
-        self.grow(place, Twig::Named)?;
-        self.must_be(Kind::Inclusion, &format!("{}.$", place.name))?;
+        self.grow(place, FieldProjection::Named)?;
+        self.must_be(ProjectionKind::Inclusion, &format!("{}.$", place.name))?;
         self.positional = Some(place.path());
         Ok(())
     }
 
-    /// Adds a twig where no other is, nor a branch of it. A branch may be there already.
-    fn grow(&mut self, place: Place<'_>, twig: Twig) -> Result<(), Fault> {
+    /// Adds a field. Fails on a collision; nested fields can share a parent.
+    fn grow(&mut self, place: ProjectedPath<'_>, field: FieldProjection) -> Result<(), Fault> {
         let mut branch = &mut self.root;
         for name in place.parents {
             let at = branch.place(name);
-            let Twig::Branch(inner) = &mut branch.fields[at].1 else { return Ok(()) };
+            let FieldProjection::Nested(inner) = &mut branch.fields[at].1 else { return Ok(()) };
             branch = inner;
         }
         let path: Vec<&str> = place.name.split('.').collect();
@@ -251,18 +259,21 @@ impl<'e> Reader<'e> {
         for (depth, name) in path[..path.len() - 1].iter().enumerate() {
             let at = branch.place(name);
             match &mut branch.fields[at].1 {
-                Twig::Branch(inner) => branch = inner,
-                Twig::Named | Twig::Sliced | Twig::Computed(_) | Twig::Element(_) => {
-                    // A server's words begin a component earlier, but for the first.
+                FieldProjection::Nested(inner) => branch = inner,
+                FieldProjection::Named
+                | FieldProjection::Sliced
+                | FieldProjection::Computed(_)
+                | FieldProjection::Element(_) => {
+                    // Messages of servers start one component earlier, except for the first.
                     let rest = path[depth.max(1)..].join(".");
                     let text = format!("Path collision at {} remaining portion {rest}", place.name);
                     return Err(Fault::location(31249, text));
                 }
             }
         }
-        match (branch.twig(last), &twig) {
-            (None, _) => branch.fields.push((last.to_owned(), twig)),
-            (Some(Twig::Branch(_)), Twig::Branch(_)) => {}
+        match (branch.field(last), &field) {
+            (None, _) => branch.fields.push((last.to_owned(), field)),
+            (Some(FieldProjection::Nested(_)), FieldProjection::Nested(_)) => {}
             (Some(_), _) => {
                 let text = format!("Path collision at {}", place.name);
                 return Err(Fault::location(31250, text));
@@ -272,32 +283,33 @@ impl<'e> Reader<'e> {
     }
 }
 
-/// Where something is said: a name as it is written, maybe with dots, and what it is inside of.
+/// Path of a projected field: its name, possibly dotted, and its parents.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct ProjectedPath<'p> {
     name: &'p str,
     parents: &'p [String],
 }
 
-impl Place<'_> {
+impl ProjectedPath<'_> {
     fn path(&self) -> Vec<String> {
         let own = self.name.split('.').map(str::to_owned);
         self.parents.iter().cloned().chain(own).collect()
     }
 }
 
-impl Branch {
-    /// Where a field is; if it is not there yet, a branch is added for it.
+impl ProjectedFields {
+    /// Returns the position of a field. Adds it with nested fields if it does not exist.
     fn place(&mut self, name: &str) -> usize {
         let found = self.fields.iter().position(|(other, _)| other == name);
         found.unwrap_or_else(|| {
-            self.fields.push((name.to_owned(), Twig::Branch(Branch::default())));
+            self.fields
+                .push((name.to_owned(), FieldProjection::Nested(ProjectedFields::default())));
             self.fields.len() - 1
         })
     }
 }
 
-/// What is before the `$` that a path ends with, if it does.
+/// Returns the path before a trailing `$`.
 fn positional_path(name: &str) -> Result<Option<&str>, Fault> {
     if let Some(before) = name.strip_suffix(".$") {
         return Ok(Some(before));
@@ -314,7 +326,7 @@ fn positional_path(name: &str) -> Result<Option<&str>, Fault> {
     Ok(None)
 }
 
-/// What `$slice` asks for, if it is that of a find; or why it is not.
+/// Parses the argument of the `$slice` of a `find`.
 fn slice_of(argument: &Bson) -> Result<Slice, Fault> {
     let whole = |it: &Bson| {
         let number = Number::of(it)?;

@@ -1,4 +1,4 @@
-//! What projections leave.
+//! Projected documents.
 
 use bson::{DateTime, Document, Timestamp, doc};
 
@@ -16,7 +16,7 @@ fn apply(projection: Document, filter: Document, document: &Document) -> Documen
 }
 
 #[test]
-fn fields_are_given_in_the_order_of_the_document() {
+fn projection_keeps_document_order() {
     let document = doc! { "_id": 1, "a": 2, "b": { "c": 3, "d": { "e": 4, "f": 5 } }, "g": 6 };
     for (projection, expected) in [
         (doc! {}, document.clone()),
@@ -42,7 +42,7 @@ fn fields_are_given_in_the_order_of_the_document() {
 }
 
 #[test]
-fn arrays_are_projected_element_by_element() {
+fn projection_applies_to_array_elements() {
     let document = doc! { "_id": 1, "a": [{ "b": 1, "c": 2 }, 5, [{ "b": 3 }]], "n": [1, 2, 3, 4] };
     for (projection, expected) in [
         (doc! { "a.b": 1 }, doc! { "_id": 1, "a": [{ "b": 1 }, [{ "b": 3 }]] }),
@@ -66,11 +66,11 @@ fn arrays_are_projected_element_by_element() {
 }
 
 #[test]
-fn the_dollar_gives_the_element_that_was_matched() {
+fn positional_projection_returns_the_matched_element() {
     let document = doc! { "_id": 1, "a": [{ "b": 1 }, { "b": 2 }], "n": [7, 8] };
     let a = apply(doc! { "a.$": 1 }, doc! { "a.b": 2 }, &document);
     assert_eq!(a, doc! { "_id": 1, "a": [{ "b": 2 }] });
-    // Whichever array was matched.
+    // The position applies to any array.
     let n = apply(doc! { "n.$": 1, "_id": 0 }, doc! { "a.b": 2 }, &document);
     assert_eq!(n, doc! { "n": [8] });
 
@@ -82,7 +82,7 @@ fn the_dollar_gives_the_element_that_was_matched() {
 }
 
 #[test]
-fn bad_projections_are_refused_with_the_codes_of_the_server() {
+fn invalid_projections_fail_with_server_codes() {
     for (projection, code) in [
         (doc! { "a": 1, "b": 0 }, 31254),
         (doc! { "a": 0, "b": 1 }, 31253),

@@ -1,4 +1,4 @@
-//! Orders of documents.
+//! Sorted documents.
 
 use bson::{Bson, DateTime, Document, Timestamp, bson, doc};
 
@@ -14,7 +14,7 @@ impl AsRef<Document> for Stored {
     }
 }
 
-/// Sorts documents that have these values of `a`; gives the order of their places.
+/// Sorts documents with these values of `a`. Returns their original positions.
 fn order(sort: Document, documents: &[Bson]) -> Vec<i32> {
     let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 1, increment: 1 }, 1);
     let mut sorted: Vec<Stored> = (0..)
@@ -26,27 +26,27 @@ fn order(sort: Document, documents: &[Bson]) -> Vec<i32> {
 }
 
 #[test]
-fn an_array_is_sorted_by_its_first_element_in_that_order() {
+fn array_sorts_by_its_first_element_in_sort_order() {
     let values = [bson!([1, 9]), bson!(5), bson!([]), bson!([[0]]), Bson::Null];
     assert_eq!(order(doc! { "a": 1 }, &values), [2, 4, 0, 1, 3]);
     assert_eq!(order(doc! { "a": -1 }, &values), [3, 0, 1, 4, 2]);
 }
 
 #[test]
-fn the_values_of_several_paths_come_from_one_element() {
+fn compound_sort_keys_come_from_one_element() {
     let values =
         [bson!([{ "b": 1, "c": 5 }, { "b": 2, "c": 9 }]), bson!({ "b": 1, "c": 7 }), bson!(1)];
     assert_eq!(order(doc! { "a.b": 1, "a.c": -1 }, &values), [2, 1, 0]);
 }
 
 #[test]
-fn a_number_in_a_path_is_an_index_or_a_name() {
+fn numeric_path_component_is_an_index_or_a_field() {
     let values = [bson!([3, 1]), bson!({ "0": 2 }), bson!([[1]]), bson!([])];
     assert_eq!(order(doc! { "a.0": 1 }, &values), [3, 1, 0, 2]);
 }
 
 #[test]
-fn equals_stay_as_they_are() {
+fn sort_is_stable() {
     let values: Vec<Bson> = (0..40).map(|it| Bson::Int32(it % 2)).collect();
     let expected: Vec<i32> =
         (0..40).filter(|it| it % 2 == 0).chain((0..40).filter(|it| it % 2 == 1)).collect();
@@ -56,7 +56,7 @@ fn equals_stay_as_they_are() {
 }
 
 #[test]
-fn documents_can_be_compared_one_by_one() {
+fn compare_orders_two_documents() {
     let sort = Sort::parse(&doc! { "a": -1 }).unwrap();
     let compare =
         |left, right| sort.compare(&doc! { "a": left }, &doc! { "a": right }, &Collation::simple());
@@ -65,7 +65,7 @@ fn documents_can_be_compared_one_by_one() {
 }
 
 #[test]
-fn parallel_arrays_are_refused() {
+fn parallel_arrays_fail() {
     let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 1, increment: 1 }, 1);
     let mut documents = [Stored(doc! { "a": [1], "b": [2] })];
     let sort = Sort::parse(&doc! { "a": 1, "b": 1 }).unwrap();
@@ -75,7 +75,7 @@ fn parallel_arrays_are_refused() {
 }
 
 #[test]
-fn bad_sorts_are_refused_with_the_codes_of_the_server() {
+fn invalid_sorts_fail_with_server_codes() {
     for (sort, code) in [
         (doc! { "a": 0 }, 15975),
         (doc! { "a": 2 }, 15975),

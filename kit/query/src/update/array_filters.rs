@@ -1,4 +1,4 @@
-//! Array filters: which elements `$[name]` stands for.
+//! Array filters of updates (`$[name]`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 
 use crate::{Code, Environment, Fault, Filter, text};
 
-/// The array filters of an update, by their names.
+/// Array filters by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrayFilters {
     named: BTreeMap<String, Filter>,
@@ -21,7 +21,7 @@ impl ArrayFilters {
                 message: format!("Error parsing array filter :: caused by :: {}", fault.message),
                 ..fault
             };
-            refuse_what_needs_a_document(filter).map_err(caused)?;
+            check_element_filter(filter).map_err(caused)?;
             let parsed = Filter::parse(filter, env).map_err(caused)?;
             let name = name_of(filter).map_err(caused)?.ok_or_else(|| {
                 Fault::failed_to_parse(
@@ -37,7 +37,8 @@ impl ArrayFilters {
         Ok(Self { named, used: BTreeSet::new() })
     }
 
-    /// Notes that a path has `$[name]` at this place. It cannot come first, and must be known.
+    /// Records the use of `$[name]` at a position of a path. Fails at the first position and for
+    /// unknown names.
     pub(super) fn mark_used(&mut self, name: &str, at: usize, path: &str) -> Result<(), Fault> {
         if at == 0 {
             return Err(Fault::bad_value(format!(
@@ -56,8 +57,8 @@ impl ArrayFilters {
         Ok(())
     }
 
-    /// Refuses a filter that no path has used.
-    pub(super) fn refuse_unused(&self, update: &Document) -> Result<(), Fault> {
+    /// Fails for array filters that no path uses.
+    pub(super) fn check_all_used(&self, update: &Document) -> Result<(), Fault> {
         match self.named.keys().find(|name| !self.used.contains(*name)) {
             Some(name) => Err(Fault::failed_to_parse(format!(
                 "The array filter for identifier '{name}' was not used in the update {}",
@@ -67,7 +68,7 @@ impl ArrayFilters {
         }
     }
 
-    /// Whether `$[name]` stands for this element.
+    /// Returns `true` if the array filter matches the element.
     pub(super) fn matches(
         &self,
         name: &str,
@@ -82,7 +83,7 @@ impl ArrayFilters {
     }
 }
 
-/// The name that all paths of a filter begin with.
+/// Returns the name with which all paths of an array filter start.
 fn name_of(filter: &Document) -> Result<Option<String>, Fault> {
     let mut found = None;
     collect_name(filter, &mut found)?;
@@ -124,7 +125,7 @@ fn collect_name(filter: &Document, found: &mut Option<String>) -> Result<(), Fau
     Ok(())
 }
 
-/// `{$all: []}` matches nothing, whatever the field, so that a server forgets the field.
+/// `{$all: []}` matches nothing, so servers ignore its field.
 fn is_never(condition: &Bson) -> bool {
     let all_of_none = |(name, value): (&String, &Bson)| {
         name == "$all" && value.as_array().is_some_and(Vec::is_empty)
@@ -132,8 +133,8 @@ fn is_never(condition: &Bson) -> bool {
     condition.as_document().is_some_and(|it| !it.is_empty() && it.iter().all(all_of_none))
 }
 
-/// Refuses the operators that need a whole stored document, in a filter that is for elements.
-pub(super) fn refuse_what_needs_a_document(filter: &Document) -> Result<(), Fault> {
+/// Fails for operators that need a whole document.
+pub(super) fn check_element_filter(filter: &Document) -> Result<(), Fault> {
     for (key, value) in filter {
         let message = || format!("{key} is not allowed in this context");
         match key.as_str() {
@@ -143,16 +144,16 @@ pub(super) fn refuse_what_needs_a_document(filter: &Document) -> Result<(), Faul
             "$where" | "$text" => return Err(Fault::bad_value(message())),
             "$and" | "$or" | "$nor" => {
                 for clause in value.as_array().into_iter().flatten().filter_map(Bson::as_document) {
-                    refuse_what_needs_a_document(clause)?;
+                    check_element_filter(clause)?;
                 }
             }
-            _ => refuse_nearness(value)?,
+            _ => check_no_geo(value)?,
         }
     }
     Ok(())
 }
 
-fn refuse_nearness(condition: &Bson) -> Result<(), Fault> {
+fn check_no_geo(condition: &Bson) -> Result<(), Fault> {
     let Some(condition) = condition.as_document() else { return Ok(()) };
     if condition.keys().any(|it| matches!(it.as_str(), "$near" | "$nearSphere" | "$geoNear")) {
         return Err(Fault::location(

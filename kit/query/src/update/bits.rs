@@ -1,12 +1,12 @@
-//! `$bit`: bits of integers, changed by and, or and xor.
+//! `$bit`.
 
 use bson::Bson;
 
 use crate::{Fault, text, value::type_name};
 
-/// What `$bit` does to an integer, one after the other.
+/// Operations of a `$bit`, applied in order.
 #[derive(Clone, Debug)]
-pub(super) struct Bits {
+pub(super) struct BitwiseUpdate {
     steps: Vec<(Step, Bson)>,
 }
 
@@ -27,7 +27,7 @@ impl Step {
     }
 }
 
-impl Bits {
+impl BitwiseUpdate {
     pub(super) fn parse(argument: &Bson) -> Result<Self, Fault> {
         let Bson::Document(operations) = argument else {
             return Err(Fault::bad_value(format!(
@@ -69,7 +69,7 @@ impl Bits {
         Ok(Self { steps })
     }
 
-    /// What becomes of an integer; `None` if the value is none. A long on either side makes a long.
+    /// Applies the operations. `None` for other types. A long operand gives a long.
     pub(super) fn applied(&self, value: &Bson) -> Option<Bson> {
         let (mut bits, mut long) = integer(value)?;
         for (step, operand) in &self.steps {
@@ -84,7 +84,7 @@ impl Bits {
     }
 }
 
-/// An integer, and whether it is a long.
+/// Returns an integer; the flag is `true` for a long.
 fn integer(value: &Bson) -> Option<(i64, bool)> {
     match value {
         Bson::Int32(number) => Some(((*number).into(), false)),

@@ -1,4 +1,4 @@
-//! What an operator makes of the value that it finds, or of none.
+//! Effect of update operators on a value.
 
 use bson::{Bson, Document};
 
@@ -7,11 +7,10 @@ use crate::{
     value::{self, Number, type_name},
 };
 
-use super::{operator::Operator, place::identical};
+use super::{navigation::identical, operator::Operator};
 
 impl Operator {
-    /// What becomes of a value; `None` if it stays as it is. The path is for messages, as is the
-    /// document.
+    /// Returns the new value. `None` if it does not change. Error messages use path and document.
     pub(super) fn changed(
         &self,
         value: &Bson,
@@ -56,12 +55,12 @@ impl Operator {
             Self::PullAll(gone) => without(value, |it| {
                 Ok(gone.iter().any(|gone| value::compare(gone, it, &env.collation).is_eq()))
             })?,
-            // These are not about the value alone.
+            // Handled by the caller: they concern the field, not only its value.
             Self::Unset | Self::Rename { .. } | Self::Renamed => None,
         })
     }
 
-    /// Whether it puts elements into an array.
+    /// Returns `true` if the operator adds elements to an array.
     pub(super) fn adds_elements(&self) -> bool {
         match self {
             Self::Push(push) => push.adds_elements(),
@@ -70,7 +69,7 @@ impl Operator {
         }
     }
 
-    /// The value of a field that did not exist; `None` if the operator creates none.
+    /// Returns the value of a new field. `None` if the operator creates none.
     pub(super) fn created(&self, env: &Environment) -> Option<Bson> {
         match self {
             Self::Set(new)
@@ -101,7 +100,7 @@ impl Operator {
 
 fn computed(
     operator: &str,
-    operation: fn(&Bson, &Bson) -> Result<Bson, value::Unsound>,
+    operation: fn(&Bson, &Bson) -> Result<Bson, value::ArithmeticError>,
     value: &Bson,
     by: &Bson,
     name: &str,
@@ -123,8 +122,8 @@ fn computed(
             text::id(document)
         ))
     })?;
-    // A number stays if the result is of its type and equal: -0.0 equals 0.0 here, and NaN nothing.
-    let equal = value::rank(value) == value::rank(&new)
+    // An equal result of the same type is no change. -0.0 equals 0.0; NaN equals nothing.
+    let equal = value::type_order(value) == value::type_order(&new)
         && value.element_type() == new.element_type()
         && value::equal(value, &new)
         && !Number::of(&new).is_some_and(Number::is_nan);
@@ -134,7 +133,7 @@ fn computed(
 fn not_integral(value: &Bson, name: &str, document: &Document) -> Fault {
     let id = match document.get("_id") {
         Some(id) => text::field("_id", id),
-        // A server says so too.
+        // Servers use this text, too.
         None => "INVALID-MUTABLE-ELEMENT".to_owned(),
     };
     Fault::bad_value(format!(

@@ -1,4 +1,4 @@
-//! Operators carried out on a document, one place after the other.
+//! Execution of update operators on a document.
 
 use bson::{Bson, Document};
 
@@ -6,23 +6,23 @@ use crate::{Code, Environment, Fault, text};
 
 use super::{
     array_filters::ArrayFilters,
+    navigation::{self, existing, existing_mut, is_viable, named, reached},
     operator::Operator,
-    place::{self, existing, existing_mut, is_viable, named, reached},
     storage,
-    tree::{Elements, Fields, Name, Node, merged},
+    tree::{ElementUpdates, FieldUpdates, OrderedFieldName, UpdateNode, merged},
 };
 
-/// A document while operators change it.
+/// A document during an update.
 pub(super) struct Execution<'u> {
-    /// A document always.
+    /// Always a document.
     root: Bson,
     filters: &'u ArrayFilters,
-    /// The index that `$` stands for.
-    position: Option<Name>,
-    /// Whether the document is new: `$setOnInsert` counts then.
+    /// Array index of the positional operator `$`.
+    position: Option<OrderedFieldName>,
+    /// `true` for an upsert: `$setOnInsert` applies.
     inserting: bool,
     changed: bool,
-    /// Whether elements were put into an `_id` that was missing. A server says so when all is done.
+    /// `true` if elements were added to a missing `_id`. Servers report that at the end.
     id_became_array: bool,
     env: &'u Environment,
 }
@@ -38,7 +38,7 @@ impl<'u> Execution<'u> {
         Self {
             root: Bson::Document(document),
             filters,
-            position: position.map(|it| Name(it.to_string())),
+            position: position.map(|it| OrderedFieldName(it.to_string())),
             inserting,
             changed: false,
             id_became_array: false,
@@ -46,8 +46,8 @@ impl<'u> Execution<'u> {
         }
     }
 
-    /// Carries out all operators of a tree. The document, and whether that changed it.
-    pub(super) fn run(mut self, tree: &Fields) -> Result<(Document, bool), Fault> {
+    /// Applies all operators. The flag is `true` if the document changed.
+    pub(super) fn run(mut self, tree: &FieldUpdates) -> Result<(Document, bool), Fault> {
         self.fields(tree, &mut Vec::new())?;
         if self.id_became_array {
             return Err(id_became_array());
@@ -58,23 +58,28 @@ impl<'u> Execution<'u> {
         }
     }
 
-    fn node(&mut self, node: &Node, path: &mut Vec<String>) -> Result<(), Fault> {
+    fn node(&mut self, node: &UpdateNode, path: &mut Vec<String>) -> Result<(), Fault> {
         match node {
-            Node::Fields(fields) => self.fields(fields, path),
-            Node::Elements(elements) => self.elements(elements, path),
-            Node::Leaf(operator) => self.operator(operator, path),
+            UpdateNode::Fields(fields) => self.fields(fields, path),
+            UpdateNode::Elements(elements) => self.elements(elements, path),
+            UpdateNode::Leaf(operator) => self.operator(operator, path),
         }
     }
 
-    fn below(&mut self, name: &str, node: &Node, path: &mut Vec<String>) -> Result<(), Fault> {
+    fn below(
+        &mut self,
+        name: &str,
+        node: &UpdateNode,
+        path: &mut Vec<String>,
+    ) -> Result<(), Fault> {
         path.push(name.to_owned());
         self.node(node, path)?;
         path.pop();
         Ok(())
     }
 
-    fn fields(&mut self, fields: &Fields, path: &mut Vec<String>) -> Result<(), Fault> {
-        // What is to be done at `$`, until it is done.
+    fn fields(&mut self, fields: &FieldUpdates, path: &mut Vec<String>) -> Result<(), Fault> {
+        // Operators at `$`, until they are merged or applied.
         let mut matched = match &fields.matched {
             None => None,
             Some(node) => {
@@ -103,7 +108,7 @@ impl<'u> Execution<'u> {
         }
     }
 
-    fn elements(&mut self, elements: &Elements, path: &mut Vec<String>) -> Result<(), Fault> {
+    fn elements(&mut self, elements: &ElementUpdates, path: &mut Vec<String>) -> Result<(), Fault> {
         if reached(&self.root, path) < path.len() {
             return Err(Fault::bad_value(format!(
                 "The path '{}' must exist in the document in order to apply array updates.",
@@ -117,7 +122,7 @@ impl<'u> Execution<'u> {
                 text::field(path.last().map_or("", String::as_str), value)
             )));
         };
-        let mut meant: Vec<(usize, Vec<&Node>)> = Vec::new();
+        let mut meant: Vec<(usize, Vec<&UpdateNode>)> = Vec::new();
         for (index, element) in array.iter().enumerate() {
             let mut nodes = Vec::new();
             for (name, node) in &elements.filtered {
@@ -175,9 +180,9 @@ impl<'u> Execution<'u> {
         }
     }
 
-    /// Puts another value where one is.
+    /// Replaces an existing value.
     fn replace(&mut self, path: &[String], value: Bson) -> Result<(), Fault> {
-        refuse_immutable(path)?;
+        check_immutable(path)?;
         storage::check_depth(path.len(), &value)?;
         *existing_mut(&mut self.root, path) = value;
         self.changed = true;
@@ -194,7 +199,7 @@ impl<'u> Execution<'u> {
             self.id_became_array |= path == ["_id"] && operator.adds_elements();
             return self.put(path, reached, value);
         }
-        // An operator that creates nothing still refuses a path that could not be created.
+        // Operators that create nothing still fail if the path cannot exist.
         let there = &path[..reached];
         let element = existing(&self.root, there);
         if is_viable(element, &path[reached]) {
@@ -209,9 +214,9 @@ impl<'u> Execution<'u> {
         Err(Fault::new(Code::PATH_NOT_VIABLE, message))
     }
 
-    /// Puts a value where there is none.
+    /// Creates a missing value.
     fn put(&mut self, path: &[String], reached: usize, value: Bson) -> Result<(), Fault> {
-        place::create(&mut self.root, path, reached, value)?;
+        navigation::create(&mut self.root, path, reached, value)?;
         if reached > 0 && path[0] == "_id" {
             let id = existing(&self.root, &path[..1]);
             let message = format!(
@@ -226,13 +231,13 @@ impl<'u> Execution<'u> {
     }
 
     fn remove(&mut self, path: &[String]) -> Result<(), Fault> {
-        refuse_immutable(path)?;
-        place::remove(&mut self.root, path);
+        check_immutable(path)?;
+        navigation::remove(&mut self.root, path);
         self.changed = true;
         Ok(())
     }
 
-    /// A field of the document itself that operators put there has no `$` before its name.
+    /// Checks a new top-level field name, which must not start with `$`.
     fn check_top_level(&self, path: &[String], new_from: usize) -> Result<(), Fault> {
         match &self.root {
             Bson::Document(document) if !self.inserting && new_from == 1 => {
@@ -259,9 +264,9 @@ impl<'u> Execution<'u> {
             );
             return Err(Fault::new(Code::PATH_NOT_VIABLE, message));
         }
-        self.refuse_arrays("source", &from, &from[..from.len() - 1])?;
+        self.check_no_arrays("source", &from, &from[..from.len() - 1])?;
         let reached = reached(&self.root, to);
-        self.refuse_arrays("destination", to, &to[..reached.min(to.len() - 1)])?;
+        self.check_no_arrays("destination", to, &to[..reached.min(to.len() - 1)])?;
         let value = existing(&self.root, &from).clone();
         if reached == to.len() {
             self.replace(to, value)?;
@@ -271,8 +276,8 @@ impl<'u> Execution<'u> {
         self.remove(&from)
     }
 
-    /// Renaming goes through no array.
-    fn refuse_arrays(&self, what: &str, path: &[String], way: &[String]) -> Result<(), Fault> {
+    /// Fails if a path of `$rename` contains an array.
+    fn check_no_arrays(&self, what: &str, path: &[String], way: &[String]) -> Result<(), Fault> {
         let array = (1..=way.len())
             .rev()
             .find(|end| matches!(existing(&self.root, &way[..*end]), Bson::Array(_)));
@@ -297,7 +302,7 @@ fn id_became_array() -> Fault {
     Fault::new(Code::named(54, "NotSingleValueField"), message)
 }
 
-fn refuse_immutable(path: &[String]) -> Result<(), Fault> {
+fn check_immutable(path: &[String]) -> Result<(), Fault> {
     if path[0] != "_id" {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The operators of an update: what each demands of its argument.
+//! Update operators and their arguments.
 
 use bson::{Bson, Document};
 
@@ -7,9 +7,12 @@ use crate::{
     value::{self, Number, is_number, type_name},
 };
 
-use super::{array_filters::ArrayFilters, bits::Bits, pull::Condition, push::Push, tree::Fields};
+use super::{
+    array_filters::ArrayFilters, bits::BitwiseUpdate, pull::PullCondition, push::Push,
+    tree::FieldUpdates,
+};
 
-/// An operator and its argument, at one place.
+/// An update operator with its argument, at one path.
 #[derive(Clone, Debug)]
 pub(super) enum Operator {
     Set(Bson),
@@ -21,28 +24,28 @@ pub(super) enum Operator {
     Max(Bson),
     CurrentDate,
     CurrentTimestamp,
-    Bit(Bits),
-    /// Stands at the new name.
+    Bit(BitwiseUpdate),
+    /// At the new name.
     Rename {
         from: String,
     },
-    /// Stands at the old name, so that no other operator can.
+    /// At the old name, so that no other operator can use it.
     Renamed,
     Push(Push),
     AddToSet(Vec<Bson>),
     PopFirst,
     PopLast,
-    Pull(Condition),
+    Pull(PullCondition),
     PullAll(Vec<Bson>),
 }
 
-/// Reads the operators of an update document into a tree.
+/// Parses the operators of an update document.
 pub(super) fn parse(
     update: &Document,
     filters: &mut ArrayFilters,
     env: &Environment,
-) -> Result<Fields, Fault> {
-    let mut tree = Fields::default();
+) -> Result<FieldUpdates, Fault> {
+    let mut tree = FieldUpdates::default();
     for (operator, arguments) in update {
         if !KNOWN.contains(&operator.as_str()) {
             return Err(Fault::failed_to_parse(format!(
@@ -68,7 +71,7 @@ pub(super) fn parse(
             }
         }
     }
-    filters.refuse_unused(update)?;
+    filters.check_all_used(update)?;
     Ok(tree)
 }
 
@@ -106,20 +109,20 @@ fn parse_operator(
         "$min" => Operator::Min(owned()),
         "$max" => Operator::Max(owned()),
         "$currentDate" => current_date(argument)?,
-        "$bit" => Operator::Bit(Bits::parse(argument)?),
+        "$bit" => Operator::Bit(BitwiseUpdate::parse(argument)?),
         "$push" => Operator::Push(Push::parse(argument)?),
         "$addToSet" => Operator::AddToSet(to_add(argument, env)?),
         "$pop" => pop(argument, path)?,
-        "$pull" => Operator::Pull(Condition::parse(argument, env)?),
+        "$pull" => Operator::Pull(PullCondition::parse(argument, env)?),
         _ => Operator::PullAll(to_pull(argument)?),
     })
 }
 
-/// The most names of a path. A server counts them in a byte, which then begins anew; here, a path of
-/// more is refused.
-const MOST_PARTS: usize = 255;
+/// Maximum number of components of a path. Servers count components in a byte, which overflows;
+/// longer paths fail here.
+const MAX_UPDATE_PATH_COMPONENTS: usize = 255;
 
-/// A path has no empty names, and one `$` at most, which is not the first.
+/// Checks a path: no empty components, at most one `$`, not at the start.
 fn check_path(path: &str) -> Result<(), Fault> {
     let empty = |message: String| Err(Fault::new(Code::EMPTY_FIELD_NAME, message));
     if path.is_empty() {
@@ -130,7 +133,7 @@ fn check_path(path: &str) -> Result<(), Fault> {
             "The update path '{path}' contains an empty field name, which is not allowed."
         ));
     }
-    if path.split('.').count() > MOST_PARTS {
+    if path.split('.').count() > MAX_UPDATE_PATH_COMPONENTS {
         let message = "Document exceeds maximum nesting depth of 180";
         return Err(Fault::new(Code::OVERFLOW, message));
     }
@@ -148,9 +151,9 @@ fn check_path(path: &str) -> Result<(), Fault> {
     }
 }
 
-/// Adds a `$rename`: it takes both names.
+/// Adds a `$rename`, which uses both names.
 fn add_rename(
-    tree: &mut Fields,
+    tree: &mut FieldUpdates,
     from: &str,
     to: &Bson,
     filters: &mut ArrayFilters,
@@ -254,7 +257,7 @@ fn pop(argument: &Bson, path: &str) -> Result<Operator, Fault> {
     }
 }
 
-/// What `$addToSet` adds, each once.
+/// Returns the elements of an `$addToSet` without duplicates.
 fn to_add(argument: &Bson, env: &Environment) -> Result<Vec<Bson>, Fault> {
     let each = match argument {
         Bson::Document(options) if options.keys().next().is_some_and(|it| it == "$each") => {

@@ -1,31 +1,31 @@
-//! `$pull`: which elements of an array go.
+//! `$pull`.
 
 use bson::{Bson, doc};
 
 use crate::{Environment, Fault, Filter, value};
 
-use super::array_filters::refuse_what_needs_a_document;
+use super::array_filters::check_element_filter;
 
-/// Which elements go.
+/// Condition for removed elements.
 #[derive(Clone, Debug)]
-pub(super) enum Condition {
-    /// Those that equal a value.
+pub(super) enum PullCondition {
+    /// Elements equal to a value.
     Equal(Bson),
-    /// Documents that a filter matches.
+    /// Documents that match a filter.
     Documents(Filter),
-    /// Those that operators match, such as `{$gt: 1}`, as the value of the field [`WRAPPED`].
+    /// Values that match operators such as `{$gt: 1}`, as the field [`WRAPPED`].
     Values(Filter),
 }
 
-/// The field that an element is put into so that a filter can see it.
+/// Name of the field that holds an element for its filter.
 const WRAPPED: &str = "element";
 
-impl Condition {
+impl PullCondition {
     pub(super) fn parse(condition: &Bson, env: &Environment) -> Result<Self, Fault> {
         let on_values = match condition {
             Bson::Document(document) => {
                 if !document.keys().next().is_some_and(|it| is_of_values(it)) {
-                    refuse_what_needs_a_document(document)?;
+                    check_element_filter(document)?;
                     return Ok(Self::Documents(Filter::parse(document, env)?));
                 }
                 true
@@ -37,11 +37,11 @@ impl Condition {
             return Ok(Self::Equal(condition.clone()));
         }
         let filter = doc! { WRAPPED: condition.clone() };
-        refuse_what_needs_a_document(&filter)?;
+        check_element_filter(&filter)?;
         Ok(Self::Values(Filter::parse(&filter, env)?))
     }
 
-    /// Whether this element goes.
+    /// Returns `true` if the element is removed.
     pub(super) fn holds(&self, element: &Bson, env: &Environment) -> Result<bool, Fault> {
         match (self, element) {
             (Self::Equal(value), _) => Ok(value::compare(value, element, &env.collation).is_eq()),
@@ -52,7 +52,7 @@ impl Condition {
     }
 }
 
-/// Whether an operator is of a field's value, not of a document.
+/// Returns `true` for operators on values.
 fn is_of_values(operator: &str) -> bool {
     const OPERATORS: [&str; 26] = [
         "$all",

@@ -1,4 +1,4 @@
-//! `$push`: elements put into an array, which may be sorted and cut.
+//! `$push` with its modifiers.
 
 use std::cmp::Ordering;
 
@@ -9,22 +9,22 @@ use crate::{
     value::{self, Number, type_name},
 };
 
-/// What `$push` does to an array.
+/// A parsed `$push`.
 #[derive(Clone, Debug)]
 pub(super) struct Push {
     each: Vec<Bson>,
     position: Option<i64>,
     slice: Option<i64>,
-    order: Option<Order>,
+    order: Option<PushSort>,
 }
 
-/// How the elements are sorted.
+/// Order of `$sort` in a `$push`.
 #[derive(Clone, Debug)]
-enum Order {
+enum PushSort {
     Ascending,
     Descending,
-    /// By fields of theirs: the path and whether it descends.
-    Fields(Vec<(String, bool)>),
+    /// By fields: path, and `true` for descending.
+    FieldUpdates(Vec<(String, bool)>),
 }
 
 impl Push {
@@ -48,7 +48,7 @@ impl Push {
                 format!("The value for $slice must be an integer value but was given type: {name}")
             })
         });
-        let order = clauses.get("$sort").map(Order::parse);
+        let order = clauses.get("$sort").map(PushSort::parse);
         let position = clauses.get("$position").map(|it| {
             integer(it, |name| {
                 format!("The value for $position must be an integer value, not of type: {name}")
@@ -62,13 +62,13 @@ impl Push {
         })
     }
 
-    /// Puts the elements in, sorts, and cuts. Whether that counts as a change.
+    /// Adds, sorts and slices. Returns `true` if servers count a change.
     pub(super) fn apply(&self, array: &mut Vec<Bson>, collation: &Collation) -> bool {
         let mut changed = !self.each.is_empty();
         let at = self.place_in(array.len());
         array.splice(at..at, self.each.iter().cloned());
         if let Some(order) = &self.order {
-            // A server counts sorting as a change, whether it moved anything or not.
+            // Servers count sorting as a change, even if the order stays.
             changed |= !array.is_empty();
             array.sort_by(|left, right| order.compare(left, right, collation));
         }
@@ -86,7 +86,7 @@ impl Push {
         changed
     }
 
-    /// Whether there is anything to put in.
+    /// Returns `true` if there are elements to add.
     pub(super) fn adds_elements(&self) -> bool {
         !self.each.is_empty()
     }
@@ -104,7 +104,7 @@ fn integer(value: &Bson, refusal: impl Fn(&str) -> String) -> Result<i64, Fault>
         .ok_or_else(|| Fault::bad_value(refusal(type_name(value))))
 }
 
-impl Order {
+impl PushSort {
     fn parse(sort: &Bson) -> Result<Self, Fault> {
         match sort {
             Bson::Document(fields) => Self::of_fields(fields),
@@ -140,14 +140,14 @@ impl Order {
             }
             parsed.push((path.clone(), descends));
         }
-        Ok(Self::Fields(parsed))
+        Ok(Self::FieldUpdates(parsed))
     }
 
     fn compare(&self, left: &Bson, right: &Bson, collation: &Collation) -> Ordering {
         match self {
             Self::Ascending => value::compare(left, right, collation),
             Self::Descending => value::compare(right, left, collation),
-            Self::Fields(fields) => fields
+            Self::FieldUpdates(fields) => fields
                 .iter()
                 .map(|(path, descends)| {
                     let order = value::compare(at(left, path), at(right, path), collation);
@@ -159,7 +159,7 @@ impl Order {
     }
 }
 
-/// Whether it descends: `1` or `-1`, and nothing else.
+/// Returns `true` for -1, `false` for 1, and `None` for other values.
 fn direction(value: &Bson) -> Option<bool> {
     match Number::of(value)?.to_integer()? {
         1 => Some(false),
@@ -168,8 +168,7 @@ fn direction(value: &Bson) -> Option<bool> {
     }
 }
 
-/// The value at a path of an element, which must be a document; null if there is none. An array on the
-/// way is entered by index only.
+/// Returns the value at a path of an element, or null. Arrays are entered by index only.
 fn at<'e>(element: &'e Bson, path: &str) -> &'e Bson {
     match element {
         Bson::Document(document) => below(document, path).unwrap_or(&Bson::Null),

@@ -1,4 +1,4 @@
-//! What a document must be like to be stored: its `_id`, its names, its depth and its size.
+//! Rules for stored documents: `_id`, field names, depth, size.
 
 use bson::{Bson, Document, Timestamp};
 
@@ -7,33 +7,37 @@ use crate::{
     value::{self, type_name},
 };
 
-/// The most bytes of a document.
-pub(crate) const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum size of a document in bytes.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many levels of fields a document may have.
-const DEEPEST: usize = 180;
+/// Maximum nesting depth of a document.
+const MAX_DEPTH: usize = 180;
 
-/// Checks a document that is to be stored, and gives it as it is stored: `_id` first, made if it is
-/// missing, empty timestamps filled in.
+/// Checks a document for an insert and returns it in stored form: `_id` first, generated if
+/// missing, empty timestamps replaced.
+///
+/// # Errors
+///
+/// Fails if the document is too large or too deep, or its `_id` is invalid.
 pub fn stored(document: Document, env: &Environment) -> Result<Document, Fault> {
     let size = size(&document);
-    if size > MOST_BYTES {
+    if size > MAX_DOCUMENT_BYTES {
         return Err(Fault::bad_value(format!(
-            "object to insert too large. size in bytes: {size}, max size: {MOST_BYTES}"
+            "object to insert too large. size in bytes: {size}, max size: {MAX_DOCUMENT_BYTES}"
         )));
     }
-    if !document.values().all(|value| fits(value, DEEPEST - 1)) {
+    if !document.values().all(|value| fits(value, MAX_DEPTH - 1)) {
         let message =
-            format!("cannot insert document because it exceeds {DEEPEST} levels of nesting");
+            format!("cannot insert document because it exceeds {MAX_DEPTH} levels of nesting");
         return Err(Fault::new(Code::OVERFLOW, message));
     }
     if let Some(id) = document.get("_id") {
         check_id(id)?;
     }
-    Ok(with_id_first(filled_in(document, env), || env.object_id().into()))
+    Ok(with_id_first(with_timestamps(document, env), || env.object_id().into()))
 }
 
-/// The document with `_id` as its first field, which is made if there is none.
+/// Moves `_id` to the front. `make` creates a missing one.
 pub(super) fn with_id_first(mut document: Document, make: impl FnOnce() -> Bson) -> Document {
     if document.keys().next().is_some_and(|name| name == "_id") {
         return document;
@@ -45,8 +49,8 @@ pub(super) fn with_id_first(mut document: Document, make: impl FnOnce() -> Bson)
     ordered
 }
 
-/// The document with empty timestamps replaced by the time, in its own fields except `_id`.
-pub(super) fn filled_in(mut document: Document, env: &Environment) -> Document {
+/// Replaces empty timestamps in top-level fields except `_id`.
+pub(super) fn with_timestamps(mut document: Document, env: &Environment) -> Document {
     for (name, value) in document.iter_mut() {
         if name != "_id" && *value == Bson::Timestamp(Timestamp { time: 0, increment: 0 }) {
             *value = Bson::Timestamp(env.cluster_time);
@@ -55,7 +59,7 @@ pub(super) fn filled_in(mut document: Document, env: &Environment) -> Document {
     document
 }
 
-/// Refuses what cannot be an `_id`.
+/// Fails for an invalid `_id`.
 pub(super) fn check_id(id: &Bson) -> Result<(), Fault> {
     match id {
         Bson::Array(_) | Bson::RegularExpression(_) | Bson::Undefined => {
@@ -87,17 +91,17 @@ fn check_names_in_id(value: &Bson) -> Result<(), Fault> {
     }
 }
 
-/// Refuses a field of the document itself with a `$` before its name, unless it is part of a DBRef.
+/// Fails for a top-level field name with `$`, except in a DBRef.
 pub(super) fn check_top_level_name(name: &str, document: &Document) -> Result<(), Fault> {
     if !name.starts_with('$') {
         return Ok(());
     }
     match reference_problem(name, document) {
         None => Ok(()),
-        Some(Problem::Reference(message)) => {
+        Some(DollarFieldProblem::Reference(message)) => {
             Err(Fault::new(Code::named(55, "InvalidDBRef"), message))
         }
-        Some(Problem::Dollar) => {
+        Some(DollarFieldProblem::Dollar) => {
             let message = format!(
                 "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context \
                  of an update's replacement document. Consider using an aggregation pipeline with \
@@ -108,20 +112,20 @@ pub(super) fn check_top_level_name(name: &str, document: &Document) -> Result<()
     }
 }
 
-/// Why a name with a `$` is none of a DBRef.
-enum Problem {
+/// Reason for an invalid field name with `$`.
+enum DollarFieldProblem {
     Reference(String),
     Dollar,
 }
 
-/// A DBRef has `$ref`, `$id` and maybe `$db`, in this order, next to each other.
-fn reference_problem(name: &str, document: &Document) -> Option<Problem> {
+/// Checks a DBRef: `$ref`, `$id` and optionally `$db`, consecutive and in this order.
+fn reference_problem(name: &str, document: &Document) -> Option<DollarFieldProblem> {
     let names: Vec<&str> = document.keys().map(String::as_str).collect();
     let at = names.iter().position(|it| *it == name)?;
     let before = |name: &str| names.iter().position(|it| *it == name).filter(|it| *it > 0);
     let string = |name: &str| match document.get(name) {
         Some(Bson::String(_)) | None => None,
-        Some(other) => Some(Problem::Reference(format!(
+        Some(other) => Some(DollarFieldProblem::Reference(format!(
             "The DBRef {name} field must be a String, not a {}",
             type_name(other)
         ))),
@@ -131,14 +135,16 @@ fn reference_problem(name: &str, document: &Document) -> Option<Problem> {
         (!follows).then(|| {
             let message =
                 format!("Found {name} field without a {other} before it, which is invalid.");
-            Problem::Reference(message)
+            DollarFieldProblem::Reference(message)
         })
     };
     let of_ref = || {
         string("$ref").or_else(|| {
             let at = names.iter().position(|it| *it == "$ref")?;
             (names.get(at + 1) != Some(&"$id")).then(|| {
-                Problem::Reference("The DBRef $ref field must be followed by a $id field".into())
+                DollarFieldProblem::Reference(
+                    "The DBRef $ref field must be followed by a $id field".into(),
+                )
             })
         })
     };
@@ -149,20 +155,20 @@ fn reference_problem(name: &str, document: &Document) -> Option<Problem> {
             .or_else(of_ref),
         "$id" => follows("$id", "$ref").or_else(of_ref),
         "$ref" => of_ref(),
-        _ => Some(Problem::Dollar),
+        _ => Some(DollarFieldProblem::Dollar),
     }
 }
 
-/// Refuses a value that, at this level, is too deep.
+/// Fails if a value at this level is nested too deeply.
 pub(super) fn check_depth(level: usize, value: &Bson) -> Result<(), Fault> {
-    if level <= DEEPEST && fits(value, DEEPEST - level) {
+    if level <= MAX_DEPTH && fits(value, MAX_DEPTH - level) {
         return Ok(());
     }
-    let message = format!("Document exceeds maximum nesting depth of {DEEPEST}");
+    let message = format!("Document exceeds maximum nesting depth of {MAX_DEPTH}");
     Err(Fault::new(Code::OVERFLOW, message))
 }
 
-/// Whether a value has at most this many levels below it.
+/// Returns `true` if a value has at most this many nested levels.
 fn fits(value: &Bson, levels: usize) -> bool {
     let below = |mut values: Box<dyn Iterator<Item = &Bson> + '_>| match levels.checked_sub(1) {
         Some(levels) => values.all(|it| fits(it, levels)),
@@ -175,8 +181,8 @@ fn fits(value: &Bson, levels: usize) -> bool {
     }
 }
 
-/// Checks what a replacement or a pipeline has made of a document: its names if they are checked, its
-/// `_id`, its depth.
+/// Checks the result of a replacement or a pipeline: `_id`, depth, and field names if `names_too`
+/// is `true`.
 pub(super) fn check_whole(document: &Document, names_too: bool) -> Result<(), Fault> {
     for (name, value) in document {
         if names_too {
@@ -190,7 +196,7 @@ pub(super) fn check_whole(document: &Document, names_too: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// Refuses another `_id` than before. `1` and `1.0` are the same here.
+/// Fails if `_id` changed. `1` and `1.0` are equal here.
 pub(super) fn check_same_id(before: Option<&Bson>, after: Option<&Bson>) -> Result<(), Fault> {
     if matches!(after, Some(Bson::Array(_))) {
         let message = "After applying the update to the document, the (immutable) field '_id' was \
@@ -208,9 +214,9 @@ pub(super) fn check_same_id(before: Option<&Bson>, after: Option<&Bson>) -> Resu
     Err(Fault::new(Code::IMMUTABLE_FIELD, message))
 }
 
-/// How many bytes a document takes.
+/// Returns the size of a document in bytes.
 pub(crate) fn size(document: &Document) -> usize {
-    // Its length, the fields, and a zero.
+    // Length, fields and terminator.
     5 + document.iter().map(|(name, value)| 2 + name.len() + size_of_value(value)).sum::<usize>()
 }
 
@@ -237,7 +243,7 @@ fn size_of_value(value: &Bson) -> usize {
         }
         Bson::ObjectId(_) => 12,
         Bson::Decimal128(_) => 16,
-        // Its parts are not public; the rest of a document with nothing else is.
+        // The parts of a DBPointer are not public; its encoded size is.
         Bson::DbPointer(_) => {
             let mut alone = Document::new();
             alone.insert("", value.clone());

@@ -1,4 +1,4 @@
-//! Updates, case by case: what a server was seen to answer.
+//! Updates. Expected results are those of servers.
 
 mod array_filters;
 mod arrays;
@@ -13,18 +13,18 @@ use bson::{Bson, DateTime, Document, Timestamp};
 
 use crate::{Environment, Fault, Filter, Update};
 
-use super::place::identical_documents;
+use super::navigation::identical_documents;
 
 fn env() -> Environment {
     Environment::new(DateTime::from_millis(5000), Timestamp { time: 7, increment: 8 }, 1)
 }
 
-/// What an update makes of a document.
+/// Applies an update to a document.
 fn applied(document: &Document, update: impl Into<Bson>) -> Result<Option<Document>, Fault> {
     matched(document, &Document::new(), update)
 }
 
-/// The same, of a document that a filter matched.
+/// Applies an update to a document that a filter matched.
 fn matched(
     document: &Document,
     filter: &Document,
@@ -35,7 +35,7 @@ fn matched(
     Update::parse(&update.into(), &[], &env)?.apply(document, &filter, &env)
 }
 
-/// Asserts what updates make of documents, in which type and order.
+/// Asserts results, including types and field order.
 fn assert_each(cases: Vec<(Document, Document, Document)>) {
     for (document, update, expected) in cases {
         let result = applied(&document, update.clone()).unwrap();
@@ -47,7 +47,7 @@ fn assert_each(cases: Vec<(Document, Document, Document)>) {
     }
 }
 
-/// Asserts that updates leave documents as they are, and are not counted.
+/// Asserts that updates change nothing.
 fn assert_none_changes(cases: Vec<(Document, Document)>) {
     for (document, update) in cases {
         let result = applied(&document, update.clone()).unwrap();
@@ -55,7 +55,7 @@ fn assert_none_changes(cases: Vec<(Document, Document)>) {
     }
 }
 
-/// Asserts codes and words of refusals.
+/// Asserts error codes and messages.
 fn assert_refused(cases: Vec<(Document, Document, i32, &str)>) {
     for (document, update, code, words) in cases {
         let fault = applied(&document, update.clone()).expect_err(&format!("{update}"));

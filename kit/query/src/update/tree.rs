@@ -1,4 +1,4 @@
-//! The operators of an update, arranged by the fields that they change. No two change the same.
+//! Update operators as a tree of fields. No two operators can change the same field.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
@@ -6,39 +6,38 @@ use crate::{Code, Fault};
 
 use super::{array_filters::ArrayFilters, operator::Operator};
 
-/// What is to be done at a place and below it.
+/// Updates at a field and below it.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
-    /// Something at fields of it.
-    Fields(Fields),
-    /// Something at elements of it.
-    Elements(Elements),
-    /// This, at the place itself.
+pub(super) enum UpdateNode {
+    /// Updates of nested fields.
+    Fields(FieldUpdates),
+    /// Updates of array elements.
+    Elements(ElementUpdates),
+    /// Operator on the field itself.
     Leaf(Arc<Operator>),
 }
 
-/// What is to be done at fields. They come in the order in which a server goes through them: it is
-/// the order in which new fields appear.
+/// Updates of fields, in the order of servers, which is the order of new fields.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields {
-    pub(super) named: BTreeMap<Name, Node>,
-    /// At the element that the filter matched: `$`.
-    pub(super) matched: Option<Box<Node>>,
+pub(super) struct FieldUpdates {
+    pub(super) named: BTreeMap<OrderedFieldName, UpdateNode>,
+    /// Update of the matched element (`$`).
+    pub(super) matched: Option<Box<UpdateNode>>,
 }
 
-/// What is to be done at elements: at all of them (`$[]`, the empty name) and at those that an array
-/// filter of this name matches (`$[name]`).
+/// Updates of array elements: all (`$[]`, the empty name) or those that match an array filter
+/// (`$[name]`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Elements {
-    pub(super) filtered: BTreeMap<String, Node>,
+pub(super) struct ElementUpdates {
+    pub(super) filtered: BTreeMap<String, UpdateNode>,
 }
 
-/// A name of a field. Names that begin like a number are ordered by their length first, so that `9`
-/// comes before `10`.
+/// A field name. Names that start with a digit from 1 to 9 are ordered by length first, so `9`
+/// precedes `10`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name(pub(super) String);
+pub(super) struct OrderedFieldName(pub(super) String);
 
-impl Ord for Name {
+impl Ord for OrderedFieldName {
     fn cmp(&self, other: &Self) -> Ordering {
         let numeric = |it: &Self| matches!(it.0.as_bytes().first(), Some(b'1'..=b'9'));
         if numeric(self) && numeric(other) {
@@ -48,13 +47,13 @@ impl Ord for Name {
     }
 }
 
-impl PartialOrd for Name {
+impl PartialOrd for OrderedFieldName {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Fields {
+impl FieldUpdates {
     /// Adds an operator at a dotted path.
     pub(super) fn add(
         &mut self,
@@ -63,56 +62,56 @@ impl Fields {
         filters: &mut ArrayFilters,
     ) -> Result<(), Fault> {
         let parts: Vec<&str> = path.split('.').collect();
-        add_below(Below::Fields(self), &parts, operator, filters)
+        add_below(ParentNode::FieldUpdates(self), &parts, operator, filters)
     }
 }
 
-/// A place that has others below it.
-enum Below<'n> {
-    Fields(&'n mut Fields),
-    Elements(&'n mut Elements),
+/// A node with children.
+enum ParentNode<'n> {
+    FieldUpdates(&'n mut FieldUpdates),
+    ElementUpdates(&'n mut ElementUpdates),
 }
 
-impl<'n> Below<'n> {
-    fn child(self, part: &str) -> Slot<'n> {
+impl<'n> ParentNode<'n> {
+    fn child(self, part: &str) -> ChildSlot<'n> {
         match self {
-            Self::Fields(fields) if part == "$" => Slot::Matched(&mut fields.matched),
-            Self::Fields(fields) => Slot::Named(&mut fields.named, part.to_owned()),
-            Self::Elements(elements) => {
+            Self::FieldUpdates(fields) if part == "$" => ChildSlot::Matched(&mut fields.matched),
+            Self::FieldUpdates(fields) => ChildSlot::Named(&mut fields.named, part.to_owned()),
+            Self::ElementUpdates(elements) => {
                 let identifier = identifier(part).unwrap_or(part);
-                Slot::Filtered(&mut elements.filtered, identifier.to_owned())
+                ChildSlot::Filtered(&mut elements.filtered, identifier.to_owned())
             }
         }
     }
 }
 
-/// Where a child is, or could be.
-enum Slot<'n> {
-    Matched(&'n mut Option<Box<Node>>),
-    Named(&'n mut BTreeMap<Name, Node>, String),
-    Filtered(&'n mut BTreeMap<String, Node>, String),
+/// Position of a child, existing or new.
+enum ChildSlot<'n> {
+    Matched(&'n mut Option<Box<UpdateNode>>),
+    Named(&'n mut BTreeMap<OrderedFieldName, UpdateNode>, String),
+    Filtered(&'n mut BTreeMap<String, UpdateNode>, String),
 }
 
-impl<'n> Slot<'n> {
+impl<'n> ChildSlot<'n> {
     fn is_taken(&self) -> bool {
         match self {
             Self::Matched(node) => node.is_some(),
-            Self::Named(nodes, name) => nodes.contains_key(&Name(name.clone())),
+            Self::Named(nodes, name) => nodes.contains_key(&OrderedFieldName(name.clone())),
             Self::Filtered(nodes, name) => nodes.contains_key(name),
         }
     }
 
-    fn or_insert(self, node: Node) -> &'n mut Node {
+    fn or_insert(self, node: UpdateNode) -> &'n mut UpdateNode {
         match self {
             Self::Matched(slot) => slot.get_or_insert_with(|| Box::new(node)),
-            Self::Named(nodes, name) => nodes.entry(Name(name)).or_insert(node),
+            Self::Named(nodes, name) => nodes.entry(OrderedFieldName(name)).or_insert(node),
             Self::Filtered(nodes, name) => nodes.entry(name).or_insert(node),
         }
     }
 }
 
 fn add_below(
-    mut below: Below<'_>,
+    mut below: ParentNode<'_>,
     parts: &[&str],
     operator: Operator,
     filters: &mut ArrayFilters,
@@ -131,14 +130,16 @@ fn add_below(
         check(at)?;
         let of_elements = identifier(parts[at + 1]).is_some();
         let empty = if of_elements {
-            Node::Elements(Elements::default())
+            UpdateNode::Elements(ElementUpdates::default())
         } else {
-            Node::Fields(Fields::default())
+            UpdateNode::Fields(FieldUpdates::default())
         };
         below = match (below.child(parts[at]).or_insert(empty), of_elements) {
-            (Node::Fields(fields), false) => Below::Fields(fields),
-            (Node::Elements(elements), true) => Below::Elements(elements),
-            (Node::Fields(_) | Node::Elements(_) | Node::Leaf(_), _) => return Err(conflict(at)),
+            (UpdateNode::Fields(fields), false) => ParentNode::FieldUpdates(fields),
+            (UpdateNode::Elements(elements), true) => ParentNode::ElementUpdates(elements),
+            (UpdateNode::Fields(_) | UpdateNode::Elements(_) | UpdateNode::Leaf(_), _) => {
+                return Err(conflict(at));
+            }
         };
     }
     check(last)?;
@@ -146,20 +147,23 @@ fn add_below(
     if slot.is_taken() {
         return Err(conflict(last));
     }
-    slot.or_insert(Node::Leaf(Arc::new(operator)));
+    slot.or_insert(UpdateNode::Leaf(Arc::new(operator)));
     Ok(())
 }
 
-/// The name of the array filter that a component of a path stands for: `$[name]`. It is empty for
-/// `$[]`.
+/// Returns the name of an array filter in a path component (`$[name]`). Empty for `$[]`.
 pub(super) fn identifier(part: &str) -> Option<&str> {
     part.strip_prefix("$[")?.strip_suffix(']')
 }
 
-/// Puts together what two ways lead to: the matched element and its index, two array filters.
-pub(super) fn merged(left: &Node, right: &Node, path: &mut Vec<String>) -> Result<Node, Fault> {
+/// Merges updates that apply to the same element, by `$` and an index or by two array filters.
+pub(super) fn merged(
+    left: &UpdateNode,
+    right: &UpdateNode,
+    path: &mut Vec<String>,
+) -> Result<UpdateNode, Fault> {
     match (left, right) {
-        (Node::Fields(left), Node::Fields(right)) => {
+        (UpdateNode::Fields(left), UpdateNode::Fields(right)) => {
             let mut both = left.clone();
             for (name, node) in &right.named {
                 let node = match left.named.get(name) {
@@ -172,9 +176,9 @@ pub(super) fn merged(left: &Node, right: &Node, path: &mut Vec<String>) -> Resul
                 (Some(left), Some(right)) => Some(Box::new(merged_below(left, right, "$", path)?)),
                 (left, right) => left.clone().or_else(|| right.clone()),
             };
-            Ok(Node::Fields(both))
+            Ok(UpdateNode::Fields(both))
         }
-        (Node::Elements(left), Node::Elements(right)) => {
+        (UpdateNode::Elements(left), UpdateNode::Elements(right)) => {
             let mut both = left.clone();
             for (name, node) in &right.filtered {
                 let node = match left.filtered.get(name) {
@@ -183,9 +187,9 @@ pub(super) fn merged(left: &Node, right: &Node, path: &mut Vec<String>) -> Resul
                 };
                 both.filtered.insert(name.clone(), node);
             }
-            Ok(Node::Elements(both))
+            Ok(UpdateNode::Elements(both))
         }
-        (Node::Fields(_) | Node::Elements(_) | Node::Leaf(_), _) => {
+        (UpdateNode::Fields(_) | UpdateNode::Elements(_) | UpdateNode::Leaf(_), _) => {
             let message = format!("Update created a conflict at '{}'", path.join("."));
             Err(Fault::new(Code::CONFLICTING_UPDATE_OPERATORS, message))
         }
@@ -193,11 +197,11 @@ pub(super) fn merged(left: &Node, right: &Node, path: &mut Vec<String>) -> Resul
 }
 
 fn merged_below(
-    left: &Node,
-    right: &Node,
+    left: &UpdateNode,
+    right: &UpdateNode,
     name: &str,
     path: &mut Vec<String>,
-) -> Result<Node, Fault> {
+) -> Result<UpdateNode, Fault> {
     path.push(name.to_owned());
     let both = merged(left, right, path)?;
     path.pop();

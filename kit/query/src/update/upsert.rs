@@ -1,4 +1,4 @@
-//! The document that an upsert begins with: what the filter says that fields equal.
+//! Initial document of an upsert, from the equality conditions of the filter.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use bson::{Bson, Document};
 use super::storage::check_depth;
 use crate::{Code, Fault};
 
-/// A document with these values at these paths. They come in the order of their paths, as strings.
-pub(super) fn begun(equalities: Vec<(String, Bson)>) -> Result<Document, Fault> {
+/// Creates a document with these values, in the order of their paths.
+pub(super) fn initial(equalities: Vec<(String, Bson)>) -> Result<Document, Fault> {
     let mut sorted: BTreeMap<String, Bson> = BTreeMap::new();
     for (path, value) in equalities {
         if let Some(other) = sorted.keys().find(|other| overlaps(other, &path)) {
@@ -30,8 +30,8 @@ pub(super) fn begun(equalities: Vec<(String, Bson)>) -> Result<Document, Fault> 
     Ok(document)
 }
 
-/// The same for a replacement: only `_id` counts, and it must be given whole.
-pub(super) fn begun_with_id(equalities: Vec<(String, Bson)>) -> Result<Document, Fault> {
+/// Creates the initial document of a replacement: only `_id`, which must be given whole.
+pub(super) fn initial_id(equalities: Vec<(String, Bson)>) -> Result<Document, Fault> {
     let of_id = |path: &str| path == "_id" || path.starts_with("_id.");
     let equalities: Vec<_> = equalities.into_iter().filter(|(path, _)| of_id(path)).collect();
     if let Some((path, _)) = equalities.iter().find(|(path, _)| path != "_id") {
@@ -39,7 +39,7 @@ pub(super) fn begun_with_id(equalities: Vec<(String, Bson)>) -> Result<Document,
             format!("field at '_id' must be exactly specified, field at sub-path '{path}'found");
         return Err(Fault::new(Code::named(111, "NotExactValueField"), message));
     }
-    begun(equalities)
+    initial(equalities)
 }
 
 fn overlaps(one: &str, other: &str) -> bool {

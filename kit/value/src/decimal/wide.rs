@@ -1,4 +1,4 @@
-//! Numbers of twice as many digits: what sums and products are before they are rounded.
+//! Numbers of up to 69 digits: sums and products before rounding.
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,12 @@ use super::{DIGITS, Decimal, HIGHEST, LIMIT, LOWEST};
 
 /// A number of up to 69 digits: `high` times 10 to the 34th, and `low`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Wide {
+pub(super) struct WideDecimal {
     pub(super) high: u128,
     pub(super) low: u128,
 }
 
-impl Wide {
+impl WideDecimal {
     const HALF: u128 = 10u128.pow(DIGITS / 2);
 
     pub(super) fn product(left: u128, right: u128) -> Self {
@@ -23,7 +23,7 @@ impl Wide {
         Self { high, low: low % LIMIT }
     }
 
-    /// A coefficient times a power of ten, where the result has at most 69 digits.
+    /// Multiplies a coefficient by a power of ten. The result must have at most 69 digits.
     pub(super) fn scaled(coefficient: u128, power: u32) -> Self {
         match power.checked_sub(DIGITS) {
             Some(more) => Self { high: coefficient * 10u128.pow(more), low: 0 },
@@ -39,7 +39,7 @@ impl Wide {
         self.high == 0 && self.low == 0
     }
 
-    /// The sum or the difference, and whether the difference fell below zero.
+    /// Adds or subtracts. The flag is `true` if the difference is negative.
     pub(super) fn added(self, same_sign: bool, addend: u128) -> (Self, bool) {
         if same_sign {
             let low = self.low + addend;
@@ -56,7 +56,8 @@ impl Wide {
         if self.high == 0 { digits(self.low) } else { digits(self.high) + DIGITS }
     }
 
-    /// Without its last digits; and whether they were less than a half, a half, or more.
+    /// Removes the last `count` digits. Returns the rest, and how the removed part compares to a
+    /// half.
     pub(super) fn cut(self, count: u32) -> (u128, Ordering) {
         if count == 0 {
             return (self.low, Ordering::Less);
@@ -73,7 +74,7 @@ impl Wide {
         (kept, rest.cmp(&(unit / 2)))
     }
 
-    /// The decimal nearest to it times a power of ten; ties to even.
+    /// Returns the nearest decimal to `self` times ten to the power of `exponent`; ties to even.
     pub(super) fn rounded(self, negative: bool, exponent: i32) -> Decimal {
         let surplus = self.digits().saturating_sub(DIGITS);
         let below = u32::try_from(LOWEST - exponent).unwrap_or(0);
@@ -89,7 +90,8 @@ impl Wide {
         fitted(negative, kept, exponent + i32::try_from(count).unwrap_or(i32::MAX / 2))
     }
 
-    /// The same; where it is exact, with an exponent as near to the ideal one as zeros at its end allow.
+    /// Rounds like [`rounded`](Self::rounded). An exact result gets an exponent as close to `ideal`
+    /// as its trailing zeros permit.
     pub(super) fn rounded_toward(self, negative: bool, exponent: i32, ideal: i32) -> Decimal {
         let (mut wide, mut at) = (self, exponent);
         while at < ideal && wide.low % 10 == 0 {
@@ -101,7 +103,8 @@ impl Wide {
     }
 }
 
-/// Brings a high exponent into range, by zeros at the end of the coefficient; or it is infinite.
+/// Lowers an exponent above the range by appending zeros to the coefficient. Returns infinity if
+/// that is impossible.
 fn fitted(negative: bool, mut coefficient: u128, mut exponent: i32) -> Decimal {
     if coefficient == 0 {
         return Decimal::finite(negative, 0, exponent.clamp(LOWEST, HIGHEST));
@@ -116,7 +119,7 @@ fn fitted(negative: bool, mut coefficient: u128, mut exponent: i32) -> Decimal {
     Decimal::finite(negative, coefficient, exponent)
 }
 
-/// How many digits a number has; zero has none.
+/// Returns the number of decimal digits. Zero has none.
 pub(super) fn digits(number: u128) -> u32 {
     number.checked_ilog10().map_or(0, |it| it + 1)
 }

@@ -181,8 +181,11 @@ fn sorted_by_key(mut documents: Vec<Document>) -> Vec<Document> {
         other => other.clone(),
     };
     documents.sort_by(|left, right| {
-        let by_key =
-            steadfast_value::compare(&sort_key(left), &sort_key(right), &steadfast_value::ByBytes);
+        let by_key = steadfast_value::compare(
+            &sort_key(left),
+            &sort_key(right),
+            &steadfast_value::BinaryOrder,
+        );
         let id = |it: &Document| it.get_object_id("_id").unwrap();
         by_key.then_with(|| id(left).cmp(&id(right)))
     });

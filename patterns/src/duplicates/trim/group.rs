@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, mem};
 
 use bson::{Bson, DateTime, oid::ObjectId};
-use steadfast_value::{ByBytes, compare};
+use steadfast_value::{BinaryOrder, compare};
 
 use super::report::CopyLocation;
 use crate::duplicates::{Keep, key::Event};
@@ -29,7 +29,7 @@ impl Copy {
         let datacenter = |it: &Self| it.datacenter.clone().unwrap_or(Bson::Null);
         self.id
             .cmp(&other.id)
-            .then_with(|| compare(&datacenter(self), &datacenter(other), &ByBytes))
+            .then_with(|| compare(&datacenter(self), &datacenter(other), &BinaryOrder))
     }
 
     /// Returns `true` if the order of the two is unknown.

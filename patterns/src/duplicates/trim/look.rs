@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bson::{Bson, RawDocument, RawDocumentBuf, doc, oid::ObjectId, raw::RawBsonRef};
 use sha2::{Digest, Sha256};
 use steadfast::options::{ReadConcern, ReadPreference};
-use steadfast_value::{ByBytes, compare};
+use steadfast_value::{BinaryOrder, compare};
 
 use super::{
     Deployments, Finding,
@@ -128,7 +128,7 @@ impl FoundCopies {
 /// Returns `true` if a filter on one value matches the other.
 fn is_same(one: &Option<Bson>, other: &Option<Bson>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => compare(one, other, &ByBytes).is_eq(),
+        (Some(one), Some(other)) => compare(one, other, &BinaryOrder).is_eq(),
         (one, other) => one.is_none() && other.is_none(),
     }
 }

@@ -26,7 +26,7 @@ async fn state(counters: &Collection<Document>) -> (Option<i64>, usize) {
 /// Nine events: three of the applications die between the steps, three lose the reply of step one and three that
 /// of step two, and repeat it. Then the clean-up loses a message, too, and is repeated.
 async fn count_a_day(uri: &str, fault_of_the_clean_up: Reaction) {
-    let proxy = Proxy::before(uri).start().await.unwrap();
+    let proxy = Proxy::builder(uri).start().await.unwrap();
     let mut options = ClientOptions::parse(proxy.uri()).await.unwrap();
     options.retry_writes = Some(false);
     let client = Client::with_options(options).unwrap();

@@ -119,7 +119,7 @@ impl<W: Way> Storm<W> {
     ) -> Aftermath {
         let began = Instant::now();
         let rules = bad_network(&mut dice);
-        let proxy = Proxy::before(servers.uri()).rules(rules).start().await.unwrap();
+        let proxy = Proxy::builder(servers.uri()).rules(rules).start().await.unwrap();
         let storm = Arc::new(Self {
             uri: with_options(&proxy.uri(), "serverSelectionTimeoutMS=5000&socketTimeoutMS=3000"),
             journal: Journal::of(events, LAST + 1),

@@ -24,7 +24,7 @@ async fn behind(proxy: &Proxy) -> Counting {
 async fn an_increment_whose_messages_are_lost_counts_once() {
     let set = Deployment::replica_set(3).start();
     for uri in [set.uri(), testbed::shared::uri().unwrap()] {
-        let proxy = Proxy::before(&uri).start().await.unwrap();
+        let proxy = Proxy::builder(&uri).start().await.unwrap();
         for reaction in [Reaction::lose_reply(), Reaction::cut_request()] {
             for step in [1, 2] {
                 let counting = behind(&proxy).await;
@@ -46,7 +46,7 @@ async fn an_increment_whose_messages_are_lost_counts_once() {
 #[tokio::test]
 async fn a_step_one_that_comes_late_is_not_counted_again() {
     let set = Deployment::replica_set(3).start();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let counting = behind(&proxy).await;
     proxy.add(Rule::new(Reaction::cut_request()).name("lost").command("update").nth(1));
     counting.counters.increment("day").await.unwrap();
@@ -65,7 +65,7 @@ async fn a_step_one_that_comes_late_is_not_counted_again() {
 #[tokio::test]
 async fn what_the_sweep_has_finished_is_not_begun_again() {
     let set = Deployment::replica_set(3).start();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let counting = behind(&proxy).await;
     proxy.add(Rule::new(Reaction::lose_reply()).name("lost").command("update"));
     let error = counting.counters.increment("day").await.unwrap_err();
@@ -92,7 +92,7 @@ async fn what_the_sweep_has_finished_is_not_begun_again() {
 async fn whoever_has_the_intent_finishes_what_broke_anywhere() {
     let set = Deployment::replica_set(3).start();
     for uri in [set.uri(), testbed::shared::uri().unwrap()] {
-        let proxy = Proxy::before(&uri).start().await.unwrap();
+        let proxy = Proxy::builder(&uri).start().await.unwrap();
         for reaction in [Reaction::lose_reply(), Reaction::cut_request()] {
             for before in [0, 1] {
                 for is_stored in [true, false] {

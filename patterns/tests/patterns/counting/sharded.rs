@@ -41,7 +41,7 @@ async fn cluster() -> Deployment {
 #[tokio::test]
 async fn counters_on_different_shards_count_once_whatever_is_lost() {
     let cluster = cluster().await;
-    let proxy = Proxy::before(cluster.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(cluster.uri()).start().await.unwrap();
     let uri = format!("{}/?retryWrites=false", proxy.uri().trim_end_matches('/'));
     let counting = Counting::within(&uri, "counters").await;
 
@@ -98,7 +98,7 @@ async fn an_increment_whose_chunk_moves_before_its_retry_counts_once_on_real_ser
         ShardedCollection::create("patterns.counters_that_move", doc! { "_id": "hashed" })
     });
     let cluster = cluster.await.unwrap();
-    let proxy = Proxy::before(cluster.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(cluster.uri()).start().await.unwrap();
     let mut counted = 0;
     for retry_writes in [true, false] {
         let options = format!("retryWrites={retry_writes}&localThresholdMS=60000");
@@ -120,7 +120,7 @@ async fn an_increment_whose_chunk_moves_before_its_retry_counts_once_on_real_ser
                 }
                 let cluster = cluster.clone();
                 tokio::task::spawn_blocking(move || cluster.swap_shards()).await.unwrap();
-                proxy.clear();
+                proxy.clear_rules();
             };
             let both = async { tokio::join!(increment, migrate) };
             let both = tokio::time::timeout(Duration::from_secs(60), both).await;

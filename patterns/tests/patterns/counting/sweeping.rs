@@ -142,7 +142,7 @@ async fn a_token_that_stands_there_twice_counts_once_as_by_its_writer() {
 #[tokio::test]
 async fn a_sweep_that_fails_amid_a_counter_has_told_what_it_finished_of_it() {
     let set = Deployment::replica_set(1).start();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let counting = Counting::at(&proxy.uri()).await;
     let pending: Vec<_> = (0..250).map(|_| token(1, ago(5))).collect();
     let day = doc! { "_id": "day", "counter": 0, "pending": pending };

@@ -51,7 +51,7 @@ async fn an_intent_that_may_have_begun_is_not_said_to_be_open_by_a_call_that_is_
 #[tokio::test]
 async fn an_error_without_its_intent_still_tells_what_became_of_the_increment() {
     let set = Deployment::replica_set(1).start();
-    let proxy = Proxy::before(set.uri()).start().await.unwrap();
+    let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let counting = Counting::at(&format!("{}&retryWrites=false", proxy.uri())).await;
     counting.collection.insert_one(doc! { "_id": "day", "counter": i64::MAX }).await.unwrap();
     // It is pending, although the last request was refused.

@@ -14,7 +14,7 @@ use steadfast::{
     options::ReadPreference,
 };
 use steadfast_patterns::duplicates::{Duplicates, Keep};
-use steadfast_value::{ByBytes, compare};
+use steadfast_value::{BinaryOrder, compare};
 
 async fn collection(name: &str) -> Collection<Document> {
     let uri = testbed::shared::uri().expect("a deployment");
@@ -155,7 +155,7 @@ async fn a_server_sorts_values_of_all_types_as_they_compare() {
             continue;
         }
         if let Some((other, other_id)) = before {
-            let order = compare(&other, &key, &ByBytes).then_with(|| other_id.cmp(&id));
+            let order = compare(&other, &key, &BinaryOrder).then_with(|| other_id.cmp(&id));
             assert!(order.is_lt(), "{other:?} comes before {key:?}");
             compared += 1;
         }

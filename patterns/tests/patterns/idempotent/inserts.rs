@@ -91,7 +91,7 @@ async fn behind_a_router_it_is_known_by_its_key_too() {
         assert_eq!(inserted.evidence, InsertEvidence::DuplicateOfOwn);
         assert_eq!(stage.count(doc! {}).await, 1);
 
-        stage.proxy.clear();
+        stage.proxy.clear_rules();
         let again = doc! { "_id": inserted.id };
         let error = idempotent::insert_one(&stage.orders, again).await.unwrap_err();
         assert!(error.is_duplicate_key_error(), "at the first sending it is an error: {error}");
@@ -121,7 +121,7 @@ async fn a_call_whose_time_is_over_is_not_sent_again() {
 async fn a_duplicate_at_the_first_sending_is_an_error() {
     for stage in Stage::each_embedded().await {
         stage.orders.insert_one(doc! { "_id": 1 }).await.unwrap();
-        stage.proxy.forget();
+        stage.proxy.clear_ledger();
         let error = idempotent::insert_one(&stage.orders, doc! { "_id": 1 }).await.unwrap_err();
         assert!(error.is_duplicate_key_error(), "{error}");
         assert_eq!(error.outcome(), Outcome::NotApplied);
@@ -168,7 +168,7 @@ async fn a_string_of_a_collection_with_a_collation_is_not_taken_for_its_own() {
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
 
     // What no collation has a say in is.
-    stage.proxy.clear();
+    stage.proxy.clear_rules();
     stage.lose_replies("insert", 2);
     let id = ObjectId::new();
     let inserted = idempotent::insert_one(&names, doc! { "_id": id }).await.unwrap();

@@ -1,6 +1,6 @@
 //! Servers before 4.2, which say in words alone which key they have already.
 
-use blackpipe::server::{Expected, Role, Server, hang_up, insert, reply};
+use blackpipe::server::{ExpectedRequest, Role, Server, hang_up, insert, reply};
 use steadfast::{
     Client, Collection,
     bson::{Document, doc},
@@ -12,7 +12,7 @@ use steadfast_patterns::idempotent::{self, InsertEvidence, Inserted};
 async fn refused_in_words(words: &str) -> Result<Inserted, Error> {
     let server = Server::builder().role(Role::Primary).start();
     let inserts =
-        || -> Expected { insert("shop.orders").with(doc! { "documents": [{ "_id": 7 }] }) };
+        || -> ExpectedRequest { insert("shop.orders").with(doc! { "documents": [{ "_id": 7 }] }) };
     server.expect(inserts().then(hang_up()));
     let message = format!("E11000 duplicate key error collection: {words}");
     let refusal = doc! { "index": 0, "code": 11000, "errmsg": message };

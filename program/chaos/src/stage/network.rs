@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use blackpipe::proxy::{Direction, ErrorReply, Event, Proxy, Reaction, Rule};
+use blackpipe::proxy::{Direction, ErrorReply, Proxy, ProxyEvent, Reaction, Rule};
 
 use super::{Result, set::Member};
 use crate::{live::Live, plan::APP_NAME};
@@ -48,13 +48,13 @@ impl Network {
     pub(super) async fn before(uri: &str) -> Result<Self> {
         let hits = Arc::new(Hits::default());
         let counting = Arc::clone(&hits);
-        let observer = move |event: &Event<'_>| {
-            if let Event::Fault { rules, what, .. } = event {
+        let observer = move |event: &ProxyEvent<'_>| {
+            if let ProxyEvent::Fault { rules, what, .. } = event {
                 counting.count(rules, what);
             }
         };
-        let proxy = Proxy::before(uri).observe(observer).start().await?;
-        let login = if proxy.left_out_credentials() { login_of(uri) } else { "" };
+        let proxy = Proxy::builder(uri).observe(observer).start().await?;
+        let login = if proxy.removed_credentials() { login_of(uri) } else { "" };
         let login = login.to_owned();
         Ok(Self { proxy, login, hits, incidents: AtomicU64::new(0) })
     }
@@ -127,7 +127,7 @@ impl Network {
     }
 
     pub(super) fn clear(&self) {
-        self.proxy.clear();
+        self.proxy.clear_rules();
     }
 
     pub(super) async fn close(self) {
@@ -175,7 +175,7 @@ impl Hits {
     /// themselves; the last decides.
     fn count(&self, rules: &[String], what: &str) {
         let is_slow = |rule: &&String| rule.ends_with(SLOW);
-        let met = match what.starts_with("holds") {
+        let met = match what.starts_with("delayed") {
             true => rules.iter().find(is_slow),
             false => rules.last(),
         };
@@ -214,9 +214,9 @@ mod tests {
     fn a_request_that_is_late_and_then_cut_is_a_hit_of_each() {
         let hits = Hits::default();
         let rules = [name(3, SLOW), name(5, "nothing of the reply, reset")];
-        hits.count(&rules, "holds the reply up for 20ms");
-        hits.count(&rules, "lost the reply after the server executed");
-        hits.count(&rules[1..], "lost the reply after the server executed");
+        hits.count(&rules, "delayed the reply by 20ms");
+        hits.count(&rules, "lost the reply after the execution");
+        hits.count(&rules[1..], "lost the reply after the execution");
         hits.count(&[name(5, "a part of the request")], "passed 40 bytes of the request on");
         let met = |requests, lost_replies| Met { requests, lost_replies };
         assert_eq!((hits.of(3), hits.of(5), hits.of(4)), (met(1, 0), met(3, 2), met(0, 0)));

@@ -53,7 +53,7 @@ struct Scene {
 impl Scene {
     async fn set(rules: impl IntoIterator<Item = Rule>) -> Self {
         let set = Deployment::replica_set(3).seed(1).start();
-        let proxy = Proxy::before(set.uri()).rules(rules).start().await.unwrap();
+        let proxy = Proxy::builder(set.uri()).rules(rules).start().await.unwrap();
         let straight = Client::with_uri_str(set.uri()).await.unwrap();
         Self { set, proxy, straight }
     }

@@ -133,7 +133,7 @@ async fn measure_once(
     let counters = straight.database(DATABASE).collection::<Document>(&name);
     prepare(&counters).await;
     let namespace = counters.namespace().to_string();
-    let proxy = Proxy::before(uri).start().await.unwrap();
+    let proxy = Proxy::builder(uri).start().await.unwrap();
     let mut applications = Vec::new();
     for event in 0..EVENTS {
         applications.push(application(&proxy, strategy, situation, event, &name).await);

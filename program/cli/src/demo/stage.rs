@@ -62,7 +62,7 @@ impl Stage {
     pub(super) async fn set(seed: u64, vacancy: Duration) -> Result<Self, Box<dyn Error>> {
         let set = Deployment::replica_set(MEMBERS).seed(seed).manual_elections().try_start()?;
         let straight = Client::with_uri_str(set.uri()).await?;
-        let proxy = Proxy::before(set.uri()).start().await?;
+        let proxy = Proxy::builder(set.uri()).start().await?;
         let (mut applications, mut counters) = (Vec::new(), Vec::new());
         for strategy in Strategy::ALL {
             let own = straight.database(DATABASE).collection::<Document>(strategy.name());

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use blackpipe::proxy::{Event, Shown};
+use blackpipe::proxy::{MessageSummary, ProxyEvent};
 use bson::{Bson, Document};
 use serde_json::{Map, Value, json};
 
@@ -69,14 +69,14 @@ fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
 }
 
 impl Pen {
-    pub(super) fn note(&self, event: &Event<'_>) {
+    pub(super) fn note(&self, event: &ProxyEvent<'_>) {
         // Nobody is left to write it if this fails.
         let _ = self.lines.send(Some(line(self.began, event)));
     }
 }
 
 /// An event, so long after the beginning.
-pub(super) fn line(began: Instant, event: &Event<'_>) -> String {
+pub(super) fn line(began: Instant, event: &ProxyEvent<'_>) -> String {
     let mut line = Map::new();
     let millis = began.elapsed().as_secs_f64() * 1000.0;
     line.insert("ms".to_owned(), json!((millis * 1000.0).round() / 1000.0));
@@ -86,37 +86,39 @@ pub(super) fn line(began: Instant, event: &Event<'_>) -> String {
     Value::Object(line).to_string()
 }
 
-fn fields(event: &Event<'_>) -> Value {
+fn fields(event: &ProxyEvent<'_>) -> Value {
     match event {
-        Event::Connected { connection, server, client } => json!({
+        ProxyEvent::Connected { connection, server, client } => json!({
             "event": "connected", "connection": connection, "server": server,
             "client": client.to_string(),
         }),
-        Event::Request { connection, server, message, is_retry } => with_message(
+        ProxyEvent::Request { connection, server, message, is_retry } => with_message(
             json!({
                 "event": "request", "connection": connection, "server": server, "retry": is_retry,
             }),
             message,
         ),
-        Event::Reply { connection, server, message, ok, code, micros, by_proxy } => with_message(
-            json!({
-                "event": "reply", "connection": connection, "server": server, "ok": ok,
-                "code": code, "micros": micros, "byProxy": by_proxy,
-            }),
-            message,
-        ),
-        Event::Fault { connection, server, rules, what } => json!({
+        ProxyEvent::Reply { connection, server, message, ok, code, micros, by_proxy } => {
+            with_message(
+                json!({
+                    "event": "reply", "connection": connection, "server": server, "ok": ok,
+                    "code": code, "micros": micros, "byProxy": by_proxy,
+                }),
+                message,
+            )
+        }
+        ProxyEvent::Fault { connection, server, rules, what } => json!({
             "event": "fault", "connection": connection, "server": server, "rules": rules,
             "what": what,
         }),
-        Event::Closed { connection, server, why } => json!({
+        ProxyEvent::Closed { connection, server, why } => json!({
             "event": "closed", "connection": connection, "server": server, "why": why,
         }),
         _ => json!({ "event": "other" }),
     }
 }
 
-fn with_message(mut fields: Value, message: &Shown<'_>) -> Value {
+fn with_message(mut fields: Value, message: &MessageSummary<'_>) -> Value {
     fields["command"] = json!(message.command);
     fields["namespace"] = json!(message.namespace);
     fields["bytes"] = json!(message.bytes);

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blackpipe::proxy::Event;
+use blackpipe::proxy::ProxyEvent;
 use serde_json::json;
 
 use super::record;
@@ -86,7 +86,7 @@ fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64, as_json: bool)
 }
 
 impl Pen {
-    pub(super) fn note(&self, event: &Event<'_>) {
+    pub(super) fn note(&self, event: &ProxyEvent<'_>) {
         let line = match self.as_json {
             true => record::line(self.began, event),
             false => format!("{:9.3} {}", self.began.elapsed().as_secs_f64(), in_words(event)),
@@ -97,17 +97,17 @@ impl Pen {
     }
 }
 
-fn in_words(event: &Event<'_>) -> String {
+fn in_words(event: &ProxyEvent<'_>) -> String {
     match event {
-        Event::Connected { connection, server, client } => {
+        ProxyEvent::Connected { connection, server, client } => {
             format!("#{connection:<4} connected: {client}, for {server}")
         }
-        Event::Request { connection, message, is_retry, .. } => {
+        ProxyEvent::Request { connection, message, is_retry, .. } => {
             let again = if *is_retry { ", sent before" } else { "" };
             let (command, namespace) = (message.command, message.namespace);
             format!("#{connection:<4} -> {command} {namespace}, {} bytes{again}", message.bytes)
         }
-        Event::Reply { connection, message, ok, code, micros, by_proxy, .. } => {
+        ProxyEvent::Reply { connection, message, ok, code, micros, by_proxy, .. } => {
             let (bytes, command) = (message.bytes, message.command);
             let outcome = match (ok, code) {
                 (true, _) => "ok".to_owned(),
@@ -119,10 +119,10 @@ fn in_words(event: &Event<'_>) -> String {
             let took = took.unwrap_or_default();
             format!("#{connection:<4} <- {command}: {outcome}, {bytes} bytes{took}{by}")
         }
-        Event::Fault { connection, rules, what, .. } => {
+        ProxyEvent::Fault { connection, rules, what, .. } => {
             format!("#{connection:<4} !! {what} ({})", rules.join(", "))
         }
-        Event::Closed { connection, why, .. } => format!("#{connection:<4} closed: {why}"),
+        ProxyEvent::Closed { connection, why, .. } => format!("#{connection:<4} closed: {why}"),
         _ => String::new(),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
             "delivered": count.deliveries,
             "executed": count.executions,
             "fromRecord": count.from_record,
-            "refused": count.refused,
+            "refused": count.errors,
         })
     });
     let rules = rules.iter().map(|state| {
@@ -77,7 +77,7 @@ fn table(text: &mut String, ledger: &Ledger) -> std::fmt::Result {
         writeln!(
             text,
             "{at:server$}  {name:command$}  {place:namespace$}  {:>4}  {:>9}  {:>8}  {:>11}  {:>7}",
-            count.attempts, count.deliveries, count.executions, count.from_record, count.refused
+            count.attempts, count.deliveries, count.executions, count.from_record, count.errors
         )?;
     }
     Ok(())

@@ -192,7 +192,7 @@ async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
 
 fn server_without_sessions() -> Server {
     let without = doc! { "logicalSessionTimeoutMinutes": Bson::Null };
-    Server::builder().lenient().saying(without).start()
+    Server::builder().lenient().hello_fields(without).start()
 }
 
 #[tokio::test]
@@ -271,7 +271,8 @@ async fn prose_20_monitors_do_not_tell_the_cluster_time() {
     for _ in 0..2 {
         client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     }
-    let hellos = |log: &crate::common::Log| log.requests.iter().filter(|it| it.is_hello()).count();
+    let hellos =
+        |log: &crate::common::ServerLog| log.requests.iter().filter(|it| it.is_hello()).count();
     let before = hellos(&server.log());
     let log = server.wait_for(|log| hellos(log) > before).await;
     assert!(log.named("ping")[1].body.contains_key("$clusterTime"));

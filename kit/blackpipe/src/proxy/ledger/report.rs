@@ -1,15 +1,15 @@
-//! The ledger as a document: what the command `blackPipe` answers, and what a program may print.
+//! The ledger as a document, for the command `blackPipe` and for programs.
 
 use bson::{Bson, Document, doc};
 
-use super::{Count, Delivery, Ledger, LedgerEntry, TrackedWrite};
+use super::{Delivery, Ledger, LedgerEntry, RequestCounts, TrackedWrite};
 
-/// The most single requests in a document, which must not grow beyond what a message may hold.
-const MOST_ENTRIES: usize = 1_000;
+/// Maximum number of entries in a document. It bounds the size of the reply.
+const MAX_REPORTED_ENTRIES: usize = 1_000;
 
 impl Ledger {
-    /// The ledger as a document: `counts`, `writes` and the last of the `entries`. With a command or
-    /// a namespace (a collection, or a database), only what belongs to it.
+    /// Converts the ledger to a document with `counts`, `writes` and the last `entries`. A command
+    /// or namespace (collection or database) filters all three.
     pub fn to_document(&self, command: Option<&str>, namespace: Option<&str>) -> Document {
         let wanted = |name: &str, place: &str| {
             let inside = |wanted| place == wanted || place.split('.').next() == Some(wanted);
@@ -22,12 +22,12 @@ impl Ledger {
             .iter()
             .rev()
             .filter(|entry| wanted(&entry.command, &entry.namespace))
-            .take(MOST_ENTRIES)
+            .take(MAX_REPORTED_ENTRIES)
             .map(|entry| entry.to_document().into())
             .collect();
         entries.reverse();
         let mut last_writes: Vec<Bson> = writes.map(|write| write.to_document().into()).collect();
-        let spare = last_writes.len().saturating_sub(MOST_ENTRIES);
+        let spare = last_writes.len().saturating_sub(MAX_REPORTED_ENTRIES);
         last_writes.drain(..spare);
         doc! {
             "counts": counts.map(count_document).collect::<Vec<_>>(),
@@ -37,7 +37,7 @@ impl Ledger {
     }
 }
 
-fn count_document((server, command, namespace, count): (&str, &str, &str, Count)) -> Bson {
+fn count_document((server, command, namespace, count): (&str, &str, &str, RequestCounts)) -> Bson {
     doc! {
         "server": server,
         "command": command,
@@ -46,13 +46,13 @@ fn count_document((server, command, namespace, count): (&str, &str, &str, Count)
         "deliveries": long(count.deliveries),
         "executions": long(count.executions),
         "fromRecord": long(count.from_record),
-        "refused": long(count.refused),
+        "errors": long(count.errors),
     }
     .into()
 }
 
 impl TrackedWrite {
-    /// The write as a document.
+    /// Converts the write to a document.
     pub fn to_document(&self) -> Document {
         doc! {
             "session": self.id.session_hex(),
@@ -64,7 +64,7 @@ impl TrackedWrite {
             "acknowledged": long(self.acknowledged),
             "executions": long(self.executions),
             "fromRecord": long(self.from_record),
-            "refused": long(self.refused),
+            "errors": long(self.errors),
             "statements": long(self.statements),
             "statementsExecuted": long(self.statements_executed),
             "appliedTwice": self.was_applied_twice(),
@@ -73,7 +73,7 @@ impl TrackedWrite {
 }
 
 impl LedgerEntry {
-    /// The request as a document.
+    /// Converts the request to a document.
     pub fn to_document(&self) -> Document {
         let mut document = doc! {
             "number": long(self.number),
@@ -121,7 +121,7 @@ impl LedgerEntry {
     }
 }
 
-/// An int32 where it fits: some languages treat the longer ones differently.
+/// An int32 if the number fits. Some languages map int64 to a special type.
 fn long(number: u64) -> Bson {
     small(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -1,11 +1,11 @@
-//! How often a write was executed, told from what was forwarded and what came back.
+//! Executions derived from deliveries and replies.
 
 use super::*;
 
 const ID: [u8; 16] = [7; 16];
 
-fn insert(txn_number: Option<i64>) -> Command<'static> {
-    Command {
+fn insert(txn_number: Option<i64>) -> CommandView<'static> {
+    CommandView {
         name: "insert",
         target: Some("orders"),
         database: "shop",
@@ -17,18 +17,19 @@ fn insert(txn_number: Option<i64>) -> Command<'static> {
     }
 }
 
-fn done() -> Outcome {
-    Outcome { ok: true, n: Some(2), changed: Some(2), ..Outcome::default() }
+fn done() -> ReplySummary {
+    ReplySummary { ok: true, n: Some(2), changed: Some(2), ..ReplySummary::default() }
 }
 
-fn refused() -> Outcome {
-    Outcome { code: Some(10107), ..Outcome::default() }
+fn refused() -> ReplySummary {
+    ReplySummary { code: Some(10107), ..ReplySummary::default() }
 }
 
-/// Sends a command once; the server gets it and says this, if anything.
-fn send(ledger: &mut Ledger, command: Command<'_>, outcome: Option<Outcome>) -> bool {
+/// Delivers a command once and records a reply, if any. Returns `true` for a retry.
+fn send(ledger: &mut Ledger, command: CommandView<'_>, outcome: Option<ReplySummary>) -> bool {
     let server: Arc<str> = "127.0.0.1:27017".into();
-    let Arrival { number, is_retry, .. } = ledger.arrived(&server, 1, &command, "shop.orders");
+    let RecordedRequest { number, is_retry, .. } =
+        ledger.arrived(&server, 1, &command, "shop.orders");
     ledger.delivered(number, Delivery::Whole);
     if let Some(outcome) = outcome {
         ledger.answered(number, outcome);
@@ -37,10 +38,10 @@ fn send(ledger: &mut Ledger, command: Command<'_>, outcome: Option<Outcome>) -> 
 }
 
 #[test]
-fn a_retry_that_is_answered_from_the_record_is_no_second_execution() {
+fn retry_from_the_session_record_is_not_an_execution() {
     let mut ledger = Ledger::default();
     assert!(!send(&mut ledger, insert(Some(1)), Some(done())));
-    assert!(send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 2, ..done() })));
+    assert!(send(&mut ledger, insert(Some(1)), Some(ReplySummary { retried: 2, ..done() })));
     let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
     assert_eq!((write.attempts, write.deliveries, write.acknowledged), (2, 2, 2));
     assert_eq!((write.executions, write.from_record, write.statements_executed), (1, 1, 2));
@@ -49,29 +50,29 @@ fn a_retry_that_is_answered_from_the_record_is_no_second_execution() {
 }
 
 #[test]
-fn a_write_whose_reply_never_came_was_executed_if_the_record_says_so() {
+fn session_record_proves_the_execution_of_an_unanswered_write() {
     let mut ledger = Ledger::default();
     send(&mut ledger, insert(Some(1)), None);
-    send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 2, ..done() }));
+    send(&mut ledger, insert(Some(1)), Some(ReplySummary { retried: 2, ..done() }));
     let write = ledger.writes().next().unwrap();
     assert_eq!((write.deliveries, write.executions, write.from_record), (2, 1, 1));
     assert_eq!(write.statements_executed, 2);
 }
 
 #[test]
-fn half_a_batch_that_was_done_before_is_finished() {
+fn partially_executed_batch_is_completed_by_a_retry() {
     let mut ledger = Ledger::default();
     let failed =
-        Outcome { write_errors: 1, first_write_error: Some(1), changed: Some(1), ..done() };
+        ReplySummary { write_errors: 1, first_write_error: Some(1), changed: Some(1), ..done() };
     send(&mut ledger, insert(Some(1)), Some(failed));
-    send(&mut ledger, insert(Some(1)), Some(Outcome { retried: 1, ..done() }));
+    send(&mut ledger, insert(Some(1)), Some(ReplySummary { retried: 1, ..done() }));
     let write = ledger.writes().next().unwrap();
     assert_eq!((write.executions, write.from_record, write.statements_executed), (2, 0, 2));
     assert!(!ledger.anything_applied_twice());
 }
 
 #[test]
-fn an_error_is_no_execution_and_two_real_ones_are_told() {
+fn errors_are_not_executions_and_double_executions_are_detected() {
     let mut ledger = Ledger::default();
     send(&mut ledger, insert(Some(1)), Some(refused()));
     assert_eq!(ledger.count("insert", "shop.orders").executions, 0);
@@ -79,13 +80,13 @@ fn an_error_is_no_execution_and_two_real_ones_are_told() {
     assert!(!ledger.anything_applied_twice());
     send(&mut ledger, insert(Some(1)), Some(done()));
     assert!(ledger.anything_applied_twice());
-    assert_eq!(ledger.count("insert", "shop.orders").refused, 1);
+    assert_eq!(ledger.count("insert", "shop.orders").errors, 1);
 }
 
 #[test]
-fn a_write_of_which_every_statement_fails_is_not_executed() {
+fn write_with_only_failed_statements_is_not_an_execution() {
     let mut ledger = Ledger::default();
-    let duplicate = Outcome {
+    let duplicate = ReplySummary {
         write_errors: 1,
         first_write_error: Some(0),
         n: Some(0),
@@ -94,13 +95,13 @@ fn a_write_of_which_every_statement_fails_is_not_executed() {
     };
     send(&mut ledger, insert(Some(1)), Some(duplicate));
     let write = ledger.writes().next().unwrap();
-    assert_eq!((write.executions, write.acknowledged, write.refused), (0, 0, 1));
+    assert_eq!((write.executions, write.acknowledged, write.errors), (0, 0, 1));
     let count = ledger.count("insert", "shop.orders");
-    assert_eq!((count.executions, count.refused), (0, 1));
+    assert_eq!((count.executions, count.errors), (0, 1));
 }
 
 #[test]
-fn writes_without_a_number_are_each_their_own() {
+fn writes_without_txn_number_are_not_tracked() {
     let mut ledger = Ledger::default();
     assert!(!send(&mut ledger, insert(None), Some(done())));
     assert!(!send(&mut ledger, insert(None), Some(done())));
@@ -109,9 +110,9 @@ fn writes_without_a_number_are_each_their_own() {
 }
 
 #[test]
-fn statements_of_a_transaction_are_no_retries_of_each_other() {
+fn statements_of_a_transaction_are_not_retries() {
     let mut ledger = Ledger::default();
-    let within = |name| Command { name, in_transaction: true, ..insert(Some(1)) };
+    let within = |name| CommandView { name, in_transaction: true, ..insert(Some(1)) };
     assert!(!send(&mut ledger, within("insert"), Some(done())));
     assert!(!send(&mut ledger, within("insert"), Some(done())));
     assert!(!send(&mut ledger, within("commitTransaction"), Some(done())));
@@ -119,50 +120,50 @@ fn statements_of_a_transaction_are_no_retries_of_each_other() {
 }
 
 #[test]
-fn a_transaction_is_committed_once_however_often_that_is_asked_for() {
+fn repeated_commit_counts_one_execution() {
     let mut ledger = Ledger::default();
-    let end = |name| Command { name, in_transaction: true, statements: 0, ..insert(Some(1)) };
-    let ended = Outcome { ok: true, ..Outcome::default() };
+    let end = |name| CommandView { name, in_transaction: true, statements: 0, ..insert(Some(1)) };
+    let ended = ReplySummary { ok: true, ..ReplySummary::default() };
     send(&mut ledger, end("commitTransaction"), None);
     assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
     assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
-    // An abort is another write, though it has the same number.
+    // An abort is another write with the same number.
     assert!(!send(&mut ledger, end("abortTransaction"), Some(refused())));
     let [write] = ledger.writes().collect::<Vec<_>>()[..] else { panic!("one write") };
     assert_eq!((write.attempts, write.deliveries, write.acknowledged), (3, 3, 2));
-    assert_eq!((write.executions, write.from_record, write.refused), (1, 1, 0));
+    assert_eq!((write.executions, write.from_record, write.errors), (1, 1, 0));
     assert_eq!(ledger.count("commitTransaction", "shop.orders").executions, 1);
-    assert_eq!(ledger.count("abortTransaction", "shop.orders").refused, 1);
+    assert_eq!(ledger.count("abortTransaction", "shop.orders").errors, 1);
 }
 
 #[test]
-fn memory_is_bounded_whatever_clients_send() {
+fn ledger_memory_is_bounded() {
     let mut ledger = Ledger::default();
     let server: Arc<str> = "a:1".into();
     for nth in 0..60_000_i64 {
         let name = format!("command {nth}");
-        let command = Command { name: &name, ..insert(Some(nth)) };
+        let command = CommandView { name: &name, ..insert(Some(nth)) };
         ledger.arrived(&server, 1, &command, "shop.orders");
     }
-    assert_eq!(ledger.entries.len(), MOST_ENTRIES);
-    assert_eq!((ledger.writes.len(), ledger.order.len()), (MOST_WRITES, MOST_WRITES));
-    assert_eq!(ledger.kinds.len(), MOST_KINDS + 1);
+    assert_eq!(ledger.entries.len(), MAX_ENTRIES);
+    assert_eq!((ledger.writes.len(), ledger.order.len()), (MAX_WRITES, MAX_WRITES));
+    assert_eq!(ledger.counters.len(), MAX_COUNTERS + 1);
     assert_eq!(ledger.entries().last().unwrap().number, 59_999);
-    let long = "x".repeat(LONGEST_NAME_BYTES + 1);
+    let long = "x".repeat(MAX_NAME_BYTES + 1);
     for nth in 0..10 {
-        let name = Command { name: ANY_OTHER, ..insert(None) };
+        let name = CommandView { name: OTHERS, ..insert(None) };
         ledger.arrived(&server, 1, &name, &format!("shop.orders{nth}"));
-        let arrival = ledger.arrived(&server, 1, &Command { name: &long, ..name }, &long);
-        assert_eq!(&*arrival.namespace, ANY_OTHER);
+        let arrival = ledger.arrived(&server, 1, &CommandView { name: &long, ..name }, &long);
+        assert_eq!(&*arrival.namespace, OTHERS);
     }
-    assert_eq!(ledger.kinds.len(), MOST_KINDS + 1);
+    assert_eq!(ledger.counters.len(), MAX_COUNTERS + 1);
 }
 
 #[test]
-fn writes_keep_their_names_however_many_collections_there_are() {
+fn tracked_writes_keep_their_namespace_beyond_the_counter_limit() {
     let mut ledger = Ledger::default();
     let server: Arc<str> = "a:1".into();
-    for nth in 0..MOST_KINDS {
+    for nth in 0..MAX_COUNTERS {
         ledger.arrived(&server, 1, &insert(None), &format!("shop.orders{nth}"));
     }
     let arrival = ledger.arrived(&server, 1, &insert(Some(1)), "shop.orders");
@@ -172,9 +173,9 @@ fn writes_keep_their_names_however_many_collections_there_are() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_may_be_executed_again() {
+fn repeated_write_without_effect_is_not_applied_twice() {
     let mut ledger = Ledger::default();
-    let nothing = Outcome { changed: Some(0), ..done() };
+    let nothing = ReplySummary { changed: Some(0), ..done() };
     send(&mut ledger, insert(Some(1)), Some(nothing));
     send(&mut ledger, insert(Some(1)), Some(nothing));
     assert!(!ledger.anything_applied_twice());

@@ -64,8 +64,8 @@ pub(super) fn insert(
 /// A new identity, by chance (version 4).
 pub(in super::super) fn uuid(env: &Environment) -> Uuid {
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&env.roll().to_be_bytes());
-    bytes[8..].copy_from_slice(&env.roll().to_be_bytes());
+    bytes[..8].copy_from_slice(&env.next_random().to_be_bytes());
+    bytes[8..].copy_from_slice(&env.next_random().to_be_bytes());
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Uuid::from_bytes(bytes)

@@ -1,8 +1,8 @@
-//! Writes a Perl regular expression so that Rust's means the same.
+//! Translation of PCRE patterns to the syntax of the crate `regex`.
 
 use std::{iter::Peekable, str::Chars};
 
-/// The pattern as it is written here; or why it cannot be.
+/// Translates a pattern. Fails with the reason for unsupported syntax.
 pub(super) fn translated(
     pattern: &str,
     multi_line: bool,
@@ -18,13 +18,13 @@ pub(super) fn translated(
     Ok(translation.text)
 }
 
-/// How many characters after a parenthesis say what group it opens.
-const LONGEST_SIGN: usize = 3;
+/// Maximum number of characters that identify the kind of a group.
+const MAX_GROUP_PREFIX: usize = 3;
 
-/// What stands before a place in the pattern.
+/// Kind of the previous token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    /// Nothing that can be repeated.
+enum PreviousToken {
+    /// Start of the pattern, or a token that cannot be repeated.
     Nothing,
     Something,
     Quantifier,
@@ -39,29 +39,29 @@ struct Translation<'p> {
 
 impl Translation<'_> {
     fn run(&mut self) -> Result<(), String> {
-        let mut before = Before::Nothing;
+        let mut before = PreviousToken::Nothing;
         while let Some(next) = self.rest.next() {
             before = match (next, before) {
-                ('?', Before::Quantifier) => {
+                ('?', PreviousToken::Quantifier) => {
                     self.text.push('?');
-                    Before::Nothing
+                    PreviousToken::Nothing
                 }
-                ('+', Before::Quantifier) => {
+                ('+', PreviousToken::Quantifier) => {
                     return Err("possessive quantifiers are not known".into());
                 }
-                ('*' | '+' | '?', Before::Quantifier | Before::Nothing) => {
+                ('*' | '+' | '?', PreviousToken::Quantifier | PreviousToken::Nothing) => {
                     return Err("nothing to repeat".into());
                 }
-                ('*' | '+' | '?', Before::Something) => {
+                ('*' | '+' | '?', PreviousToken::Something) => {
                     self.text.push(next);
-                    Before::Quantifier
+                    PreviousToken::Quantifier
                 }
-                ('{', _) if self.is_count() && before != Before::Something => {
+                ('{', _) if self.is_count() && before != PreviousToken::Something => {
                     return Err("nothing to repeat".into());
                 }
                 ('{', _) if self.is_count() => {
                     self.count();
-                    Before::Quantifier
+                    PreviousToken::Quantifier
                 }
                 _ => self.item(next, before)?,
             };
@@ -69,24 +69,24 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// What is no quantifier.
-    fn item(&mut self, next: char, before: Before) -> Result<Before, String> {
+    /// Translates a token other than a quantifier.
+    fn item(&mut self, next: char, before: PreviousToken) -> Result<PreviousToken, String> {
         match next {
             '\\' => return self.escape(),
             '[' => self.class()?,
             '(' => {
                 let comment = self.group()?;
-                return Ok(if comment { before } else { Before::Nothing });
+                return Ok(if comment { before } else { PreviousToken::Nothing });
             }
-            // Before a line break at the end, too. It is taken here: what follows in the pattern does
-            // not see it, which only matters to patterns that go on after their end.
+            // `$` also matches before a line break at the end. The translation consumes the line
+            // break, which only matters to patterns that continue after `$`.
             '$' if !self.multi_line => {
                 self.text.push_str(r"(?:\n?\z)");
-                return Ok(Before::Nothing);
+                return Ok(PreviousToken::Nothing);
             }
             '^' | '$' | '|' => {
                 self.text.push(next);
-                return Ok(Before::Nothing);
+                return Ok(PreviousToken::Nothing);
             }
             '{' => self.text.push_str("\\{"),
             '#' if self.extended => {
@@ -99,15 +99,15 @@ impl Translation<'_> {
             }
             other => self.text.push(other),
         }
-        Ok(Before::Something)
+        Ok(PreviousToken::Something)
     }
 
-    /// What the pattern looks at next, without going on.
+    /// Returns the rest of the pattern.
     fn ahead(&self) -> String {
         self.rest.clone().collect()
     }
 
-    fn escape(&mut self) -> Result<Before, String> {
+    fn escape(&mut self) -> Result<PreviousToken, String> {
         let Some(next) = self.rest.next() else { return Err("\\ at end of pattern".into()) };
         let assertion = match next {
             'b' => r"(?-u:\b)",
@@ -119,7 +119,7 @@ impl Translation<'_> {
         };
         if !assertion.is_empty() {
             self.text.push_str(assertion);
-            return Ok(Before::Nothing);
+            return Ok(PreviousToken::Nothing);
         }
         match next {
             'd' => self.text.push_str("[0-9]"),
@@ -136,10 +136,10 @@ impl Translation<'_> {
             'E' => {}
             other => self.character(other)?,
         }
-        Ok(Before::Something)
+        Ok(PreviousToken::Something)
     }
 
-    /// An escape that stands for one character, in a class or outside.
+    /// Translates an escape of one character, in a class or outside.
     fn character(&mut self, escaped: char) -> Result<(), String> {
         match escaped {
             'e' => self.text.push_str(r"\x1b"),
@@ -173,7 +173,7 @@ impl Translation<'_> {
         self.text.push(character);
     }
 
-    /// `\Q…\E`
+    /// Translates `\Q…\E`.
     fn quoted(&mut self) {
         while let Some(next) = self.rest.next() {
             if next == '\\' && self.rest.peek() == Some(&'E') {
@@ -184,16 +184,16 @@ impl Translation<'_> {
         }
     }
 
-    /// A comment to the end of the line. The server's own parenthesis after the pattern is lost in one
-    /// that has no end.
+    /// Skips a comment up to the end of the line. Servers append a parenthesis to the pattern,
+    /// which an unterminated comment would hide.
     fn comment(&mut self) -> Result<(), String> {
         let end = self.rest.by_ref().find(|it| *it == '\n');
         end.map(|_| ()).ok_or_else(|| "missing )".into())
     }
 
-    /// Opens a group; whether it is but a comment.
+    /// Translates the start of a group. Returns `true` for a comment.
     fn group(&mut self) -> Result<bool, String> {
-        let ahead: String = self.rest.clone().take(LONGEST_SIGN).collect();
+        let ahead: String = self.rest.clone().take(MAX_GROUP_PREFIX).collect();
         for (sign, what) in [
             ("?=", "lookahead"),
             ("?!", "lookahead"),
@@ -221,7 +221,7 @@ impl Translation<'_> {
         Ok(false)
     }
 
-    /// What stands between `(?` and the group's own pattern, or its end.
+    /// Copies the options of a group.
     fn options(&mut self) {
         while let Some(next) = self.rest.next_if(|it| !matches!(it, ')' | '(' | '[' | '\\')) {
             self.text.push(next);
@@ -231,7 +231,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Whether a brace that was read is the beginning of `{2,3}`.
+    /// Returns `true` if the brace starts a repetition such as `{2,3}`.
     fn is_count(&self) -> bool {
         let number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
         let mut ahead = self.rest.clone();
@@ -251,7 +251,7 @@ impl Translation<'_> {
         self.through('}');
     }
 
-    /// Copies until this character.
+    /// Copies up to and including this character.
     fn through(&mut self, end: char) {
         for next in self.rest.by_ref() {
             self.text.push(next);
@@ -284,7 +284,7 @@ impl Translation<'_> {
         Err("missing terminating ] for character class".into())
     }
 
-    /// `[:alpha:]`
+    /// Translates `[:alpha:]`.
     fn named_class(&mut self) -> Result<(), String> {
         const KNOWN: [&str; 14] = [
             "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
@@ -319,7 +319,7 @@ impl Translation<'_> {
         }
     }
 
-    /// A set inside a class; Rust's classes can lie in each other.
+    /// Translates a set inside a class. Classes of the crate `regex` can be nested.
     fn escape_named(&mut self, name: char) {
         self.text.push_str(match name {
             'd' => "0-9",

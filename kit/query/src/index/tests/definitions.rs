@@ -1,4 +1,4 @@
-//! Definitions: what is taken, what is refused, what stands in the way.
+//! Index definitions: valid, invalid, conflicting.
 
 use bson::{Bson, Document, doc};
 
@@ -7,7 +7,7 @@ use crate::{Index, index::default_name};
 use super::parsed;
 
 #[test]
-fn a_definition_is_described_as_it_was_given() {
+fn description_keeps_the_given_options() {
     for (specification, described) in [
         (
             doc! { "key": { "a": 1, "b.c": -1.0 }, "name": "n" },
@@ -51,12 +51,12 @@ fn a_definition_is_described_as_it_was_given() {
 }
 
 #[test]
-fn an_index_without_a_name_is_named_for_its_fields() {
+fn default_index_name_lists_fields_and_directions() {
     assert_eq!(default_name(&doc! { "a": 1, "b.c": -1.0, "d": "hashed" }), "a_1_b.c_-1_d_hashed");
 }
 
 #[test]
-fn what_an_index_cannot_be_is_refused() {
+fn invalid_key_patterns_fail() {
     let in_key = |code: i32, key: Document, words: &str| {
         let specification = doc! { "key": key, "name": "x" };
         let message = format!(
@@ -92,7 +92,7 @@ fn what_an_index_cannot_be_is_refused() {
 }
 
 #[test]
-fn options_that_do_not_fit_are_refused() {
+fn invalid_index_options_fail() {
     for (options, code, words) in [
         (doc! { "foo": 1 }, 197, "The field 'foo' is not valid for an index specification"),
         (doc! { "unique": "y" }, 14, "unique: \"y\", which is not convertible to bool"),
@@ -141,7 +141,7 @@ fn options_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn names_and_the_index_on_ids_have_rules() {
+fn invalid_index_names_and_id_indexes_fail() {
     for (specification, code, words) in [
         (
             doc! { "key": { "a": 1 } },
@@ -186,8 +186,8 @@ fn names_and_the_index_on_ids_have_rules() {
 }
 
 #[test]
-fn an_index_can_be_there_or_in_the_way() {
-    let existing = [Index::of_id(), parsed(doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap()];
+fn equivalent_and_conflicting_indexes_are_detected() {
+    let existing = [Index::id_index(), parsed(doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap()];
     let request = |specification: Document| {
         parsed(specification).unwrap().exists_among(&existing).map_err(|it| it.code.number)
     };
@@ -222,7 +222,7 @@ fn an_index_can_be_there_or_in_the_way() {
 }
 
 #[test]
-fn an_index_has_a_collation_of_its_own() {
+fn index_collation_orders_and_distinguishes_keys() {
     let collated = |key: Document| {
         doc! { "key": key, "name": "x", "collation": { "locale": "en", "strength": 2 } }
     };
@@ -233,10 +233,10 @@ fn an_index_has_a_collation_of_its_own() {
     assert!(key("A") == key("a") && key("a") < key("B"));
     let plain = parsed(doc! { "key": { "a": 1 }, "name": "y" }).unwrap();
     assert!(!plain.exists_among([&index]).unwrap());
-    let of_id = parsed(collated(doc! { "_id": 1 })).unwrap();
-    let there = Index::of_id_with(&doc! { "locale": "en", "strength": 2 }).unwrap();
-    assert!(of_id.exists_among([&there]).unwrap());
-    let fault = Index::of_id().exists_among([&there]).unwrap_err();
+    let id_index = parsed(collated(doc! { "_id": 1 })).unwrap();
+    let there = Index::id_index_with_collation(&doc! { "locale": "en", "strength": 2 }).unwrap();
+    assert!(id_index.exists_among([&there]).unwrap());
+    let fault = Index::id_index().exists_among([&there]).unwrap_err();
     assert!(fault.message.starts_with(
         "The _id index must have the same collation as the collection. Index collation: { locale: \
          \"simple\" }, collection collation: { locale: \"en\","

@@ -1,4 +1,4 @@
-//! The keys of documents.
+//! Keys of documents.
 
 use bson::{Bson, Document, bson, doc};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn keys(specification: Document, document: &Document) -> Result<Vec<Vec<Bson>>, 
 }
 
 #[test]
-fn a_document_has_a_key_for_each_element() {
+fn array_gives_one_key_per_element() {
     for (key, document, expected) in [
         (doc! { "a": 1 }, doc! { "a": [1, 2, 1] }, bson!([[1], [2]])),
         (doc! { "a": -1 }, doc! { "a": [1, 2, 1] }, bson!([[2], [1]])),
@@ -31,7 +31,7 @@ fn a_document_has_a_key_for_each_element() {
 }
 
 #[test]
-fn sparse_and_partial_indexes_leave_documents_out() {
+fn sparse_and_partial_indexes_omit_documents() {
     let sparse = |document| {
         let specification = doc! { "key": { "a.b": 1, "c": 1 }, "name": "x", "sparse": true };
         keys(specification, &document).unwrap().len()
@@ -49,7 +49,7 @@ fn sparse_and_partial_indexes_leave_documents_out() {
 }
 
 #[test]
-fn arrays_next_to_each_other_are_refused() {
+fn parallel_arrays_fail_with_their_names() {
     for (key, document, words) in [
         (doc! { "a": 1, "b": 1 }, doc! { "a": [], "b": [2] }, "[b] [a]"),
         (doc! { "x.a": 1, "x.b": 1, "c": 1 }, doc! { "x": [{ "a": 1 }], "c": [1] }, "[c] [x]"),
@@ -63,7 +63,7 @@ fn arrays_next_to_each_other_are_refused() {
 }
 
 #[test]
-fn a_hashed_index_has_hashes_and_no_arrays() {
+fn hashed_index_stores_hashes_and_rejects_arrays() {
     let specification = || doc! { "key": { "a.b": "hashed" }, "name": "x" };
     let found = keys(specification(), &doc! { "a": { "b": 1 } }).unwrap();
     assert_eq!(found, [[Bson::Int64(hashed(&1.into()))]]);
@@ -75,7 +75,7 @@ fn a_hashed_index_has_hashes_and_no_arrays() {
 }
 
 #[test]
-fn a_second_document_with_a_key_is_told_which() {
+fn duplicate_key_error_names_the_key() {
     let index = parsed(doc! { "key": { "a": 1, "b.c": -1 }, "name": "n", "unique": true }).unwrap();
     let keys = index.keys(&doc! { "a": [5, 1], "b": { "c": "x" } }, &env()).unwrap();
     let fault = index.duplicate_key("db.c", &keys[0]);
@@ -88,18 +88,18 @@ fn a_second_document_with_a_key_is_told_which() {
         fault.details,
         doc! { "keyPattern": { "a": 1, "b.c": -1 }, "keyValue": { "a": 1, "b.c": "x" } }
     );
-    let of_id = Index::of_id();
-    let keys = of_id.keys(&doc! { "_id": 1 }, &env()).unwrap();
+    let id_index = Index::id_index();
+    let keys = id_index.keys(&doc! { "_id": 1 }, &env()).unwrap();
     assert_eq!(
-        of_id.duplicate_key("db.c", &keys[0]).message,
+        id_index.duplicate_key("db.c", &keys[0]).message,
         "E11000 duplicate key error collection: db.c index: _id_ dup key: { _id: 1 }"
     );
-    assert!(of_id.is_unique());
+    assert!(id_index.is_unique());
 }
 
 #[test]
-fn keys_are_equal_across_types_of_numbers() {
-    let index = Index::of_id();
+fn index_keys_compare_across_number_types() {
+    let index = Index::id_index();
     let key = |id: Bson| index.keys(&doc! { "_id": id }, &env()).unwrap().remove(0);
     assert_eq!(key(1.into()), key(1.0.into()));
     assert!(key(1.into()) < key("a".into()));
@@ -107,9 +107,9 @@ fn keys_are_equal_across_types_of_numbers() {
 }
 
 proptest! {
-    /// Keys come sorted, each once.
+    /// Keys are sorted and unique.
     #[test]
-    fn keys_come_in_the_order_of_the_index(
+    fn index_keys_are_sorted_and_unique(
         elements in prop::collection::vec(any::<i8>(), 0..8),
         descends: bool,
     ) {

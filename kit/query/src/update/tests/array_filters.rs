@@ -1,4 +1,4 @@
-//! Which elements `$`, `$[]` and `$[name]` stand for.
+//! Array updates: `$`, `$[]` and `$[name]`.
 
 use bson::{Document, doc};
 
@@ -21,7 +21,7 @@ fn filtered(update: Document, filters: &[Document]) -> Result<Option<Document>, 
 }
 
 #[test]
-fn filters_choose_elements() {
+fn array_filters_select_elements() {
     for (update, filters, field, expected) in [
         (
             doc! { "$set": { "arr.$[i]": 9 } },
@@ -62,7 +62,7 @@ fn filters_choose_elements() {
 }
 
 #[test]
-fn filters_that_do_not_fit_are_refused() {
+fn invalid_array_filters_fail() {
     let set = || doc! { "$set": { "arr.$[i]": 9 } };
     for (update, filters, code, words) in [
         (set(), vec![], 2, "No array filter found for identifier 'i' in path 'arr.$[i]'"),
@@ -123,7 +123,7 @@ fn filters_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn the_matched_element_is_meant_by_a_dollar() {
+fn positional_operator_updates_the_matched_element() {
     for (filter, update, field, expected) in [
         (doc! { "arr": 2 }, doc! { "$set": { "arr.$": 9 } }, "arr", doc! { "": [1, 9, 3] }),
         (
@@ -149,7 +149,7 @@ fn the_matched_element_is_meant_by_a_dollar() {
 }
 
 #[test]
-fn places_that_are_none_are_refused() {
+fn invalid_positional_paths_fail() {
     for (update, words) in [
         (
             doc! { "$set": { "arr.$": 1 } },
@@ -186,7 +186,7 @@ fn places_that_are_none_are_refused() {
 }
 
 #[test]
-fn all_elements_are_meant_by_empty_brackets() {
+fn all_positional_operator_updates_all_elements() {
     assert_each(vec![
         (doc! { "a": [1, 2] }, doc! { "$inc": { "a.$[]": 1.5 } }, doc! { "a": [2.5, 3.5] }),
         (

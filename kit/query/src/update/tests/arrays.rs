@@ -1,11 +1,11 @@
-//! Operators on arrays.
+//! Array update operators.
 
 use bson::{Bson, Regex, doc};
 
 use super::{assert_each, assert_none_changes, assert_refused};
 
 #[test]
-fn elements_are_pushed_sorted_and_cut() {
+fn push_applies_position_sort_and_slice() {
     for (before, argument, after) in [
         (doc! { "a": [1] }, Bson::Int32(2), doc! { "a": [1, 2] }),
         (doc! {}, Bson::Int32(2), doc! { "a": [2] }),
@@ -59,7 +59,7 @@ fn elements_are_pushed_sorted_and_cut() {
 }
 
 #[test]
-fn a_set_has_each_element_once() {
+fn add_to_set_adds_each_element_once() {
     assert_each(vec![
         (doc! { "a": [1, 1] }, doc! { "$addToSet": { "a": 2 } }, doc! { "a": [1, 1, 2] }),
         (
@@ -81,7 +81,7 @@ fn a_set_has_each_element_once() {
 }
 
 #[test]
-fn the_first_or_the_last_element_is_popped() {
+fn pop_removes_first_or_last_element() {
     assert_each(vec![
         (doc! { "a": [1, 2, 3] }, doc! { "$pop": { "a": 1.0 } }, doc! { "a": [1, 2] }),
         (doc! { "a": [1, 2, 3] }, doc! { "$pop": { "a": -1 } }, doc! { "a": [2, 3] }),
@@ -93,7 +93,7 @@ fn the_first_or_the_last_element_is_popped() {
 }
 
 #[test]
-fn elements_are_pulled_by_value_operators_and_conditions() {
+fn pull_removes_by_value_operator_and_filter() {
     let regex = || {
         let pattern = "a".try_into().unwrap();
         Bson::RegularExpression(Regex { pattern, options: "".try_into().unwrap() })
@@ -136,7 +136,7 @@ fn elements_are_pulled_by_value_operators_and_conditions() {
 }
 
 #[test]
-fn what_is_no_array_is_refused() {
+fn array_operators_on_other_types_fail() {
     let document = doc! { "_id": 1, "s": "str", "a": [1] };
     for (update, code, words) in [
         (
@@ -176,7 +176,7 @@ fn what_is_no_array_is_refused() {
 }
 
 #[test]
-fn clauses_of_push_that_are_not_known_are_refused() {
+fn invalid_push_modifiers_fail() {
     for (clauses, words) in [
         (
             doc! { "$each": 5 },

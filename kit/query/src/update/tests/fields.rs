@@ -1,11 +1,11 @@
-//! Operators on fields.
+//! Field update operators.
 
 use bson::{Bson, DateTime, Timestamp, doc};
 
 use super::{assert_each, assert_none_changes, assert_refused};
 
 #[test]
-fn fields_change_as_operators_say() {
+fn field_operators_update_fields() {
     let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
     assert_each(vec![
         (doc! { "a": 1 }, doc! { "$set": { "a": 1.0 } }, doc! { "a": 1.0 }),
@@ -46,7 +46,7 @@ fn fields_change_as_operators_say() {
 }
 
 #[test]
-fn a_renamed_field_goes_to_the_end_or_over_another() {
+fn rename_appends_or_replaces() {
     assert_each(vec![
         (doc! { "a": 1, "b": 2 }, doc! { "$rename": { "a": "c" } }, doc! { "b": 2, "c": 1 }),
         (doc! { "a": 1, "b": 2 }, doc! { "$rename": { "b": "a" } }, doc! { "a": 2 }),
@@ -61,7 +61,7 @@ fn a_renamed_field_goes_to_the_end_or_over_another() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_counted() {
+fn updates_without_effect_are_not_changes() {
     assert_none_changes(vec![
         (doc! { "a": 1 }, doc! { "$set": {} }),
         (doc! { "a": 1 }, doc! { "$set": { "a": 1 } }),
@@ -82,7 +82,7 @@ fn what_changes_nothing_is_not_counted() {
 }
 
 #[test]
-fn new_fields_come_in_the_order_of_their_names() {
+fn new_fields_are_sorted_by_name() {
     assert_each(vec![
         (
             doc! { "o": 1 },
@@ -100,7 +100,7 @@ fn new_fields_come_in_the_order_of_their_names() {
 }
 
 #[test]
-fn indexes_in_paths_name_elements_and_fill_arrays() {
+fn numeric_path_components_index_and_backfill_arrays() {
     assert_each(vec![
         (doc! { "a": [1] }, doc! { "$set": { "a.3": 1 } }, doc! { "a": [1, null, null, 1] }),
         (doc! { "a": [1] }, doc! { "$set": { "a.1.b": 1 } }, doc! { "a": [1, { "b": 1 }] }),
@@ -124,7 +124,7 @@ fn indexes_in_paths_name_elements_and_fill_arrays() {
 }
 
 #[test]
-fn paths_that_cannot_be_are_refused() {
+fn invalid_update_paths_fail() {
     assert_refused(vec![
         (doc! {}, doc! { "$set": { "": 1 } }, 56, "An empty update path is not valid."),
         (
@@ -188,7 +188,7 @@ fn paths_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_dollar_inside_a_document_is_a_name_like_others() {
+fn nested_field_names_may_start_with_a_dollar() {
     assert_each(vec![
         (doc! { "a": {} }, doc! { "$set": { "a.$b": 1 } }, doc! { "a": { "$b": 1 } }),
         (doc! { "$a": {} }, doc! { "$set": { "$a.b": 1 } }, doc! { "$a": { "b": 1 } }),
@@ -197,7 +197,7 @@ fn a_dollar_inside_a_document_is_a_name_like_others() {
 }
 
 #[test]
-fn operators_that_meet_at_a_place_are_refused() {
+fn conflicting_update_operators_fail() {
     let conflict = |path: &str, at: &str| {
         format!("Updating the path '{path}' would create a conflict at '{at}'")
     };
@@ -213,7 +213,7 @@ fn operators_that_meet_at_a_place_are_refused() {
 }
 
 #[test]
-fn an_id_stays_what_it_is() {
+fn updates_of_the_id_fail() {
     let performing = |path: &str| {
         format!("Performing an update on the path '{path}' would modify the immutable field '_id'")
     };
@@ -240,7 +240,7 @@ fn an_id_stays_what_it_is() {
 }
 
 #[test]
-fn arguments_and_values_of_other_types_are_refused() {
+fn invalid_operators_and_types_fail() {
     let document = doc! { "_id": 1, "s": "str", "l": i64::MAX, "f": 2.5 };
     for (update, code, words) in [
         (

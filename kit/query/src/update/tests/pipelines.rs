@@ -1,4 +1,4 @@
-//! Pipelines that make one document of another.
+//! Update pipelines.
 
 use bson::{Bson, Document, Timestamp, doc};
 
@@ -16,7 +16,7 @@ fn refused(result: Result<Option<Document>, Fault>) -> (i32, String) {
 }
 
 #[test]
-fn a_pipeline_sees_the_document_and_keeps_its_id() {
+fn update_pipeline_keeps_the_id() {
     let before = doc! { "_id": 1, "a": 1 };
     for (stages, expected) in [
         (
@@ -24,7 +24,7 @@ fn a_pipeline_sees_the_document_and_keeps_its_id() {
             doc! { "_id": 1, "a": 1, "b": 2 },
         ),
         (vec![doc! { "$unset": "a" }], doc! { "_id": 1 }),
-        // Without its `_id` it is another document, until that is put back.
+        // Removing `_id` makes another document, until `_id` is restored.
         (vec![doc! { "$unset": "_id" }], doc! { "_id": 1, "a": 1 }),
         (vec![doc! { "$replaceWith": { "z": "$a" } }], doc! { "_id": 1, "z": 1 }),
         (vec![doc! { "$replaceWith": { "_id": 1.0 } }], doc! { "_id": 1.0 }),
@@ -48,7 +48,7 @@ fn a_pipeline_sees_the_document_and_keeps_its_id() {
 }
 
 #[test]
-fn what_a_pipeline_must_not_do_is_refused() {
+fn invalid_update_pipelines_fail() {
     let before = doc! { "_id": 1, "a": 1 };
     for (stages, code, words) in [
         (
@@ -71,7 +71,7 @@ fn what_a_pipeline_must_not_do_is_refused() {
 }
 
 #[test]
-fn an_upsert_with_a_pipeline_begins_with_the_filter() {
+fn pipeline_upsert_starts_with_equality_conditions() {
     let env = env();
     let upserted = |filter: Document, stages: &[Document]| {
         let filter = Filter::parse(&filter, &env).unwrap();

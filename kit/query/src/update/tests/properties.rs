@@ -1,4 +1,4 @@
-//! What holds for all updates.
+//! Properties of all updates.
 
 use bson::{Bson, Document, doc};
 use proptest::prelude::*;
@@ -90,9 +90,9 @@ fn update(operators: &[(String, String, Bson)]) -> Document {
 }
 
 proptest! {
-    /// What was set is there, and setting it again is no change.
+    /// A value that was set is present, and setting it again is no change.
     #[test]
-    fn what_is_set_is_there(document in document(), name in name(), value in value()) {
+    fn set_is_idempotent(document in document(), name in name(), value in value()) {
         let set = doc! { "$set": { name.as_str(): value.clone() } };
         let after = applied(&document, set.clone()).unwrap().unwrap_or(document);
         let (there, wanted) = (doc! { "": after[&name].clone() }, doc! { "": value });
@@ -100,9 +100,9 @@ proptest! {
         prop_assert!(applied(&after, set).unwrap().is_none());
     }
 
-    /// The order in which operators are written does not matter.
+    /// The written order of operators does not matter.
     #[test]
-    fn operators_are_carried_out_in_an_order_of_their_own(
+    fn written_order_of_operators_does_not_matter(
         document in document(),
         operators in prop::collection::vec(operator(), 1..4),
     ) {
@@ -119,15 +119,15 @@ proptest! {
         match (forwards, backwards) {
             (Ok(Some(left)), Ok(Some(right))) => prop_assert!(identical_documents(&left, &right)),
             (Ok(None), Ok(None)) => {}
-            // Of two faults in what is written, the first is told.
+            // Of two errors, the first in the text is reported.
             (Err(_), Err(_)) => {}
             (left, right) => prop_assert!(false, "{left:?} but {right:?}"),
         }
     }
 
-    /// An `_id` stays, whatever else happens.
+    /// No update changes `_id`.
     #[test]
-    fn no_update_changes_an_id(
+    fn updates_never_change_the_id(
         document in document(),
         operators in prop::collection::vec(operator(), 1..4),
     ) {
@@ -137,9 +137,9 @@ proptest! {
         }
     }
 
-    /// An upsert inserts what can be stored.
+    /// Upserts create documents that can be stored.
     #[test]
-    fn an_upserted_document_is_complete(
+    fn upserted_documents_can_be_stored(
         filter in document(),
         operators in prop::collection::vec(operator(), 1..4),
     ) {
@@ -153,9 +153,9 @@ proptest! {
         }
     }
 
-    /// A size is what is sent.
+    /// The computed size equals the encoded size.
     #[test]
-    fn a_size_is_that_of_the_bytes(document in document()) {
+    fn computed_size_equals_encoded_size(document in document()) {
         prop_assert_eq!(size(&document), document.to_vec().unwrap().len());
     }
 }

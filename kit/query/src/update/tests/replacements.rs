@@ -1,4 +1,4 @@
-//! Whole documents that take the place of others.
+//! Replacement documents.
 
 use bson::{Bson, Timestamp, doc};
 
@@ -7,7 +7,7 @@ use crate::Update;
 use super::{applied, assert_each, assert_refused, env};
 
 #[test]
-fn a_replacement_keeps_the_id_and_has_it_first() {
+fn replacement_keeps_the_id_first() {
     assert_each(vec![
         (doc! { "_id": 1, "a": 5 }, doc! {}, doc! { "_id": 1 }),
         (doc! { "_id": 1, "a": 5 }, doc! { "x": 1 }, doc! { "_id": 1, "x": 1 }),
@@ -18,14 +18,14 @@ fn a_replacement_keeps_the_id_and_has_it_first() {
             doc! { "a": Timestamp { time: 0, increment: 0 } },
             doc! { "_id": 1, "a": Timestamp { time: 7, increment: 8 } },
         ),
-        // It counts as a change if the replacement has no `_id`.
+        // A replacement without `_id` counts as a change.
         (doc! { "_id": 1, "a": 5 }, doc! { "a": 5 }, doc! { "_id": 1, "a": 5 }),
     ]);
     assert!(applied(&doc! { "_id": 1, "a": 5 }, doc! { "_id": 1, "a": 5 }).unwrap().is_none());
 }
 
 #[test]
-fn a_replacement_with_another_id_is_refused() {
+fn replacement_with_another_id_fails() {
     assert_refused(vec![
         (
             doc! { "_id": 1 },
@@ -52,7 +52,7 @@ fn a_replacement_with_another_id_is_refused() {
 }
 
 #[test]
-fn kinds_of_updates_are_told_apart() {
+fn operators_replacements_and_pipelines_are_distinguished() {
     let parsed = |update: Bson| Update::parse(&update, &[], &env()).unwrap();
     let replacement = parsed(doc! { "a": 1 }.into());
     assert!(replacement.is_replacement());

@@ -1,4 +1,4 @@
-//! What can be stored, and how.
+//! Stored documents.
 
 use bson::{Bson, Document, Regex, Timestamp, doc};
 
@@ -7,7 +7,7 @@ use crate::update::{size, stored};
 use super::{applied, env};
 
 #[test]
-fn an_id_comes_first_and_is_made_if_it_is_missing() {
+fn id_comes_first_and_is_generated_if_missing() {
     let document = stored(doc! { "a": 1, "_id": 7 }, &env()).unwrap();
     assert_eq!(document.keys().collect::<Vec<_>>(), ["_id", "a"]);
     let document = stored(doc! { "a": 1, "$b": { "$c": 1 } }, &env()).unwrap();
@@ -17,7 +17,7 @@ fn an_id_comes_first_and_is_made_if_it_is_missing() {
 }
 
 #[test]
-fn empty_timestamps_of_a_document_itself_are_filled_in() {
+fn empty_top_level_timestamps_are_replaced() {
     let empty = Timestamp { time: 0, increment: 0 };
     let document = doc! { "_id": empty, "a": empty, "o": { "t": empty }, "l": [empty] };
     assert_eq!(
@@ -29,7 +29,7 @@ fn empty_timestamps_of_a_document_itself_are_filled_in() {
 }
 
 #[test]
-fn ids_that_cannot_be_are_refused() {
+fn invalid_ids_fail() {
     let regex = Regex { pattern: "a".try_into().unwrap(), options: "".try_into().unwrap() };
     for (id, code, words) in [
         (Bson::Array(vec![]), 53, "The '_id' value cannot be of type array"),
@@ -64,7 +64,7 @@ fn nested(levels: usize, innermost: impl Into<Bson>) -> Bson {
 }
 
 #[test]
-fn a_document_has_at_most_180_levels() {
+fn documents_are_limited_to_180_levels() {
     let as_document = |value: Bson| value.as_document().cloned().unwrap_or_default();
     for innermost in [Bson::Int32(1), doc! {}.into(), Bson::Array(vec![])] {
         assert!(stored(as_document(nested(180, innermost.clone())), &env()).is_ok());
@@ -87,7 +87,7 @@ fn a_document_has_at_most_180_levels() {
 }
 
 #[test]
-fn a_document_has_at_most_16_mebibytes() {
+fn documents_are_limited_to_16_mebibytes() {
     let of_size = |bytes: usize| -> Document {
         let document = doc! { "_id": 1, "a": "" };
         let rest = bytes - size(&document);

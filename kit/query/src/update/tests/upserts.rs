@@ -1,4 +1,4 @@
-//! The documents that upserts insert.
+//! Documents of upserts.
 
 use bson::{Bson, Document, Timestamp, doc};
 
@@ -13,7 +13,7 @@ fn upserted(filter: Document, update: Document) -> Result<Document, Fault> {
 }
 
 #[test]
-fn an_upsert_begins_with_what_the_filter_says() {
+fn upsert_starts_with_equality_conditions() {
     let set = || doc! { "$set": { "x": 1 } };
     for (filter, update, expected) in [
         (doc! { "_id": 5 }, set(), doc! { "_id": 5, "x": 1 }),
@@ -51,7 +51,7 @@ fn an_upsert_begins_with_what_the_filter_says() {
 }
 
 #[test]
-fn filters_that_say_too_much_are_refused() {
+fn conflicting_upsert_filters_fail() {
     let set = || doc! { "$set": { "x": 1 } };
     for (filter, update, code, words) in [
         (

@@ -209,7 +209,7 @@ async fn on_real_servers_all_is_done_once_though_replies_are_lost() {
     let straight_uri = testbed::shared::uri().unwrap();
     let straight = Client::with_uri_str(&straight_uri).await.unwrap();
     let lost = each(5, Reaction::LoseReply { reset: true });
-    let proxy = Proxy::before(&straight_uri).rules([lost]).start().await.unwrap();
+    let proxy = Proxy::builder(&straight_uri).rules([lost]).start().await.unwrap();
     for (strategy, is_safe) in
         [(Strategy::RetryableWrites, true), (Strategy::RetryIdempotent, true), (ALWAYS, false)]
     {

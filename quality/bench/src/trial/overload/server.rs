@@ -83,7 +83,7 @@ impl LimitedServer {
                 let labels = ["SystemOverloadedError", "RetryableError"];
                 let error = ErrorReply::new(462).with_labels(labels).replacing(449);
                 let rule = Rule::new(Reaction::Error(error));
-                let proxy = Proxy::before(self.set.uri()).rule(rule).start().await?;
+                let proxy = Proxy::builder(self.set.uri()).rule(rule).start().await?;
                 Ok((with_credentials(&proxy.uri()), Some(proxy)))
             }
         }
