@@ -1,4 +1,4 @@
-//! Who a connection speaks for: users, how they prove who they are, and what they may do.
+//! Authentication and authorization of a connection: users, SASL conversations, privileges.
 
 pub(crate) mod commands;
 pub(crate) mod rights;
@@ -13,7 +13,7 @@ use self::{
     users::{UserName, Users},
 };
 
-/// What a connection has proved, and what it is about to.
+/// Authentication state of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     user: Option<UserName>,
@@ -25,26 +25,26 @@ pub(crate) struct Identity {
 struct Conversation {
     id: i32,
     scram: Scram,
-    /// Whether the client wants to be told that it is done without asking once more.
+    /// `true` omits the last, empty exchange (`skipEmptyExchange`).
     skips_empty_exchange: bool,
 }
 
-/// The mechanisms that are offered, the better one first.
+/// Supported mechanisms, in the order of preference.
 pub(crate) const MECHANISMS: [Hash; 2] = [Hash::Sha256, Hash::Sha1];
 
 impl Identity {
-    /// Who it speaks for.
+    /// The authenticated user.
     pub(crate) fn user(&self) -> Option<&UserName> {
         self.user.as_ref()
     }
 
-    /// `logout`.
+    /// Runs `logout`.
     pub(crate) fn forget(&mut self) {
         self.user = None;
         self.conversation = None;
     }
 
-    /// `saslStart`. The nonce makes the conversation one of its own.
+    /// Runs `saslStart`. `nonce` is the server's part of the SCRAM nonce.
     pub(crate) fn sasl_start(
         &mut self,
         command: &Document,
@@ -76,7 +76,7 @@ impl Identity {
         Ok(step(self.begun, false, reply))
     }
 
-    /// `saslContinue`.
+    /// Runs `saslContinue`.
     pub(crate) fn sasl_continue(&mut self, command: &Document) -> Result<Document, Fault> {
         let payload = payload(command, "saslContinue")?;
         let Some(mut conversation) = self.conversation.take() else {
@@ -103,7 +103,7 @@ impl Identity {
         }
     }
 
-    /// `connectionStatus`.
+    /// Runs `connectionStatus`.
     pub(crate) fn status(&self, command: &Document, users: &Users) -> Document {
         let (names, roles): (Vec<Bson>, Vec<Bson>) = match &self.user {
             Some(user) => (vec![user.to_document().into()], users.roles(user)),
@@ -117,12 +117,12 @@ impl Identity {
     }
 }
 
-/// What every failure is told as, so that nobody learns which users there are.
+/// The error of every failed login. It does not reveal which users exist.
 pub(crate) fn failed() -> Fault {
     Fault::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
 }
 
-/// A field that a command cannot do without.
+/// The error of a required field that is missing.
 pub(crate) fn missing(command: &str, field: &str) -> Fault {
     let message = format!("BSON field '{command}.{field}' is missing but a required field");
     Fault::location(40414, message)

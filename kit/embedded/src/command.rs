@@ -1,7 +1,7 @@
-//! The commands on data: what each makes of its arguments and the data it sees.
+//! Commands on data.
 //!
-//! A command here is a plain function. Sessions, read and write concern, elections and the network are
-//! around it, not in it.
+//! A command here is a plain function of its arguments and the data. Sessions, concerns, elections
+//! and the network are handled by its callers.
 
 mod aggregate;
 pub(crate) mod arguments;
@@ -45,33 +45,33 @@ use super::{
     store::Store,
 };
 
-/// What a command that reads is given.
+/// Input of a command that reads.
 pub(crate) struct Reading<'a> {
     pub(crate) call: &'a Call,
     pub(crate) env: &'a Environment,
-    /// The data as this command may see it.
+    /// Data that the command reads.
     pub(crate) store: &'a Store,
-    /// What has been written, up to what most members have.
+    /// Majority-committed oplog entries, for change streams.
     pub(crate) history: &'a Histories,
-    /// Where the member keeps what clients have not fetched yet.
+    /// Open cursors of the member.
     pub(crate) cursors: &'a Mutex<Cursors>,
-    /// What the server tells of itself.
+    /// Static facts about the server.
     pub(crate) about: &'a About,
 }
 
-/// What a command that changes data is given.
+/// Input of a command that writes.
 pub(crate) struct Writing<'a> {
     pub(crate) call: &'a Call,
     pub(crate) env: &'a Environment,
     pub(crate) changes: &'a mut dyn Changes,
-    /// What it reads, if that is not what it changes: a secondary's data.
+    /// Data that it reads, if that differs from the data that it changes: `$out` on a secondary.
     pub(crate) seen: Option<&'a Store>,
     pub(crate) progress: &'a mut Progress,
     pub(crate) cursors: &'a Mutex<Cursors>,
     pub(crate) about: &'a About,
 }
 
-/// What a server tells of itself.
+/// Static facts about a server.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     /// `8.0.4`.
@@ -81,92 +81,92 @@ pub(crate) struct About {
     pub(crate) address: String,
     pub(crate) set_name: Option<String>,
     pub(crate) process_id: i32,
-    /// When it was started.
+    /// Start time of the process.
     pub(crate) started: bson::DateTime,
 }
 
 impl About {
-    /// The version of its query language.
+    /// Version of its query language.
     pub(crate) fn dialect(&self) -> Dialect {
         dialect(self.max_wire_version)
     }
 }
 
-/// The version of the query language of servers with this wire version.
+/// Version of the query language of servers with this wire version.
 pub(crate) fn dialect(max_wire_version: i32) -> Dialect {
     if max_wire_version >= 27 { Dialect::V8_2 } else { Dialect::V6_0 }
 }
 
-/// How a command is run.
+/// Function that runs a command.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// It reads: on a secondary, too, if the call allows it.
+    /// Reads. Secondaries run it if the command allows that.
     Read(fn(&Reading<'_>) -> Result<Document, Fault>),
-    /// It changes data: on a primary only.
+    /// Writes. Only a primary runs it.
     Write(fn(&mut Writing<'_>) -> Result<Document, Fault>),
 }
 
-/// A command of the table.
+/// A row of the command table.
 #[derive(Clone, Copy)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// Which way a call of it is run: `aggregate` writes if it ends in `$out`.
+    /// Handler for a command body. `aggregate` writes if it ends in `$out` or `$merge`.
     pub(crate) run: fn(&Document) -> Run,
-    /// Whether it may be a part of a transaction.
+    /// `true` if it is allowed in a multi-document transaction.
     pub(crate) in_transactions: bool,
-    /// Whether `txnNumber` makes it a retryable write.
+    /// `true` if `txnNumber` makes it a retryable write.
     pub(crate) retryable: bool,
-    /// Whether it says something of the server alone, which any member answers at any time.
+    /// `true` if any member runs it in any state.
     pub(crate) anywhere: bool,
-    /// Whether it is part of the stable API, version 1.
+    /// `true` if it is part of the stable API, version 1.
     pub(crate) stable: bool,
 }
 
 impl Command {
-    /// One that may do nothing special yet.
+    /// A command with all flags `false`.
     const fn new(name: &'static str, run: fn(&Document) -> Run) -> Self {
         Self { name, run, in_transactions: false, retryable: false, anywhere: false, stable: false }
     }
 
-    /// The same, as a part of transactions, too.
+    /// Allows it in transactions.
     const fn in_transactions(self) -> Self {
         Self { in_transactions: true, ..self }
     }
 
-    /// The same, as a retryable write if it has a `txnNumber`.
+    /// Makes it retryable with `txnNumber`.
     const fn retryable(self) -> Self {
         Self { retryable: true, ..self }
     }
 
-    /// The same, answered by any member at any time.
+    /// Lets any member run it in any state.
     const fn anywhere(self) -> Self {
         Self { anywhere: true, ..self }
     }
 
-    /// The same, as a part of the stable API.
+    /// Adds it to the stable API.
     const fn stable(self) -> Self {
         Self { stable: true, ..self }
     }
 }
 
-/// The cursors of a member. What a command that panicked left of them is as good as before.
+/// Locks the cursors of a member. Cursors stay valid after a panic of another command.
 fn lock(cursors: &Mutex<Cursors>) -> MutexGuard<'_, Cursors> {
     cursors.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an `aggregate` opens a change stream.
+/// Returns `true` for an `aggregate` that opens a change stream.
 pub(crate) fn opens_change_stream(body: &Document) -> bool {
     let first = body.get_array("pipeline").ok().and_then(|stages| stages.first());
     let first = first.and_then(bson::Bson::as_document);
     first.is_some_and(|stage| stage.len() == 1 && stage.contains_key("$changeStream"))
 }
 
-/// The command of this name, if it is known.
+/// Finds a command by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// All commands, a line for each.
+/// All commands, one per line.
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
     // Writes of documents.
@@ -211,7 +211,7 @@ const COMMANDS: &[Command] = &[
     Command::new("renameCollection", |_| Run::Write(collections::rename)),
     Command::new("validate", |_| Run::Read(statistics::validate)).anywhere(),
 
-    // What the server tells of itself.
+    // Diagnostics.
     Command::new("buildInfo", |_| Run::Read(info::build)).anywhere(),
     Command::new("buildinfo", |_| Run::Read(info::build)).anywhere(),
     Command::new("currentOp", |_| Run::Read(info::operations)).anywhere(),

@@ -1,36 +1,36 @@
-//! What servers of earlier versions did not know yet, and what they said to it.
+//! Differences between server versions: fields that older versions reject, and their errors.
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault, value::type_name};
 
 use super::call::Call;
 
-/// A version as it is compared: `(4, 4, 13)`.
+/// Server version for comparison: `(4, 4, 13)`.
 pub(crate) type Version = (u32, u32, u32);
 
-/// The newest version. Error codes that changed after 6.0 are those of 6.0 in every version before it.
+/// Newest supported version. Versions before it have the error codes of 6.0.
 pub(crate) const EIGHT_TWO: Version = (8, 2, 0);
-/// The first that knows variables of commands, and fields with a dollar sign.
+/// First version with `let` on commands and with dollar-prefixed field names.
 const FIVE: Version = (5, 0, 0);
-/// The first that knows hints of deletes, comments on writes, and labels of errors.
+/// First version with `hint` on deletes, `comment` on writes, and `RetryableWriteError` labels.
 const FOUR_FOUR: Version = (4, 4, 0);
-/// The first that takes comments of any type everywhere.
+/// First version that accepts comments of any type on all commands.
 const ANY_COMMENT: Version = (4, 4, 14);
 
-/// How a command speaks of a field that it does not know.
+/// Form of the error for an unknown field.
 #[derive(Clone, Copy)]
 enum Unknown {
-    /// `find`.
+    /// Error of `find`.
     Unrecognized,
-    /// `aggregate`.
+    /// Error of `aggregate`.
     Pipeline,
-    /// `findAndModify`.
+    /// Error of `findAndModify`.
     Modify,
-    /// All that have been written down since.
+    /// Error of commands that are defined in IDL.
     Field(&'static str),
 }
 
-/// What a command of the call's name had to learn: since when it has a field.
+/// Fields of commands and the first version that accepts them.
 const LEARNT: &[(&str, &str, Version, Unknown)] = &[
     ("aggregate", "let", FIVE, Unknown::Pipeline),
     ("find", "let", FIVE, Unknown::Unrecognized),
@@ -45,7 +45,7 @@ const LEARNT: &[(&str, &str, Version, Unknown)] = &[
     ("delete", "comment", FOUR_FOUR, Unknown::Field("delete")),
 ];
 
-/// Refuses what a server of this version does not know.
+/// Rejects fields that this version does not accept.
 pub(crate) fn check(call: &Call, version: &str) -> Result<(), Fault> {
     let version = number(version);
     if version >= FIVE {
@@ -68,7 +68,7 @@ pub(crate) fn check(call: &Call, version: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Comments were words at first.
+/// Rejects comments that are not strings in older versions.
 fn check_comment(call: &Call, version: Version) -> Result<(), Fault> {
     let since = match call.name.as_str() {
         "aggregate" | "find" => FOUR_FOUR,
@@ -103,7 +103,7 @@ impl Unknown {
     }
 }
 
-/// Refuses a new document that a server of this version does not store.
+/// Rejects an inserted document that this version does not store.
 pub(crate) fn check_insert(document: &Document, version: &str) -> Result<(), Fault> {
     if number(version) >= FIVE {
         return Ok(());
@@ -116,13 +116,13 @@ pub(crate) fn check_insert(document: &Document, version: &str) -> Result<(), Fau
     }
 }
 
-/// Refuses a document that an update has made if a server of this version does not store it.
+/// Rejects an updated document that this version does not store.
 pub(crate) fn check_updated(document: &Document, version: &str) -> Result<(), Fault> {
     if number(version) >= FIVE {
         return Ok(());
     }
     match dollar_path(document) {
-        // References have fields of their own.
+        // Dollar-prefixed fields of a DBRef are allowed.
         Some((_, "$ref" | "$id" | "$db")) | None => Ok(()),
         Some((path, key)) => Err(Fault::new(
             Code::named(52, "DollarPrefixedFieldName"),
@@ -131,7 +131,7 @@ pub(crate) fn check_updated(document: &Document, version: &str) -> Result<(), Fa
     }
 }
 
-/// The first field whose name begins with a dollar sign, and the way to it.
+/// Path and name of the first dollar-prefixed field.
 fn dollar_path(document: &Document) -> Option<(String, &str)> {
     document.iter().find_map(|(key, value)| {
         if key.starts_with('$') {
@@ -142,12 +142,12 @@ fn dollar_path(document: &Document) -> Option<(String, &str)> {
     })
 }
 
-/// Error codes of 6.0, and the code and its name in 8.2.
+/// Error codes of 6.0 with their code and name in 8.2.
 const CHANGED_CODES: [(i32, i32, &str); 3] =
     [(40414, 40414, "IDLFailedToParse"), (40415, 40415, "IDLUnknownField"), (51024, 2, "BadValue")];
 
-/// Returns an error if a field that every command has is one that 8.2 does not accept. Earlier versions
-/// have other codes for it.
+/// Rejects generic arguments with a wrong type, as 8.2 does. Earlier versions use other error
+/// codes.
 pub(crate) fn check_form(body: &Document, version: &str) -> Result<(), Fault> {
     if number(version) < EIGHT_TWO {
         return Ok(());
@@ -193,7 +193,7 @@ pub(crate) fn check_form(body: &Document, version: &str) -> Result<(), Fault> {
     }
 }
 
-/// A reply as a server of this version gives it.
+/// Adapts a reply to a server version: error codes, labels, `topologyVersion`.
 pub(crate) fn aged(mut reply: Document, version: &str) -> Document {
     if number(version) >= EIGHT_TWO
         && let Ok(code) = reply.get_i32("code")
@@ -215,7 +215,7 @@ pub(crate) fn aged(mut reply: Document, version: &str) -> Document {
     reply
 }
 
-/// Whether a server of this version is of that one, or a later one.
+/// Returns `true` if `version` is `first` or later.
 pub(crate) fn is_since(version: &str, first: Version) -> bool {
     number(version) >= first
 }

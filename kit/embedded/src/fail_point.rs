@@ -1,4 +1,4 @@
-//! Fail points: what a test tells a server to do wrong, with the command that drivers' tests use.
+//! Fail points (`configureFailPoint`), as on a server with `enableTestCommands`.
 
 pub(crate) mod command;
 mod mode;
@@ -23,19 +23,19 @@ use blackpipe_base::{
     rng::Rng,
 };
 
-/// Any command fails, is delayed, or loses its connection.
+/// Fails, delays or disconnects any command.
 pub(crate) const FAIL_COMMAND: &str = "failCommand";
-/// The connection of a write with a transaction number is closed when the write is done, or the write
-/// fails before it is.
+/// Closes the connection of a retryable write after the write, or fails the write before it is
+/// executed.
 pub(crate) const ON_PRIMARY_TRANSACTIONAL_WRITE: &str = "onPrimaryTransactionalWrite";
-/// A `getMore` fails, and its cursor is gone.
+/// Fails a `getMore` and closes its cursor.
 pub(crate) const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
-/// Whatever has a time limit exceeds it.
+/// Lets every command with a time limit exceed it.
 pub(crate) const ALWAYS_TIME_OUT: &str = "maxTimeAlwaysTimeOut";
-/// Nothing exceeds its time limit.
+/// Disables time limits.
 pub(crate) const NEVER_TIME_OUT: &str = "maxTimeNeverTimeOut";
 
-/// A secondary copies nothing while it is on.
+/// Stops replication on a secondary.
 pub(crate) const STOP_REPL_PRODUCER: &str = "stopReplProducer";
 
 const KNOWN: [&str; 6] = [
@@ -47,13 +47,13 @@ const KNOWN: [&str; 6] = [
     STOP_REPL_PRODUCER,
 ];
 
-/// The fail points of one server.
+/// Fail points of one server.
 #[derive(Debug)]
 pub(crate) struct FailPoints {
-    /// How many are on, for a glance without a lock.
+    /// Number of enabled fail points, readable without a lock.
     armed: AtomicUsize,
     points: Mutex<BTreeMap<&'static str, Point>>,
-    /// Told whenever one was entered.
+    /// Notified when a fail point is entered.
     entered: watch::Sender<()>,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct FailPoints {
 struct Point {
     mode: Mode,
     data: Document,
-    /// How often it did something, since the server was started.
+    /// Number of times that it was entered since the server started.
     entered: i64,
     rng: Rng,
 }
 
 impl FailPoints {
-    /// All off. Chances come from this seed.
+    /// Fail points that are all off. `seed` is for `activationProbability`.
     pub(crate) fn new(seed: u64) -> Self {
         let points = KNOWN.iter().map(|name| {
             let rng = Rng::new(seed);
@@ -80,17 +80,17 @@ impl FailPoints {
         }
     }
 
-    /// Whether any is on.
+    /// Returns `true` if any fail point is enabled.
     pub(crate) fn are_armed(&self) -> bool {
         self.armed.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether this one is on.
+    /// Returns `true` if this fail point is enabled.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.points().get(name).is_some_and(|point| point.mode != Mode::Off)
     }
 
-    /// `configureFailPoint`.
+    /// Runs `configureFailPoint`.
     pub(crate) fn configure(&self, command: &Document) -> Result<Document, Fault> {
         let mode = match command.get("mode") {
             Some(mode) => Mode::read(mode)?,
@@ -112,15 +112,15 @@ impl FailPoints {
         Ok(doc! { "count": count, "ok": 1.0 })
     }
 
-    /// All off, as after a restart.
+    /// Turns all fail points off, as a restart does.
     pub(crate) fn reset(&self) {
         let mut points = self.points();
         points.values_mut().for_each(|point| (point.mode, point.entered) = (Mode::Off, 0));
         self.count_armed(&points);
     }
 
-    /// Whether this one does something now, and with which data. It is asked only if it is on and
-    /// these data concern the case at hand.
+    /// Enters a fail point. Returns its data if it is enabled, the data match (`concerns`), and its
+    /// mode lets it act now.
     pub(crate) fn enter(
         &self,
         name: &str,
@@ -142,7 +142,7 @@ impl FailPoints {
         Some(data)
     }
 
-    /// `waitForFailPoint`: until it has been entered so often.
+    /// Runs `waitForFailPoint`: waits until the fail point was entered `timesEntered` times.
     pub(crate) async fn wait(&self, command: &Document) -> Result<Document, Fault> {
         let name = command.get_str("waitForFailPoint").unwrap_or_default();
         let needed = |field: &str| {
@@ -162,7 +162,7 @@ impl FailPoints {
         }
     }
 
-    /// What `getParameter` shows of it: `failpoint.failCommand`.
+    /// Value of the parameter `failpoint.<name>` of `getParameter`.
     pub(crate) fn shown(&self, name: &str) -> Option<Document> {
         let points = self.points();
         let Point { mode, data, entered, .. } = points.get(name)?;

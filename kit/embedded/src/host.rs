@@ -1,4 +1,4 @@
-//! What connections talk to: a member of a replica set (or a standalone server), or a router.
+//! Target of a connection: a member of a replica set, a standalone server, or a mongos.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::{
     set::ReplicaSet,
 };
 
-/// What answers the commands that come through connections.
+/// Executes the commands of connections.
 #[derive(Clone, Debug)]
 pub(crate) enum Host {
-    /// A member of a set, or a standalone server.
+    /// A member of a replica set, or a standalone server.
     Member(Membership),
-    /// A router of a sharded cluster.
+    /// A mongos.
     Router(Arc<Router>),
 }
 
-/// A member and the set that it is a member of.
+/// A member and its replica set.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     pub(crate) node: Arc<Node>,
     pub(crate) set: Arc<ReplicaSet>,
-    /// Which of its members.
+    /// Index of the member.
     pub(crate) index: usize,
 }
 
 impl Host {
-    /// The members of a set, in order.
+    /// Members of a set, in order.
     pub(crate) fn members(set: &Arc<ReplicaSet>) -> Vec<Self> {
         let nodes = set.nodes().into_iter().enumerate();
         nodes
@@ -40,7 +40,7 @@ impl Host {
             .collect()
     }
 
-    /// Runs a command to its end, and gives the whole reply. May be dropped at any time.
+    /// Runs a command and returns the complete reply. The future can be dropped at any time.
     pub(crate) async fn run(&self, call: Call) -> Document {
         match self {
             Self::Member(member) => member.node.run(call).await,
@@ -48,7 +48,7 @@ impl Host {
         }
     }
 
-    /// Whether a command opens a change stream, or asks one.
+    /// Returns `true` for commands that open or continue a change stream.
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
         match self {
             Self::Member(member) => member.node.watches(name, body),
@@ -56,7 +56,7 @@ impl Host {
         }
     }
 
-    /// Adds what stands in every reply, if it is not there.
+    /// Adds `$clusterTime` and `operationTime` where they are missing.
     pub(crate) fn stamp(&self, reply: &mut Document) {
         if reply.contains_key("$clusterTime") {
             return;
@@ -67,7 +67,7 @@ impl Host {
         }
     }
 
-    /// What `hello` says, but for what is about the connection.
+    /// Reply to `hello` without the fields of a connection.
     pub(crate) fn hello(&self) -> Document {
         match self {
             Self::Member(member) => member.node.hello(),
@@ -75,7 +75,7 @@ impl Host {
         }
     }
 
-    /// Moves whenever [`hello`](Self::hello) does.
+    /// Changes whenever [`hello`](Self::hello) changes.
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         match self {
             Self::Member(member) => member.node.topology(),
@@ -83,7 +83,7 @@ impl Host {
         }
     }
 
-    /// Whether it runs.
+    /// Process state of the server.
     pub(crate) fn power(&self) -> watch::Receiver<Power> {
         match self {
             Self::Member(member) => member.node.power(),
@@ -91,7 +91,7 @@ impl Host {
         }
     }
 
-    /// What it tells of itself.
+    /// Static facts about the server.
     pub(crate) fn about(&self) -> &About {
         match self {
             Self::Member(member) => member.node.about(),
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// Its process ends.
+    /// Kills the process.
     pub(crate) fn kill(&self) {
         match self {
             Self::Member(member) => member.set.kill(member.index),
@@ -107,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Its process is started again.
+    /// Restarts the process.
     pub(crate) fn restart(&self) {
         match self {
             Self::Member(member) => member.set.restart(member.index),
@@ -115,7 +115,7 @@ impl Host {
         }
     }
 
-    /// Its process stands still.
+    /// Freezes the process.
     pub(crate) fn freeze(&self) {
         match self {
             Self::Member(member) => member.set.freeze(member.index),
@@ -123,7 +123,7 @@ impl Host {
         }
     }
 
-    /// Its process goes on.
+    /// Continues the process.
     pub(crate) fn thaw(&self) {
         match self {
             Self::Member(member) => member.set.thaw(member.index),
@@ -131,7 +131,7 @@ impl Host {
         }
     }
 
-    /// Copies nothing from other members, or copies again.
+    /// Stops or resumes replication from other members.
     pub(crate) fn hold_replication(&self, holds: bool) {
         match (self, holds) {
             (Self::Member(member), true) => member.set.hold_replication(member.index),
@@ -140,12 +140,12 @@ impl Host {
         }
     }
 
-    /// Its topology version, which errors that say that it is not primary carry.
+    /// `topologyVersion` of `NotWritablePrimary` and similar errors.
     pub(crate) fn topology_version(&self) -> Option<Bson> {
         self.hello().remove("topologyVersion")
     }
 
-    /// Whether it takes writes.
+    /// Returns `true` if the server accepts writes.
     pub(crate) fn is_writable(&self) -> bool {
         self.hello().get_bool("isWritablePrimary").unwrap_or(false)
     }

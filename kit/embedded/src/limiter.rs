@@ -1,5 +1,4 @@
-//! Load shedding: so many requests, or new connections, a second, and a store of unused ones for
-//! bursts. What exceeds it is turned away.
+//! Load shedding: token buckets that limit requests and new connections per second.
 
 use std::{
     sync::{
@@ -11,19 +10,19 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How much is let in.
+/// Configuration of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     pub(crate) is_on: bool,
     pub(crate) per_second: f64,
-    /// For how many seconds' worth of it there is room.
+    /// Capacity of the bucket, in seconds of the rate.
     pub(crate) burst_seconds: f64,
-    /// How many may wait for their turn.
+    /// Maximum queue depth.
     pub(crate) queue: u64,
 }
 
 impl Default for Limit {
-    /// As servers have it unless they are told otherwise: all is let in.
+    /// A server's default: no limit.
     fn default() -> Self {
         Self {
             is_on: false,
@@ -35,7 +34,7 @@ impl Default for Limit {
 }
 
 impl Limit {
-    /// So many a second, and so many at once.
+    /// A limit with a rate per second and a burst capacity.
     pub(crate) fn new(per_second: f64, burst: f64) -> Self {
         let burst_seconds = if per_second > 0.0 { burst / per_second } else { 0.0 };
         Self { is_on: true, per_second, burst_seconds, queue: 0 }
@@ -46,7 +45,7 @@ impl Limit {
     }
 }
 
-/// What has become of what came.
+/// Counters of `serverStatus`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) admitted: i64,
@@ -54,10 +53,10 @@ pub(crate) struct Counts {
     pub(crate) exempted: i64,
 }
 
-/// A token bucket that can be set otherwise at any time.
+/// A token bucket that can be reconfigured at any time.
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    /// The same as in the limit, for a glance without a lock.
+    /// Copy of the limit's flag, readable without a lock.
     is_on: AtomicBool,
     bucket: Mutex<Bucket>,
 }
@@ -83,7 +82,7 @@ impl Limiter {
         Self { is_on: AtomicBool::new(limit.is_on), bucket: Mutex::new(bucket) }
     }
 
-    /// Whether anything can be turned away.
+    /// Returns `true` if the limit is enabled.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
@@ -96,7 +95,7 @@ impl Limiter {
         self.bucket().counts
     }
 
-    /// Sets it otherwise; the room for bursts is full then.
+    /// Replaces the limit. The bucket is full afterwards.
     pub(crate) fn set(&self, limit: Limit) {
         let mut bucket = self.bucket();
         bucket.limit = limit;
@@ -105,7 +104,7 @@ impl Limiter {
         self.is_on.store(limit.is_on, Ordering::Relaxed);
     }
 
-    /// Lets one in, or does not.
+    /// Takes a token. Returns `false` if there is none.
     pub(crate) fn admit(&self) -> bool {
         let mut bucket = self.bucket();
         let admitted = bucket.take(Instant::now());
@@ -116,12 +115,12 @@ impl Limiter {
         admitted
     }
 
-    /// Counts one that no limit applies to.
+    /// Counts an exempt request.
     pub(crate) fn exempt(&self) {
         self.bucket().counts.exempted += 1;
     }
 
-    /// Lets one in, when its turn comes; or does not, if too many wait.
+    /// Waits for a token. Returns `false` if the queue is full.
     pub(crate) async fn queue(&self) -> bool {
         let waiting = match self.join_queue() {
             Joined::Admitted => return true,
@@ -168,7 +167,7 @@ enum Joined {
     Waits,
 }
 
-/// One that is counted as waiting, also if it is dropped.
+/// Guard of a queued request. Dropping it leaves the queue.
 struct Waiting<'a>(&'a Limiter);
 
 impl Drop for Waiting<'_> {
@@ -189,7 +188,7 @@ impl Bucket {
         has_one
     }
 
-    /// How long until there is another token; an hour, if never.
+    /// Time until the next token. An hour if the rate is 0.
     fn until_next(&self) -> Duration {
         const LONG: f64 = 3600.0;
         let seconds = (1.0 - self.tokens) / self.limit.per_second;

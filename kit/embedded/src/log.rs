@@ -1,4 +1,4 @@
-//! The log that members replicate: entries in the order of their time.
+//! Oplog: the replicated log of changes, in the order of optimes.
 
 mod branch;
 mod history;
@@ -14,14 +14,14 @@ use super::change::{Change, Statement};
 pub(crate) use branch::Log;
 pub(crate) use history::{Histories, History, Sharding};
 
-/// When something was written: the cluster's time, and the term of the primary that wrote it.
+/// Optime of an entry: the term of the primary that wrote it, and its timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OpTime {
     pub(crate) term: i64,
     pub(crate) timestamp: TimestampOrder,
 }
 
-/// A timestamp as something to compare: seconds, and a count within the second.
+/// A timestamp that can be compared: seconds, and a counter within the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TimestampOrder {
     pub(crate) time: u32,
@@ -41,39 +41,39 @@ impl From<TimestampOrder> for Timestamp {
 }
 
 impl OpTime {
-    /// As replies show it.
+    /// Optime as replies show it.
     pub(crate) fn to_document(self) -> Document {
         doc! { "ts": Timestamp::from(self.timestamp), "t": self.term }
     }
 }
 
 impl TimestampOrder {
-    /// The next one that is not before this second.
+    /// The next timestamp that is not before this second.
     pub(crate) fn next(self, second: u32) -> Self {
         if second > self.time {
             Self { time: second, increment: 1 }
         } else if let Some(increment) = self.increment.checked_add(1) {
             Self { time: self.time, increment }
         } else {
-            // Clients may have heard of the last moment of a second.
+            // A client can have advanced the cluster time to the end of a second.
             Self { time: self.time.saturating_add(1), increment: 1 }
         }
     }
 
-    /// The first moment of its second, as a time of day.
+    /// First moment of the second, as a date.
     pub(crate) fn date(self) -> Bson {
         Bson::DateTime(DateTime::from_millis(i64::from(self.time) * 1000))
     }
 }
 
-/// Who a session belongs to and which it is: the bytes of its UUID and of its user's digest.
+/// Session id: the bytes of its UUID and of the digest of its user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId {
     pub(crate) id: Vec<u8>,
     pub(crate) user: Vec<u8>,
 }
 
-/// What an entry says about a session.
+/// Change of a session's record that comes with an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) session: SessionId,
@@ -81,90 +81,88 @@ pub(crate) struct Record {
     pub(crate) what: Recorded,
 }
 
-/// What is known of a transaction number.
+/// Event that a session record stores under a `txnNumber`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Recorded {
     /// A statement of a retryable write was executed.
     Statement(Statement),
-    /// The transaction of several documents committed.
+    /// A multi-document transaction committed.
     Committed,
 }
 
-/// A transaction by its session and its number.
+/// A transaction, by its session id and `txnNumber`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TransactionId {
     pub(crate) session: SessionId,
     pub(crate) number: i64,
 }
 
-/// A transaction that cannot fail on this shard any more. Its changes are made when it commits.
+/// A prepared transaction. Its commit cannot fail on this shard any more and applies the changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PreparedTransaction {
     pub(crate) id: TransactionId,
     pub(crate) changes: Vec<Change>,
-    /// The record of the commit entry.
+    /// Session record of the commit entry.
     pub(crate) record: Option<Record>,
 }
 
-/// A step of the two-phase commit of a transaction over several shards.
+/// Step of a two-phase commit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CommitStep {
     /// The transaction is prepared.
     Prepared(Arc<PreparedTransaction>),
-    /// A prepared transaction committed. Snapshots from `visible` on show it, on every shard.
+    /// A prepared transaction committed. Snapshots from `visible` on show it, on all shards.
     Committed { id: TransactionId, visible: TimestampOrder },
     /// A prepared transaction aborted.
     Aborted(TransactionId),
 }
 
-/// One entry: its changes are there all together or not at all.
+/// An oplog entry. Its changes are applied together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) at: OpTime,
     pub(crate) wall: DateTime,
     pub(crate) changes: Vec<Change>,
     pub(crate) record: Option<Record>,
-    /// The step of a two-phase commit that this entry is.
+    /// Step of a two-phase commit that the entry records.
     pub(crate) step: Option<CommitStep>,
-    /// What each of the changes found, for change streams.
+    /// Prior state of each change, for change streams.
     pub(crate) before: Vec<Before>,
 }
 
-/// What a change found where it was made. What most changes do not need is not kept.
+/// State before a change, as far as change streams need it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Before {
-    /// Which collection it was; none of a view.
+    /// UUID of the collection. `None` for views.
     pub(crate) collection: Option<Uuid>,
     pub(crate) is_view: bool,
-    /// The document that changed or went; the options of a collection, or the specification of an
-    /// index.
+    /// Document before an update or delete, options of a collection, or specification of an index.
     pub(crate) document: Option<Arc<Document>>,
-    /// Whether the collection's documents are to be told as they were (`changeStreamPreAndPostImages`).
+    /// `true` if the collection stores pre-images and post-images (`changeStreamPreAndPostImages`).
     pub(crate) has_images: bool,
-    /// The collection that went because another one got its name.
+    /// Collection that a rename dropped.
     pub(crate) replaced: Option<Uuid>,
 }
 
 impl Entry {
-    /// Whether it is about documents that came from another shard, or went there: nothing that anybody
-    /// wrote.
+    /// Returns `true` for entries of a chunk migration. Change streams do not show them.
     pub(crate) fn is_migration(&self) -> bool {
         matches!(self.changes.first(), Some(Change::Note(note)) if note.contains_key(MIGRATION))
     }
 
-    /// Whether it commits a prepared transaction that snapshots of this time show, though the entry
-    /// itself is later.
+    /// Returns `true` if the entry commits a prepared transaction that snapshots at this time show,
+    /// although the entry is later.
     fn is_visible_at(&self, at: TimestampOrder) -> bool {
         matches!(&self.step, Some(CommitStep::Committed { visible, .. }) if *visible <= at)
     }
 }
 
-/// The field of a note that says so.
+/// Field of a no-op entry that marks a migration.
 const MIGRATION: &str = "fromMigrate";
 
 impl Change {
-    /// The first change of an entry that change streams do not show: its documents come from another
-    /// shard, or another shard's entry is shown for it.
+    /// Marks an entry that change streams do not show: its documents come from another shard, or
+    /// another shard's entry shows the same event.
     pub(crate) fn migration(of: &str) -> Self {
         Self::Note(doc! { "msg": "migrated", "ns": of, MIGRATION: true })
     }

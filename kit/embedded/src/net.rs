@@ -1,4 +1,4 @@
-//! The network side of a server: where it listens, and what happens on its connections.
+//! Network side of a server: listener and connections.
 
 mod connection;
 mod deciding;
@@ -19,7 +19,7 @@ use tokio::{net::TcpStream, runtime::Handle, task::AbortHandle};
 use super::{node::Power, server::Server};
 use blackpipe_base::address::{Listener, ReservedAddress};
 
-/// Where a server listens, while it runs.
+/// Listening address of a server, with its connections.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) address: SocketAddr,
@@ -37,20 +37,20 @@ struct State {
 
 #[derive(Debug, Default)]
 enum Entrance {
-    /// Nobody gets in, and nobody else gets the address.
+    /// Not listening. The address stays reserved.
     Shut(ReservedAddress),
     Open {
         listener: Arc<Listener>,
         accepting: AbortHandle,
     },
-    /// The address is given up, or another program has it.
+    /// The address is released, or another program has it.
     #[default]
     Gone,
 }
 
 impl Door {
-    /// Opens for a server, and follows from then on whether that runs. Needs to be called in the
-    /// context of the runtime.
+    /// Starts to listen, and follows the process state of the server from then on. Must be called
+    /// in the context of the runtime.
     pub(crate) fn open(
         server: Arc<Server>,
         seat: ReservedAddress,
@@ -72,17 +72,18 @@ impl Door {
         Ok(door)
     }
 
-    /// The server behind it.
+    /// The server that the connections reach.
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// Opens or shuts, as the server runs or does not.
+    /// Starts or stops listening according to the process state of the server.
     pub(crate) fn follow(self: &Arc<Self>) {
         let power = *self.server.host.power().borrow();
         match power {
             Power::On => {
-                // If another program took the address in that instant, nobody gets in.
+                // If another program took the address in the meantime, the server stays
+                // unreachable.
                 let _ = self.admit();
             }
             Power::Frozen => {}
@@ -90,7 +91,7 @@ impl Door {
         }
     }
 
-    /// Takes connections.
+    /// Accepts connections.
     fn admit(self: &Arc<Self>) -> io::Result<()> {
         let mut state = self.state();
         let seat = match std::mem::take(&mut state.entrance) {
@@ -103,14 +104,14 @@ impl Door {
         };
         let _context = self.runtime.enter();
         let listener = Arc::new(seat.listen()?);
-        // The door alone keeps the listener, so that it is gone at once when the door lets go of it.
+        // Only the endpoint owns the listener, so dropping it there closes the socket at once.
         let accepting = accept_all(Arc::downgrade(self), Arc::downgrade(&listener));
         let accepting = self.runtime.spawn(accepting);
         state.entrance = Entrance::Open { listener, accepting: accepting.abort_handle() };
         Ok(())
     }
 
-    /// Takes no more connections, resets those that there are, and keeps the address.
+    /// Stops listening, resets all connections and keeps the address reserved.
     fn shut(&self) {
         let mut state = self.state();
         let entrance = std::mem::take(&mut state.entrance);
@@ -126,7 +127,7 @@ impl Door {
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
 
-    /// Gives up everything.
+    /// Closes everything and releases the address.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if let Entrance::Open { accepting, .. } = std::mem::take(&mut state.entrance) {
@@ -136,7 +137,7 @@ impl Door {
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
 
-    /// Closes all connections. New ones are welcome.
+    /// Closes all connections. New ones are accepted.
     pub(crate) fn close_connections(&self) {
         self.state().connections.drain(..).for_each(|connection| connection.abort());
     }
@@ -146,7 +147,7 @@ impl Door {
         let serving = self.runtime.spawn(serving).abort_handle();
         let mut state = self.state();
         if !matches!(state.entrance, Entrance::Open { .. }) {
-            // The server was stopped while this one came.
+            // The server was stopped while this connection was accepted.
             serving.abort();
             return;
         }
@@ -164,25 +165,25 @@ async fn accept_all(door: Weak<Door>, at: Weak<Listener>) {
         match poll_fn(|context| accept(&door, &at, context)).await {
             Ok((stream, peer)) => {
                 let Some(door) = door.upgrade() else { return };
-                // What is written is whole messages.
+                // Each write is a whole message, so Nagle's algorithm only delays.
                 let _ = stream.set_nodelay(true);
                 door.serve(stream, peer);
             }
-            // The machine has run out of something, and may have it again soon.
+            // The system is out of a resource, such as file descriptors. It may recover soon.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// The next connection. It never comes once the door is shut; the task that waits for it is ended
-/// then.
+/// Accepts the next connection. Pending forever once the listener is closed, because its task is
+/// aborted then.
 fn accept(
     door: &Weak<Door>,
     at: &Weak<Listener>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
     let Some(door) = door.upgrade() else { return Poll::Pending };
-    // Whoever shuts the door waits for this, so that nobody else has the listener then.
+    // Closing waits for this lock, so that no other task holds the listener afterwards.
     let _state = door.state();
     let Some(listener) = at.upgrade() else { return Poll::Pending };
     listener.poll_accept(context)

@@ -1,4 +1,4 @@
-//! One member of a replica set, or a standalone server, as what connections talk to.
+//! A member of a replica set, or a standalone server, as connections use it.
 
 mod checks;
 mod own;
@@ -29,18 +29,18 @@ use super::{
     set::{SetConfig, Shared, State},
 };
 
-/// Whether a server runs.
+/// State of a server's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Power {
-    /// It answers.
+    /// Running.
     On,
-    /// It keeps its connections and does nothing (`kill -STOP`).
+    /// Stopped by SIGSTOP: connections stay open, nothing runs.
     Frozen,
-    /// It is gone (`kill -9`): no connection stays, none is taken.
+    /// Killed by SIGKILL: no connections, no listener.
     Off,
 }
 
-/// One member of a set.
+/// A member of a replica set.
 #[derive(Debug)]
 pub(crate) struct Node {
     shared: Arc<Shared>,
@@ -49,7 +49,7 @@ pub(crate) struct Node {
     cursors: Mutex<Cursors>,
 }
 
-/// A call that is being answered: by which start of the member's process, and until when.
+/// A command in progress: the process that received it, and its deadline.
 #[derive(Debug)]
 struct Running<'a> {
     call: &'a Call,
@@ -57,17 +57,17 @@ struct Running<'a> {
     deadline: Option<Instant>,
 }
 
-/// What a call came to.
+/// Result of a command.
 #[derive(Debug, Default)]
 struct Done {
     reply: Document,
-    /// What it waited for did not happen.
+    /// Error of the write concern.
     concern: Option<Fault>,
-    /// The newest entry that it wrote or saw.
+    /// Newest entry that it wrote or read.
     at: Option<OpTime>,
 }
 
-/// Why a call came to nothing, and whether it may have written something before.
+/// Error of a command, and whether it may have written before.
 #[derive(Debug)]
 struct Failed {
     fault: Fault,
@@ -100,11 +100,11 @@ impl Node {
         Self { shared, index, about, cursors: Mutex::default() }
     }
 
-    /// Runs a command to its end, waiting included, and gives the whole reply: `ok`, errors with
-    /// their labels, `operationTime` and `$clusterTime`.
+    /// Runs a command, including all waits, and returns the complete reply: `ok`, errors with
+    /// labels, `operationTime` and `$clusterTime`.
     ///
-    /// May be dropped at any time; what has been written by then stays. A member that is frozen
-    /// answers when it goes on; one that is gone cannot be reached.
+    /// The future can be dropped at any time. Writes done by then stay. A frozen member replies
+    /// after it continues. A killed one cannot be reached.
     pub(crate) async fn run(&self, call: Call) -> Document {
         self.thawed().await;
         let process = self.shared.look().process(self.index);
@@ -115,30 +115,30 @@ impl Node {
         self.finish(&call, outcome)
     }
 
-    /// What `hello` says of the set, of this member and of what it can do; what is about the
-    /// connection (`connectionId`, `saslSupportedMechs`, `compression` …) is not in it.
+    /// Reply to `hello` without the fields of a connection (`connectionId`, `saslSupportedMechs`,
+    /// `compression` …).
     pub(crate) fn hello(&self) -> Document {
         let now = self.shared.clock.now();
         self.shared.look().hello(self.index, now)
     }
 
-    /// The counter of its topology version, which moves whenever [`hello`](Self::hello) does.
+    /// Counter of the topology version. It changes whenever [`hello`](Self::hello) changes.
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         self.shared.topology(self.index)
     }
 
-    /// Whether it runs.
+    /// Process state of the member.
     pub(crate) fn power(&self) -> watch::Receiver<Power> {
         self.shared.power(self.index)
     }
 
-    /// What it tells of itself.
+    /// Static facts about the server.
     pub(crate) fn about(&self) -> &About {
         &self.about
     }
 
-    /// Whether a command opens a change stream, or asks one. Older versions do not say that it can go
-    /// on after an error: before 4.4.
+    /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
+    /// have no label for resumable errors.
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
         let tells = self.about.max_wire_version >= 9;
         tells
@@ -149,16 +149,16 @@ impl Node {
             }
     }
 
-    /// Which start of its process this is.
+    /// Id of the current process (`topologyVersion.processId`).
     pub(crate) fn process(&self) -> ObjectId {
         self.shared.look().process(self.index)
     }
 
-    /// The log up to what most members have. `None` while it is frozen.
+    /// Oplog up to the majority commit point. `None` while the member is frozen.
     ///
     /// # Errors
     ///
-    /// It runs no longer as this process.
+    /// Returns an error if this process has ended.
     pub(crate) fn history(&self, process: ObjectId) -> Result<Option<History>, Fault> {
         let state = self.shared.look();
         match state.signals(self.index).1 {
@@ -172,12 +172,12 @@ impl Node {
         }
     }
 
-    /// Has the primary write a note, if the log has nothing of a time or later.
+    /// Lets the primary write a no-op entry if its oplog has no entry of this time or later.
     pub(crate) fn reach_time(&self, time: TimestampOrder) {
         self.shared.ask(|state, now| state.reach_time(self.index, time, now));
     }
 
-    /// What clients have not fetched yet is gone with the process that held it.
+    /// Closes all cursors, because their process has ended.
     pub(super) fn lose_cursors(&self) {
         self.cursors().kill_all();
     }
@@ -204,7 +204,7 @@ impl Node {
         }
     }
 
-    /// Hears what the client has heard, and notes that its session is in use.
+    /// Advances the cluster time and marks the session as used.
     fn begin(&self, state: &mut State, running: &Running<'_>, now: Instant) -> Result<(), Fault> {
         self.check_runs(state, running)?;
         let call = running.call;
@@ -219,7 +219,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the member is still the process that the call came to.
+    /// Checks that the process that received the command still runs.
     fn check_runs(&self, state: &State, running: &Running<'_>) -> Result<(), Fault> {
         let runs = state.signals(self.index).1 != Power::Off;
         if runs && state.process(self.index) == running.process {
@@ -228,7 +228,7 @@ impl Node {
         Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"))
     }
 
-    /// What a query can see besides documents, for one command.
+    /// Environment of a command's expressions.
     fn environment(&self, state: &mut State, now: Instant) -> Environment {
         let seed = state.roll();
         let today = state.time_of_day(self.index, now);
@@ -237,7 +237,7 @@ impl Node {
         env
     }
 
-    /// The reply to commands of a member that only say that all is well.
+    /// Reply `{ ok: 1 }` to commands that do nothing on a member.
     fn fine() -> Result<Done, Failed> {
         Ok(Document::new().into())
     }

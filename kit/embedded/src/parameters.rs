@@ -1,7 +1,6 @@
-//! `setParameter` and `getParameter`: what can be set on a running server, and what it shows.
+//! `setParameter` and `getParameter`.
 //!
-//! Only what has an effect here can be set. All else is refused as a server refuses what it does not
-//! know.
+//! Only parameters with an effect here can be set. Others get the error for an unknown parameter.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +10,7 @@ use steadfast_query::Fault;
 use super::{limiter::Limiter, server::Server};
 use blackpipe_base::number::{is_true, number};
 
-/// The name of each, and whether it can be set.
+/// Names of parameters. `true` if it can be set at run time.
 const KNOWN: [(&str, bool); 16] = [
     ("TransactionRecordMinimumLifetimeMinutes", false),
     ("authenticationMechanisms", false),
@@ -31,7 +30,7 @@ const KNOWN: [(&str, bool); 16] = [
     ("scramSHA256IterationCount", false),
 ];
 
-/// What commands of every kind carry along, which is no parameter.
+/// Returns `false` for generic arguments, which are not parameters.
 fn is_parameter(key: &str, command: &str) -> bool {
     key != command
         && !key.starts_with('$')
@@ -50,7 +49,7 @@ fn is_parameter(key: &str, command: &str) -> bool {
         )
 }
 
-/// `setParameter`: all of them, or none.
+/// Runs `setParameter`. All parameters are set, or none.
 pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Document> {
     let refused = |message: String| doc! { "ok": 0.0, "errmsg": message };
     let wanted: Vec<_> =
@@ -95,7 +94,7 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
             server.needs_api_version.store(is_true(value), Ordering::Relaxed);
         }
         "externalClientBaseBackoffMS" => {
-            #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+            #[expect(clippy::cast_possible_truncation, reason = "saturates")]
             server.base_backoff.store(positive()? as i64, Ordering::Relaxed);
         }
         "ingressConnectionEstablishmentRateLimiterEnabled" | "ingressRequestRateLimiterEnabled" => {
@@ -118,7 +117,11 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
             change(limiter, &|limit| limit.burst_seconds = seconds);
         }
         "ingressConnectionEstablishmentMaxQueueDepth" => {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above"
+            )]
             let depth = positive()? as u64;
             change(limiter, &|limit| limit.queue = depth);
         }
@@ -127,7 +130,7 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `getParameter`.
+/// Runs `getParameter`.
 pub(crate) fn get(server: &Server, command: &Document) -> Document {
     let all = command.get_str("getParameter").is_ok_and(|star| star == "*")
         || command
@@ -186,7 +189,7 @@ fn shown(server: &Server, name: &str) -> Option<Bson> {
     })
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
 fn int(number: f64) -> Bson {
     Bson::Int32(number as i32)
 }

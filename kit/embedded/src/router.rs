@@ -1,14 +1,13 @@
-//! A router (`mongos`) of a sharded cluster: it knows where documents live, asks shards, and answers
-//! as if there were one server.
+//! A `mongos`: targets commands to shards and merges their replies.
 //!
-//! What a cluster knows of itself is a plain [`catalog`](catalog::Catalog): chunks of keys, zones, and
-//! where they are. All routers share it, so none is ever behind. Where a command has to look before it
-//! acts, or documents move between shards, it passes the collection's gate alone; all others pass it
-//! side by side.
+//! The metadata of a cluster is a plain [`catalog`](catalog::Catalog): chunks, zones, primary
+//! shards. All mongos share it, so none is ever stale. Most commands hold the lock of their
+//! collection in shared mode. Chunk migrations, and writes that must read before they write, hold
+//! it in exclusive mode.
 //!
-//! The balancer is on from the start, as in a real cluster. It moves chunks out of shards that their
-//! zone does not allow, then from shards with many chunks to those with few, one at a time, as soon
-//! as the catalog changes. Tests that want to see each move stop it and call
+//! The balancer is on from the start, as in a real cluster. It moves chunks out of shards that
+//! their zone does not allow, then from shards with many chunks to shards with few, one at a time,
+//! whenever the catalog changes. Tests that need to see each migration stop it and call
 //! [`balancer_step`](cluster::Cluster::balancer_step).
 
 mod admin;
@@ -66,7 +65,7 @@ use blackpipe_base::codes;
 
 pub(crate) use cluster::{Cluster, ClusterConfig};
 
-/// A router.
+/// A `mongos`.
 #[derive(Debug)]
 pub(crate) struct Router {
     pub(crate) cluster: Arc<Cluster>,
@@ -104,9 +103,9 @@ impl Router {
         })
     }
 
-    /// Runs a command to its end, waiting included, and gives the whole reply.
+    /// Runs a command, including all waits, and returns the complete reply.
     ///
-    /// May be dropped at any time; what has been written by then stays.
+    /// The future can be dropped at any time. Writes done by then stay.
     pub(crate) async fn run(self: &Arc<Self>, call: Call) -> Document {
         let op = match Operation::new(self.clone(), call) {
             Ok(op) => op,
@@ -116,7 +115,7 @@ impl Router {
         self.finish(&op, outcome)
     }
 
-    /// What `hello` says of this router; what is about the connection is not in it.
+    /// Reply to `hello` without the fields of a connection.
     pub(crate) fn hello(&self) -> Document {
         let counter = i64::try_from(*self.topology.borrow()).unwrap_or(i64::MAX);
         doc! {
@@ -133,8 +132,8 @@ impl Router {
         }
     }
 
-    /// Whether a command opens a change stream, or asks one. Older versions do not say that it can go
-    /// on after an error: before 4.4.
+    /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
+    /// have no label for resumable errors.
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
         let tells = self.about.max_wire_version >= 9;
         tells
@@ -147,18 +146,17 @@ impl Router {
             }
     }
 
-    /// The counter of its topology version.
+    /// Counter of the topology version.
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         self.topology.subscribe()
     }
 
-    /// Whether it runs.
+    /// Process state.
     pub(crate) fn power(&self) -> watch::Receiver<Power> {
         self.power.subscribe()
     }
 
-    /// Kills it, freezes it, or lets it go on. One that was killed has forgotten its cursors and its
-    /// open transactions.
+    /// Sets the process state. A killed process loses its cursors and open transactions.
     pub(crate) fn set_power(&self, power: Power) {
         if power == Power::Off {
             locked(&self.cursors).kill_all();
@@ -168,7 +166,7 @@ impl Router {
         self.power.send_replace(power);
     }
 
-    /// What it tells of itself.
+    /// Static facts about the server.
     pub(crate) fn about(&self) -> &About {
         &self.about
     }
@@ -209,13 +207,13 @@ impl Router {
         })
     }
 
-    /// Adds the times that every reply carries.
+    /// Adds `operationTime` and `$clusterTime`.
     pub(crate) fn stamp(&self, reply: &mut Document) {
         reply.insert("$clusterTime", self.cluster.cluster_time());
         reply.insert("operationTime", self.cluster.time());
     }
 
-    /// Adds what stands in every reply.
+    /// Completes a reply with its generic fields.
     fn finish(&self, op: &Operation, outcome: Result<Document, Fault>) -> Document {
         let has_token = op.in_transaction()
             && match &outcome {
@@ -244,10 +242,10 @@ impl Router {
     }
 }
 
-/// The wire version of the first servers that look for what shards do not agree on (7.0).
+/// First wire version with `checkMetadataConsistency` (MongoDB 7.0).
 const CHECKS_METADATA: i32 = 21;
 
-/// The shards of a cluster have one catalog between them: there is nothing to disagree on.
+/// Reply of `checkMetadataConsistency`. All shards share one catalog, so it is always consistent.
 fn nothing_inconsistent(database: &str) -> Document {
     let namespace = format!("{database}.$cmd.aggregate");
     doc! { "cursor": { "firstBatch": [], "id": 0_i64, "ns": namespace } }
@@ -300,7 +298,7 @@ async fn dispatch(op: &Operation) -> Result<Document, Fault> {
     }
 }
 
-/// The commands that say something of the server alone.
+/// Runs diagnostic commands of the `mongos` itself.
 fn about_itself(op: &Operation) -> Result<Document, Fault> {
     let name = &op.call.name;
     let Some(command) = command::find(name) else {

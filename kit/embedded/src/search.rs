@@ -1,17 +1,17 @@
-//! Search indexes: a service beside the servers keeps them, and there is none.
+//! Search index commands. They need a search service (`mongot`), which does not exist here.
 
 use bson::Bson;
 use steadfast_query::{Code, Fault};
 
 use super::{call::Call, era};
 
-/// The first version that knows of them.
+/// First version with search index commands.
 const SINCE: era::Version = (7, 0, 0);
 
 const COMMANDS: [&str; 4] =
     ["createSearchIndexes", "dropSearchIndex", "listSearchIndexes", "updateSearchIndex"];
 
-/// Refuses what is about search indexes, as a server does that has nobody to ask.
+/// Rejects search index commands, like a server without a search service.
 pub(crate) fn check(call: &Call, version: &str) -> Result<(), Fault> {
     let lists = |stage: &Bson| {
         stage.as_document().is_some_and(|stage| stage.contains_key("$listSearchIndexes"))

@@ -1,7 +1,7 @@
-//! What sessions do: which transaction number is theirs, and what became of it.
+//! Sessions on a primary: transaction numbers and their state.
 //!
-//! What must survive a failover is in the store, by way of the log. What is here is what a primary
-//! keeps in its memory beside it, and what the two say together.
+//! State that must survive a failover is in the store, replicated by the oplog. This module has the
+//! state that a primary keeps in memory, and the rules about both.
 
 use bson::Uuid;
 use steadfast_query::{Code, Fault};
@@ -13,28 +13,28 @@ use super::{
     set::State,
 };
 
-/// The newest transaction number of a session, and what it is.
+/// Newest `txnNumber` of a session, with its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Active {
     pub(crate) number: i64,
     pub(crate) phase: Phase,
 }
 
-/// What a transaction number stands for.
+/// State of a `txnNumber`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// A retryable write.
     Retryable,
-    /// A transaction of several documents that goes on.
+    /// A transaction in progress.
     Open,
-    /// One that committed, with this entry.
+    /// A committed transaction, with its commit entry.
     Committed(OpTime),
-    /// One that did not.
+    /// An aborted transaction.
     Aborted,
 }
 
 impl State {
-    /// A session is in use. One that was not for too long has expired, and begins anew.
+    /// Marks a session as used. An expired session starts anew.
     pub(crate) fn use_session(&mut self, session: &SessionId, now: Instant) {
         let timeout = self.session_timeout();
         let expired = match self.last_use(session) {
@@ -52,7 +52,7 @@ impl State {
         self.forget_expired_sessions(now);
     }
 
-    /// The newest transaction number of a session on a primary.
+    /// Newest `txnNumber` of a session on a primary.
     pub(crate) fn active(&self, index: usize, session: &SessionId) -> Option<Active> {
         let member = self.member(index);
         let remembered = member.active(session);
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// A retryable write of this number begins, or is repeated.
+    /// Starts or retries a retryable write.
     pub(crate) fn begin_retryable(
         &mut self,
         index: usize,
@@ -106,8 +106,7 @@ impl State {
         }
     }
 
-    /// A part of a transaction of several documents is to be run: it begins, or it goes on. One that
-    /// begins sees the data as it is, or as it was at a time.
+    /// Starts or continues a transaction. A new one reads the current data, or a snapshot at `at`.
     pub(crate) fn enter_transaction(
         &mut self,
         index: usize,
@@ -123,7 +122,7 @@ impl State {
         }
         if let Some(active) = active
             && active.number == arguments.number
-            // A router begins again on a shard that had to refuse its first attempt.
+            // A mongos starts the transaction again if the shard rejected its first command.
             && !(self.config().is_shard && matches!(active.phase, Phase::Open | Phase::Aborted))
         {
             return Err(Fault::new(
@@ -140,7 +139,8 @@ impl State {
         Ok(())
     }
 
-    /// The session's newest number, which is not newer than this.
+    /// Checks that a number is not older than the newest one of the session, and returns the newest
+    /// one.
     pub(crate) fn check_not_older(
         &self,
         index: usize,
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// Whether the session's newest number is that of a transaction that goes on.
+    /// Checks that the newest number of the session is that of an open transaction.
     pub(crate) fn check_goes_on(&self, active: Option<Active>, number: i64) -> Result<(), Fault> {
         match active.filter(|active| active.number == number).map(|active| active.phase) {
             Some(Phase::Open) => Ok(()),
@@ -211,7 +211,7 @@ fn no_such_transaction(number: i64, active: i64) -> Fault {
     )
 }
 
-/// A session as a server's messages name it: its id, and the digest of its user.
+/// A session as a server's messages show it: UUID and user digest.
 fn show(session: &SessionId) -> String {
     let id = <[u8; 16]>::try_from(session.id.as_slice());
     let id = id.map_or_else(|_| String::new(), |bytes| Uuid::from_bytes(bytes).to_string());

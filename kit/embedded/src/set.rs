@@ -1,7 +1,7 @@
-//! A replica set: members that replicate a log, elect a primary and lose it again.
+//! A replica set: members with an oplog, elections, failovers.
 //!
-//! The whole set is one plain [`State`] behind one lock. What waits, waits for a counter that moves
-//! with every change. One task sleeps until something is due by itself; if nothing is, it sleeps.
+//! The whole set is one [`State`] behind one lock. Waiters watch a counter that changes with the
+//! state. One task sleeps until the next timer of the set, if there is one.
 
 mod concern;
 mod election;
@@ -37,43 +37,43 @@ pub(crate) use faults::Execution;
 pub(crate) use state::{Identity, Member, Role, State};
 pub(crate) use writing::Direct;
 
-/// For how long a primary that a test tells to step down does not stand for election.
+/// Time after an injected step-down during which the member is not electable.
 const PASSIVE: Duration = Duration::from_secs(10);
 
-/// How a set is made.
+/// Configuration of a replica set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
-    /// `None` for a standalone server, which has one member and no log that anybody reads.
+    /// `None` for a standalone server, which has one member and exposes no oplog.
     pub(crate) name: Option<String>,
-    /// `host:port` of each member, as clients are told them.
+    /// Advertised address of each member, `host:port`.
     pub(crate) addresses: Vec<String>,
-    /// Members that are never primary. At least one is none of them.
+    /// Members of priority 0. At least one member is not among them.
     pub(crate) priority_zero: Vec<usize>,
-    /// The tags of its members, in their order; members after the last have none.
+    /// Tags of the members in their order. Members after the last one have none.
     pub(crate) tags: Vec<Document>,
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,
-    /// How long members do without a primary before they elect another.
+    /// Time without a primary before an election (`electionTimeoutMillis`).
     pub(crate) election_timeout: Duration,
-    /// What chance comes from.
+    /// Seed of the random number generator.
     pub(crate) seed: u64,
-    /// Whether it is a shard of a cluster, whose data only routers should touch.
+    /// `true` for a shard of a cluster.
     pub(crate) is_shard: bool,
 }
 
-/// What all members of a set share: its state, and who watches it.
+/// State that the members of a set share, with its watchers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) clock: Clock,
     changed: watch::Sender<u64>,
-    /// When something is due.
+    /// Time of the next timer.
     due: watch::Sender<Option<Instant>>,
     signals: Vec<Signals>,
 }
 
-/// What connections to one member watch.
+/// Properties of a member that its connections watch.
 #[derive(Debug)]
 struct Signals {
     power: watch::Sender<Power>,
@@ -99,13 +99,13 @@ impl Shared {
         }
     }
 
-    /// Looks at the state.
+    /// Locks the state for reading.
     pub(crate) fn look(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a defect; what others see is still the state before or after.
+        // A panic under the lock is a bug. The state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, and tells all who watch.
+    /// Changes the state and notifies watchers.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = self.look();
         let result = change(&mut state, self.clock.now());
@@ -113,7 +113,7 @@ impl Shared {
         result
     }
 
-    /// Asks the state for something that may mean new entries; if so, all who watch are told.
+    /// Runs a function that may append entries. Notifies watchers if it did.
     pub(crate) fn ask<T>(&self, ask: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = self.look();
         let revision = state.revision;
@@ -124,7 +124,7 @@ impl Shared {
         result
     }
 
-    /// Tells all who watch of what was changed under a lock that [`look`](Self::look) gave.
+    /// Notifies watchers of changes made under a lock from [`lock`](Self::lock).
     pub(crate) fn tell(&self, state: MutexGuard<'_, State>) {
         for (index, signals) in self.signals.iter().enumerate() {
             let (topology, power) = state.signals(index);
@@ -133,7 +133,7 @@ impl Shared {
         }
         let due = state.next_deadline();
         self.due.send_if_modified(|known| {
-            // The task that sleeps until a later time need not wake to hear that nothing is due before.
+            // The timer task need not wake to learn of a later time.
             let earlier = due.is_some_and(|due| known.is_none_or(|known| due < known));
             *known = due;
             earlier
@@ -142,7 +142,7 @@ impl Shared {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Waits for the next change; to be asked for before the state is looked at.
+    /// Receiver of the next change. Must be created before the state is read.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -164,7 +164,7 @@ fn set_if_new<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
     });
 }
 
-/// Does what is due by itself, for as long as the set is there.
+/// Fires the timers of the set while it exists.
 async fn keep_time(shared: Weak<Shared>, mut due: watch::Receiver<Option<Instant>>) {
     loop {
         let next = *due.borrow_and_update();
@@ -192,7 +192,7 @@ pub(crate) struct ReplicaSet {
 }
 
 impl ReplicaSet {
-    /// Starts one: a primary is there when this returns. Needs a tokio runtime for its timers.
+    /// Starts a set. It has a primary when this returns. Requires a tokio runtime for its timers.
     pub(crate) fn start(config: SetConfig, clock: Clock) -> Arc<Self> {
         let shared = Arc::new(Shared::new(config.clone(), clock));
         tokio::spawn(keep_time(Arc::downgrade(&shared), shared.due.subscribe()));
@@ -202,22 +202,22 @@ impl ReplicaSet {
         Arc::new(Self { shared, nodes })
     }
 
-    /// Its state, for routers, which change that of several shards at one moment.
+    /// The shared state, for changes on several shards at once.
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 
-    /// Its members.
+    /// Members of the set.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.clone()
     }
 
-    /// Which member is primary, if one is.
+    /// Index of the primary, if there is one.
     pub(crate) fn primary(&self) -> Option<usize> {
         self.shared.look().primary()
     }
 
-    /// The primary steps down, and another member is elected at once, if one can be.
+    /// Makes the primary step down. Another member is elected at once, if possible.
     pub(crate) fn step_down(&self) {
         self.shared.change(|state, now| {
             if let Some(primary) = state.primary() {
@@ -226,73 +226,73 @@ impl ReplicaSet {
         });
     }
 
-    /// This member becomes primary, if most members vote for it.
+    /// Elects a member, if a majority votes for it.
     pub(crate) fn elect(&self, index: usize) -> Result<(), Fault> {
         self.shared.change(|state, now| state.elect(index, now))
     }
 
-    /// A member's process ends, as by `kill -9`. What is in its log stays.
+    /// Kills the process of a member. Its oplog survives.
     pub(crate) fn kill(&self, index: usize) {
         self.shared.change(|state, now| state.kill(index, now));
         self.nodes[index].lose_cursors();
     }
 
-    /// A member that was killed runs again.
+    /// Restarts a killed member.
     pub(crate) fn restart(&self, index: usize) {
         self.shared.change(|state, now| state.restart(index, now));
     }
 
-    /// A member stands still, as by `kill -STOP`.
+    /// Freezes a member, as `kill -STOP` does.
     pub(crate) fn freeze(&self, index: usize) {
         self.shared.change(|state, now| state.freeze(index, now));
     }
 
-    /// A member that stood still goes on.
+    /// Continues a frozen member.
     pub(crate) fn thaw(&self, index: usize) {
         self.shared.change(|state, now| state.thaw(index, now));
     }
 
-    /// Members reach those of their own group only. Clients reach all.
+    /// Partitions the members into groups. Clients reach all members.
     pub(crate) fn partition(&self, groups: &[&[usize]]) {
         self.shared.change(|state, now| state.partition(groups, now));
     }
 
-    /// All members reach each other again.
+    /// Ends all partitions.
     pub(crate) fn heal(&self) {
         self.shared.change(State::heal);
     }
 
-    /// A secondary copies nothing until [`release_replication`](Self::release_replication).
+    /// Stops replication to a secondary until [`release_replication`](Self::release_replication).
     pub(crate) fn hold_replication(&self, index: usize) {
         self.shared.change(|state, now| state.hold_replication(index, true, now));
     }
 
-    /// A secondary copies again.
+    /// Resumes replication to a secondary.
     pub(crate) fn release_replication(&self, index: usize) {
         self.shared.change(|state, now| state.hold_replication(index, false, now));
     }
 
-    /// A secondary has what is written only after so long.
+    /// Delays replication to a secondary.
     pub(crate) fn replication_latency(&self, index: usize, latency: Duration) {
         self.shared.change(|state, now| state.set_latency(index, latency, now));
     }
 
-    /// A member's clock is ahead by so much.
+    /// Sets the clock of a member ahead.
     pub(crate) fn clock_skew(&self, index: usize, ahead: Duration) {
         self.shared.change(|state, _| state.set_skew(index, ahead));
     }
 
-    /// Whether elections are held only by [`elect`](Self::elect).
+    /// `true` leaves elections to [`elect`](Self::elect).
     pub(crate) fn manual_elections(&self, manual: bool) {
         self.shared.change(|state, now| state.set_manual_elections(manual, now));
     }
 
-    /// How often each statement of a retryable write, and each commit, was executed.
+    /// Counts the executions of each retryable write statement and each commit.
     pub(crate) fn executions(&self) -> Vec<Execution> {
         self.shared.look().executions()
     }
 
-    /// Waits until there is a primary that reaches most members, and says which.
+    /// Waits for a primary that reaches a majority.
     pub(crate) async fn until_primary(&self) -> usize {
         self.until(|state| {
             let primary = state.primary()?;
@@ -301,7 +301,7 @@ impl ReplicaSet {
         .await
     }
 
-    /// Waits until every member that runs has all that the primary has.
+    /// Waits until all running members have the entries of the primary.
     pub(crate) async fn until_replicated(&self) {
         self.until(|state| state.is_replicated().then_some(())).await;
     }
@@ -313,7 +313,7 @@ impl ReplicaSet {
             if let Some(met) = condition(&self.shared.look()) {
                 return met;
             }
-            // The sender is in `self`.
+            // `self` holds the sender.
             let _ = watch.changed().await;
         }
     }

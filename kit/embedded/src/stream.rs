@@ -1,9 +1,8 @@
-//! Change streams: what has been written, told event by event to who watches.
+//! Change streams: events from majority-committed oplog entries.
 //!
-//! A stream stands somewhere in the log. Each time it is asked it goes on from there, up to what most
-//! members have, and makes events of the entries that are about its subject. It keeps nothing of the
-//! log between two questions. Through a mongos, it reads the logs of all shards, in the order of
-//! their times, up to where all of them are known.
+//! A stream has a position in the oplog. Each batch starts at the position and ends at the majority
+//! commit point. The stream keeps no oplog entries between batches. On a mongos it merges the
+//! oplogs of all shards, up to the time at which all of them are known.
 
 mod description;
 mod difference;
@@ -31,54 +30,56 @@ use event::{Event, events};
 pub(crate) use event::{SHARD_COLLECTION, Subject, is_internal};
 pub(crate) use token::{Point, Position};
 
-/// Which documents an event shows besides what changed.
+/// Documents that an event includes besides the change (`fullDocument`,
+/// `fullDocumentBeforeChange`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Images {
     /// None.
     Off,
-    /// The document as it is when the event is told (`updateLookup`).
+    /// Current document at the time of the lookup (`updateLookup`).
     Lookup,
-    /// The document at the time of the event, if it was kept.
+    /// Document at the time of the event, if it is stored (`whenAvailable`).
     WhenAvailable,
-    /// The same, and it is an error if it was not kept.
+    /// Document at the time of the event, or an error (`required`).
     Required,
 }
 
-/// What a server of some version tells.
+/// Server version, for fields that depend on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version {
     pub(crate) max_wire_version: i32,
 }
 
 impl Version {
-    /// `wallTime`, and events that have to be asked for: 6.0 and later.
+    /// Returns `true` if events have `wallTime` and expanded events exist (6.0 and later).
     pub(crate) fn tells_time(self) -> bool {
         self.max_wire_version >= 17
     }
 
-    /// Whether its log has what an update changed, array elements that went among it: 5.0 and later.
+    /// Returns `true` if the oplog stores differences of updates, including truncated arrays (5.0
+    /// and later).
     fn has_differences(self) -> bool {
         self.max_wire_version >= 13
     }
 
-    /// `nsType`: 8.1 and later.
+    /// Returns `true` if events have `nsType` (8.1 and later).
     fn names_types(self) -> bool {
         self.max_wire_version >= 26
     }
 
-    /// `disambiguatedPaths`: 6.1 and later.
+    /// Returns `true` if events have `disambiguatedPaths` (6.1 and later).
     fn disambiguates(self) -> bool {
         self.max_wire_version >= 18
     }
 
-    /// `collectionUUID`, `disambiguatedPaths` and `operationDescription` without `showExpandedEvents`,
-    /// and `commitTimestamp`: 8.2 and later.
+    /// Returns `true` if events have `collectionUUID`, `disambiguatedPaths` and
+    /// `operationDescription` without `showExpandedEvents`, and `commitTimestamp` (8.2 and later).
     fn tells_all(self) -> bool {
         self.max_wire_version >= 27
     }
 }
 
-/// What a stream is about and how it is told.
+/// Options of a change stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) subject: Subject,
@@ -91,21 +92,21 @@ pub(crate) struct Options {
     pub(crate) version: Version,
 }
 
-/// A change stream that somebody watches.
+/// An open change stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
     options: Arc<Options>,
-    /// What becomes of its events.
+    /// Stages after `$changeStream`.
     pipeline: Pipeline,
     env: Environment,
     position: Position,
-    /// Whether it was not seen yet that the log has the event that it goes on after.
+    /// `true` until the event of the resume token has been found in the oplog.
     unproved: bool,
     seen: Option<Histories>,
 }
 
 impl Stream {
-    /// One that goes on after a position.
+    /// A stream that starts after a position.
     pub(crate) fn new(
         options: Options,
         pipeline: Pipeline,
@@ -117,7 +118,7 @@ impl Stream {
         Self { options, pipeline, env, position, unproved, seen: None }
     }
 
-    /// Makes sure that it goes on after an event of its own.
+    /// Checks that the position is an event of this stream.
     fn prove(&mut self, entries: &[Vec<Arc<Entry>>]) -> Result<(), Fault> {
         let shard = self.position.shard;
         let Some(entries) = entries.get(shard as usize) else {
@@ -132,7 +133,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What its pipeline leaves of an event.
+    /// Result of the pipeline for an event. `None` if the pipeline filters it out.
     fn shaped(&self, event: &Event<'_>, seen: &Histories) -> Result<Option<Document>, Fault> {
         let document = event.document(&self.options, seen)?;
         let id = document.get("_id").cloned();
@@ -155,7 +156,7 @@ impl Stream {
         Ok(left)
     }
 
-    /// Fills a batch, until it is full, the stream ends or there are no more entries.
+    /// Fills a batch until it is full, the stream is invalidated, or no entries are left.
     fn fill(&mut self, batch: &mut Batch, most: usize, seen: &Histories) -> Result<(), Fault> {
         let entries = seen.after(self.position.floor())?;
         self.prove(&entries)?;
@@ -185,7 +186,7 @@ impl Stream {
     }
 }
 
-/// The events of the entries of all shards, in the order of their positions.
+/// Events of all shards in the order of their positions.
 fn merged<'a>(
     entries: &'a [Vec<Arc<Entry>>],
     options: &'a Options,
@@ -220,7 +221,7 @@ impl Live for Stream {
     }
 }
 
-/// An event must be one that the stream can go on after.
+/// Error of a pipeline that changes the `_id` of events, the resume token.
 fn without_token(position: Position, left: &Document) -> Fault {
     let expected = bson::doc! { "_id": position.token() };
     let found: Document = left
@@ -241,7 +242,7 @@ fn without_token(position: Position, left: &Document) -> Fault {
     )
 }
 
-/// The stages that a stream may have read no collection.
+/// Environment of a pipeline that may not read collections.
 struct Nothing;
 
 impl Collections for Nothing {

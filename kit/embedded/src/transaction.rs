@@ -1,5 +1,4 @@
-//! Transactions of several documents on one member: what they see, what they keep others from, how
-//! they end.
+//! Multi-document transactions on one member: snapshots, conflicts, commit and abort.
 
 mod two_phase;
 
@@ -22,7 +21,7 @@ use super::{
     store::Store,
 };
 
-/// The `_id` of a document, in order.
+/// An `_id`, ordered by value.
 #[derive(Clone, Debug)]
 struct Id(Bson);
 
@@ -46,24 +45,24 @@ impl PartialEq for Id {
 
 impl Eq for Id {}
 
-/// A transaction that goes on.
+/// A transaction in progress.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     number: i64,
     began: Instant,
-    /// The data when it began.
+    /// Data at its start.
     base: Store,
-    /// The same with its changes.
+    /// The same data with its changes.
     draft: Store,
     changes: Vec<Change>,
-    /// What nobody else may change until it ends.
+    /// Documents that others cannot change until it ends.
     reserved: BTreeMap<Namespace, BTreeSet<Id>>,
-    /// The entry that prepared it, once a two-phase commit decides its outcome.
+    /// Prepare entry. From then on the coordinator of the two-phase commit decides the outcome.
     prepared: Option<OpTime>,
 }
 
 impl Transaction {
-    /// One that sees this data.
+    /// A transaction that reads this data.
     pub(crate) fn new(number: i64, base: &Store, now: Instant) -> Self {
         Self {
             number,
@@ -88,23 +87,23 @@ impl Transaction {
         self.prepared.is_some()
     }
 
-    /// The data as it sees it.
+    /// Data as the transaction sees it.
     pub(crate) fn store(&self) -> &Store {
         &self.draft
     }
 
-    /// Whether a change of somebody else stands against it.
+    /// Returns `true` if the transaction has reserved a document.
     pub(crate) fn has_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
         self.reserved.get(namespace).is_some_and(|ids| ids.contains(&Id(id.clone())))
     }
 
-    /// Whether it changes anything in a collection.
+    /// Returns `true` if the transaction changes a collection.
     fn touches(&self, namespace: &Namespace) -> bool {
         self.reserved.contains_key(namespace)
     }
 }
 
-/// A transaction's means to change data: all is kept until it commits.
+/// Buffers the changes of a transaction until it commits.
 pub(crate) struct InTransaction<'a> {
     pub(crate) transaction: &'a mut Transaction,
     /// The primary, without this transaction.
@@ -155,19 +154,19 @@ impl Changes for InTransaction<'_> {
 }
 
 impl Member {
-    /// Whether an open transaction has reserved a document.
+    /// Returns `true` if an open transaction has reserved a document.
     pub(crate) fn is_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
         self.open_transactions().any(|open| open.has_reserved(namespace, id))
     }
 
-    /// Whether an open transaction stands against a change that somebody else is about to make.
+    /// Returns `true` if an open transaction conflicts with a change of another session.
     pub(crate) fn stands_against(&self, change: &Change) -> bool {
         match change {
             Change::Insert { .. } | Change::Replace { .. } | Change::CreateCollection { .. } => {
                 self.open_transactions()
                     .any(|open| open.is_prepared() && !open.survives(change, self))
             }
-            // What was reserved is asked for before.
+            // Reserved documents were checked before.
             Change::Delete { .. } | Change::DropDatabase { .. } | Change::Note(_) => false,
             Change::ModifyCollection { namespace, .. }
             | Change::DropCollection { namespace }
@@ -184,22 +183,21 @@ impl Member {
 }
 
 impl Transaction {
-    /// Whether it could still commit after this change.
+    /// Returns `true` if the transaction can still commit after this change.
     fn survives(&self, change: &Change, member: &Member) -> bool {
         let mut store = member.store().clone();
-        // A change that cannot be made harms nobody.
+        // An invalid change has no effect.
         store.check_and_apply(change).is_err() || self.fits(store)
     }
 
-    /// Whether its changes can be made to this data.
+    /// Returns `true` if the changes are valid on this data.
     fn fits(&self, mut store: Store) -> bool {
         self.changes.iter().all(|change| store.check_and_apply(change).is_ok())
     }
 }
 
 impl State {
-    /// Commits a session's transaction: all of its changes are one entry. One that has committed has
-    /// committed.
+    /// Commits a session's transaction as one entry. A repeated commit returns the same entry.
     pub(crate) fn commit_transaction(
         &mut self,
         index: usize,
@@ -223,8 +221,7 @@ impl State {
             last
         } else {
             let record = Record { session: session.clone(), number, what: Recorded::Committed };
-            // What was not reserved can still be in the way: a key that must be unique, a collection
-            // that was made meanwhile.
+            // Conflicts without a reservation: a duplicate key, or a collection created meanwhile.
             self.append(index, transaction.changes, Some(record), now)
                 .map_err(|_| write_conflict())?
         };
@@ -233,7 +230,7 @@ impl State {
         Ok(at)
     }
 
-    /// Ends a session's transaction without its changes.
+    /// Aborts a session's transaction.
     pub(crate) fn abort_transaction(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! The commands on users: `createUser` and its like.
+//! User management commands, such as `createUser` and `grantRolesToUser`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use super::{
     users::{Role, User, UserName, Users},
 };
 
-/// Runs a command on users, if it is one. All but `usersInfo` are writes.
+/// Runs a user management command. Returns `None` for other commands. All but `usersInfo` are
+/// writes.
 pub(crate) fn run(
     name: &str,
     command: &Document,
@@ -32,7 +33,7 @@ pub(crate) fn run(
     Some(done)
 }
 
-/// Whether it is a command on users that changes something.
+/// Returns `true` for user management commands that write.
 pub(crate) fn is_write(name: &str) -> bool {
     matches!(
         name,
@@ -256,7 +257,7 @@ fn digested_by_server(command: &Document) -> Result<(), Fault> {
     }
 }
 
-/// Refuses fields that are not known here.
+/// Rejects unknown fields.
 fn only(command: &Document, name: &str, fields: &[&str]) -> Result<(), Fault> {
     const OF_EVERY_COMMAND: [&str; 10] = [
         "lsid",

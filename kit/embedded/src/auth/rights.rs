@@ -1,26 +1,27 @@
-//! What users may do.
+//! Privileges of roles.
 //!
-//! `read` and `readWrite` are about data of a database, and of all with `AnyDatabase`. Each other
-//! role lets its user do everything: a test that is about finer rights needs a real server.
+//! `read` and `readWrite` grant access to the data of one database, or of all databases with the
+//! suffix `AnyDatabase`. Every other built-in role grants everything. Tests of finer privileges
+//! need a real server.
 
 use super::users::Role;
 
-/// What a command is about.
+/// Privilege that a command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matter {
-    /// What any client may ask, also one that has not said who it is.
+    /// None. Clients that have not logged in may run it.
     Open,
-    /// What anybody may ask who has.
+    /// Any authenticated user may run it.
     Known,
-    /// Reads data.
+    /// Reads data of the database.
     Read,
-    /// Changes data.
+    /// Writes data of the database.
     Write,
-    /// The server itself, or its users.
+    /// Administers the server or its users.
     Server,
 }
 
-/// The commands that any client may give.
+/// Commands that need no login.
 const OPEN: [&str; 13] = [
     "authenticate",
     "buildInfo",
@@ -37,7 +38,7 @@ const OPEN: [&str; 13] = [
     "whatsmyuri",
 ];
 
-/// The commands that any user may give, whatever its roles are.
+/// Commands that every authenticated user may run.
 const KNOWN: [&str; 8] = [
     "abortTransaction",
     "commitTransaction",
@@ -49,7 +50,7 @@ const KNOWN: [&str; 8] = [
     "startSession",
 ];
 
-/// What a command that has no business with data is about.
+/// Privilege of a command that does not act on data.
 pub(crate) fn matter(name: &str) -> Option<Matter> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     if OPEN.iter().any(is) {
@@ -61,7 +62,7 @@ pub(crate) fn matter(name: &str) -> Option<Matter> {
     }
 }
 
-/// Whether these roles allow it in this database.
+/// Returns `true` if one of the roles grants the privilege on this database.
 pub(crate) fn allow(roles: &[Role], matter: Matter, database: &str) -> bool {
     roles.iter().any(|role| {
         let here = role.database == database;
@@ -76,7 +77,7 @@ pub(crate) fn allow(roles: &[Role], matter: Matter, database: &str) -> bool {
     })
 }
 
-/// Whether there is such a role: those that servers have by themselves.
+/// Returns `true` for the name of a built-in role.
 pub(crate) fn is_role(role: &Role) -> bool {
     const OF_ANY_DATABASE: [&str; 6] =
         ["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin", "enableSharding"];

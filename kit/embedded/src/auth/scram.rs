@@ -1,4 +1,4 @@
-//! The server's side of SCRAM (RFC 5802, RFC 7677): bytes in, bytes out.
+//! SCRAM (RFC 5802, RFC 7677), the server's role. It does no I/O.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::users::UserName;
 
-/// The hash function of a mechanism.
+/// Hash function of a SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hash {
     Sha1,
@@ -21,7 +21,7 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    /// The mechanism built on it.
+    /// Name of the mechanism.
     pub(crate) fn mechanism(self) -> &'static str {
         match self {
             Self::Sha1 => "SCRAM-SHA-1",
@@ -29,7 +29,7 @@ impl Hash {
         }
     }
 
-    /// How long a salt is, as servers make them.
+    /// Length of a salt in bytes, as in a real server.
     pub(crate) fn salt_length(self) -> usize {
         match self {
             Self::Sha1 => 16,
@@ -37,8 +37,8 @@ impl Hash {
         }
     }
 
-    /// What the mechanism takes for the password: for SHA-1 a digest of user and password, for
-    /// SHA-256 the password after SASLprep.
+    /// Password as SCRAM uses it. SHA-1: the MD5 digest of user and password. SHA-256: the password
+    /// after SASLprep.
     pub(crate) fn prepare(self, user: &str, password: &str) -> Option<Vec<u8>> {
         match self {
             Self::Sha1 => {
@@ -64,7 +64,7 @@ impl Hash {
         }
     }
 
-    /// RFC 5802's `Hi`.
+    /// The function `Hi` of RFC 5802.
     fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
         match self {
             Self::Sha1 => {
@@ -87,14 +87,13 @@ fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// What a server knows of a password.
+/// Stored credential of a user for one mechanism.
 pub(crate) struct Credential {
     hash: Hash,
     prepared: Vec<u8>,
     salt: Vec<u8>,
     pub(crate) iterations: u32,
-    /// Derived when they are first needed: that takes thousands of rounds, and a deployment should be
-    /// there at once.
+    /// Derived when they are first needed, because the derivation takes thousands of hash rounds.
     keys: OnceLock<Keys>,
 }
 
@@ -119,7 +118,7 @@ impl Credential {
         })
     }
 
-    /// As `usersInfo` shows it on demand.
+    /// Credential as `usersInfo` shows it with `showCredentials`.
     pub(crate) fn shown(&self) -> bson::Document {
         let keys = self.keys();
         bson::doc! {
@@ -137,7 +136,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A conversation.
+/// A SCRAM conversation.
 #[derive(Debug)]
 pub(crate) struct Scram {
     hash: Hash,
@@ -145,21 +144,22 @@ pub(crate) struct Scram {
     user: String,
     credential: Arc<Credential>,
     nonce: String,
-    /// What both sides have said, which is signed.
+    /// The `AuthMessage` of RFC 5802, which both sides sign.
     said: String,
     is_proved: bool,
 }
 
-/// What a server says to the client's next message.
+/// The server's response to a message of the client.
 pub(crate) enum Answer {
-    /// The client knows the password; this shows that the server does, too.
+    /// Server signature. The client's proof was valid.
     Proved(Vec<u8>),
-    /// An empty message to an empty one.
+    /// Empty message that ends the conversation.
     Done,
 }
 
 impl Scram {
-    /// Takes the client's first message, `n,,n=<user>,r=<nonce>`, and makes the challenge.
+    /// Reads the client's first message, `n,,n=<user>,r=<nonce>`, and returns the server's first
+    /// message.
     pub(crate) fn begin(
         hash: Hash,
         first: &[u8],
@@ -167,7 +167,7 @@ impl Scram {
         find: impl FnOnce(&str) -> Option<Arc<Credential>>,
     ) -> Option<(Self, Vec<u8>)> {
         let first = str::from_utf8(first).ok()?;
-        // No channel binding, and no other identity than the user's own.
+        // Channel binding and an authorization identity are not supported.
         let bare = first.strip_prefix("n,,").or_else(|| first.strip_prefix("y,,"))?;
         let mut attributes = bare.split(',');
         let user = attributes.next()?.strip_prefix("n=")?;
@@ -183,18 +183,18 @@ impl Scram {
         Some((scram, challenge.into_bytes()))
     }
 
-    /// The same about a user of this database.
+    /// Sets the database of the user.
     pub(crate) fn of(mut self, database: &str) -> Self {
         database.clone_into(&mut self.database);
         self
     }
 
-    /// Who it is about.
+    /// The user that the conversation authenticates.
     pub(crate) fn user(&self) -> UserName {
         UserName { database: self.database.clone(), user: self.user.clone() }
     }
 
-    /// Takes the client's next message; `None` if it does not know the password.
+    /// Processes the client's next message. Returns `None` if the proof is wrong.
     pub(crate) fn go_on(&mut self, message: &[u8]) -> Option<Answer> {
         if self.is_proved {
             return message.is_empty().then_some(Answer::Done);

@@ -1,4 +1,4 @@
-//! Conversations as drivers have them, and all that can be wrong with one.
+//! SASL conversations as drivers have them, and malformed ones.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
 use super::{scram::Credential, *};
 
-/// RFC 7677, section 3.
+/// The example of RFC 7677, section 3.
 const FIRST: &[u8] = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
 const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 const CHALLENGE: &[u8] =

@@ -1,4 +1,4 @@
-//! The users of a deployment. All its servers know the same ones.
+//! Users of a deployment. All its servers share them.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use super::{
 };
 use blackpipe_base::rng::Rng;
 
-/// A user and the database that it belongs to.
+/// Name of a user and its authentication database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UserName {
     pub(crate) database: String,
@@ -32,7 +32,7 @@ impl UserName {
         doc! { "user": &self.user, "db": &self.database }
     }
 
-    /// What sessions know it by.
+    /// SHA-256 digest that session ids carry (`uid`).
     pub(crate) fn digest(&self) -> Vec<u8> {
         Sha256::digest(self.to_string()).to_vec()
     }
@@ -45,7 +45,7 @@ impl fmt::Display for UserName {
     }
 }
 
-/// A role, and the database that it is about.
+/// A role on a database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Role {
     pub(crate) role: String,
@@ -58,7 +58,7 @@ impl From<&Role> for Bson {
     }
 }
 
-/// What is known of a user.
+/// A user's credentials, roles and custom data.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) id: Uuid,
@@ -68,7 +68,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// As `usersInfo` shows it.
+    /// The user as `usersInfo` shows it.
     pub(crate) fn shown(&self, name: &UserName, with_credentials: bool) -> Document {
         let UserName { database, user } = name;
         let mut shown = doc! {
@@ -92,12 +92,12 @@ impl User {
     }
 }
 
-/// All users.
+/// All users of a deployment.
 #[derive(Debug)]
 pub(crate) struct Users {
     known: Mutex<BTreeMap<UserName, User>>,
     rng: Mutex<Rng>,
-    /// How many rounds of hashing a new password gets.
+    /// Hash iterations of a new password.
     pub(crate) iterations: u32,
 }
 
@@ -106,7 +106,7 @@ impl Users {
         Self { known: Mutex::default(), rng: Mutex::new(Rng::new(seed)), iterations }
     }
 
-    /// A user who may do everything.
+    /// Adds a user with the role `root`.
     pub(crate) fn add_root(&self, user: &str, password: &str) -> Result<(), Fault> {
         let credentials = self.credentials(user, password, &MECHANISMS)?;
         let root = Role { role: "root".to_owned(), database: "admin".to_owned() };
@@ -117,7 +117,7 @@ impl Users {
         Ok(())
     }
 
-    /// What servers keep of a password, for these mechanisms.
+    /// Derives a credential for each mechanism.
     pub(crate) fn credentials(
         &self,
         user: &str,
@@ -134,7 +134,7 @@ impl Users {
         made.collect()
     }
 
-    /// What is known of a user's password for a mechanism.
+    /// A user's credential for a mechanism.
     pub(crate) fn credential(
         &self,
         database: &str,
@@ -144,7 +144,7 @@ impl Users {
         self.known().get(&UserName::new(database, user))?.credentials.get(&hash).cloned()
     }
 
-    /// The mechanisms of a user, the better one first; `None` if there is no such user.
+    /// A user's mechanisms, in the order of preference. `None` if the user does not exist.
     pub(crate) fn mechanisms(&self, name: &UserName) -> Option<Vec<&'static str>> {
         let known = self.known();
         let credentials = &known.get(name)?.credentials;
@@ -157,7 +157,7 @@ impl Users {
         known.get(name).map(|user| user.roles.iter().map(Bson::from).collect()).unwrap_or_default()
     }
 
-    /// Looks at a user, if there is such a one.
+    /// Calls a function with a user. Returns `None` if the user does not exist.
     pub(crate) fn with<T>(&self, name: &UserName, look: impl FnOnce(&mut User) -> T) -> Option<T> {
         self.known().get_mut(name).map(look)
     }
@@ -167,17 +167,17 @@ impl Users {
     }
 
     pub(crate) fn uuid(&self) -> Uuid {
-        let mut bytes: [u8; 16] = self.bytes(16).try_into().expect("as many as were asked for");
+        let mut bytes: [u8; 16] = self.bytes(16).try_into().expect("sixteen bytes");
         (bytes[6], bytes[8]) = (bytes[6] & 0x0f | 0x40, bytes[8] & 0x3f | 0x80);
         Uuid::from_bytes(bytes)
     }
 
-    /// Some characters that no other conversation has.
+    /// A random nonce for a SCRAM conversation.
     pub(crate) fn nonce(&self) -> String {
         self.bytes(24).iter().map(|byte| char::from(b'A' + byte % 26)).collect()
     }
 
-    /// Sixteen hexadecimal digits that nobody else has.
+    /// Sixteen random hexadecimal digits (`getnonce`).
     pub(crate) fn short_nonce(&self) -> String {
         self.bytes(8).iter().map(|byte| format!("{byte:02x}")).collect()
     }

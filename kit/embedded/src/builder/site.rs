@@ -1,4 +1,4 @@
-//! Where a deployment is built: its servers get their addresses, one after another, and open.
+//! Start of a deployment: reserves addresses, creates the servers and opens their listeners.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -21,7 +21,7 @@ use crate::{
 };
 use blackpipe_base::{address::ReservedAddress, rng::Rng, runtime::TaskRuntime};
 
-/// Where a deployment is built.
+/// A deployment while it is started.
 pub(super) struct Site<'a> {
     plan: &'a Builder,
     version: String,
@@ -29,7 +29,7 @@ pub(super) struct Site<'a> {
     home: &'a TaskRuntime,
     users: Arc<Users>,
     rng: Rng,
-    /// How many addresses have been given.
+    /// Number of addresses that have been reserved.
     seats: u16,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Site<'a> {
         Ok(Self { plan, version, max_wire_version, home, users, rng, seats: 0 })
     }
 
-    /// A replica set, or without a name a standalone server.
+    /// Starts a replica set, or a standalone server if `name` is `None`.
     pub(super) fn set(
         &mut self,
         name: Option<&str>,
@@ -63,7 +63,7 @@ impl<'a> Site<'a> {
         Ok((set, members))
     }
 
-    /// The routers of a sharded cluster, and its shards.
+    /// Starts the mongos and the shards of a sharded cluster.
     pub(super) fn cluster(
         &mut self,
         names: &[String],
@@ -74,7 +74,7 @@ impl<'a> Site<'a> {
         if names.is_empty() || routers == 0 || names.iter().any(is_repeated) {
             return Err(StartError::NoCluster);
         }
-        // Routers have the first ports: they are what applications know.
+        // Every mongos gets one of the first ports, because applications connect to these.
         let router_seats = self.seats(routers)?;
         let shard_seats =
             names.iter().map(|_| self.seats(members)).collect::<Result<Vec<_>, _>>()?;

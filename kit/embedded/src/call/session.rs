@@ -1,23 +1,23 @@
-//! Which session a call belongs to, and which transaction.
+//! Session and transaction arguments of a command.
 
 use bson::{Binary, Bson, Document, spec::BinarySubtype};
 use steadfast_query::{Code, Fault, value::type_name};
 
 use crate::log::SessionId;
 
-/// The digest of no user: the SHA-256 of nothing.
+/// User digest without authentication: the SHA-256 of the empty string.
 pub(crate) const NOBODY: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// What makes a call a retryable write, or a part of a transaction.
+/// Arguments of a retryable write or of a transaction (`txnNumber`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransactionArguments {
     pub(crate) number: i64,
-    /// Whether it is a part of a transaction of several documents (`autocommit: false`).
+    /// `true` in a multi-document transaction (`autocommit: false`).
     pub(crate) several: bool,
-    /// Whether it begins one (`startTransaction`).
+    /// `true` for the first command of a transaction (`startTransaction`).
     pub(crate) starts: bool,
 }
 
@@ -66,8 +66,8 @@ pub(super) fn read(body: &Document) -> Result<Option<SessionId>, Fault> {
     }
 }
 
-/// Reads the id of a session as clients say it: `{id: UUID}`, and routers may add the digest of the
-/// user (`uid`). `place` is what an error calls it.
+/// Reads a session id: `{id: UUID}`, to which mongos may add the digest of the user (`uid`).
+/// `place` names the field in errors.
 pub(crate) fn read_session(lsid: &Document, place: &str) -> Result<SessionId, Fault> {
     let mut session = SessionId { id: Vec::new(), user: NOBODY.to_vec() };
     for (field, value) in lsid {

@@ -1,4 +1,4 @@
-//! What is refused in a call before anything is done, by the codes of a server.
+//! Invalid generic arguments are rejected with the error codes of a server.
 
 use bson::{Timestamp, doc};
 

@@ -1,4 +1,4 @@
-//! `aggregate`: what a pipeline makes of a collection's documents.
+//! `aggregate`: runs a pipeline over the documents of a collection.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ const FIELDS: &[&str] = &[
     "pipeline",
 ];
 
-/// It changes data if it ends in a collection and is not only explained.
+/// Chooses the handler. A pipeline that ends in `$out` or `$merge` writes, unless it is only
+/// explained.
 pub(crate) fn run(body: &Document) -> Run {
     let explains = body.get("explain").is_some_and(|it| *it != Bson::Boolean(false));
     let last = body.get_array("pipeline").ok().and_then(|stages| stages.last());
@@ -64,7 +65,7 @@ fn write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let store = writing.seen.unwrap_or_else(|| writing.changes.store());
     let (destination, documents) = request.run(store, writing.env, writing.about)?;
     match destination {
-        // The last stage says otherwise, or the pipeline would not be run here.
+        // A pipeline without an output stage is not run by this handler.
         Destination::Cursor => {}
         Destination::Out { database, collection } => {
             let database = database.unwrap_or_else(|| call.database.clone());
@@ -86,9 +87,9 @@ fn write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     cursor.open(Some(batch_size), &mut lock(writing.cursors), writing.env)
 }
 
-/// An error of a stage that was running.
+/// Adds MongoDB's prefix to the error of a running stage.
 pub(super) fn while_running(mut fault: Fault) -> Fault {
-    // A conflict is not told to the client, but waited for.
+    // A write conflict is not reported to the client: the command waits and runs again.
     if fault.code != Code::WRITE_CONFLICT {
         fault.message =
             format!("PlanExecutor error during aggregation :: caused by :: {}", fault.message);
@@ -96,16 +97,16 @@ pub(super) fn while_running(mut fault: Fault) -> Fault {
     fault
 }
 
-/// An `aggregate` as it is asked for.
+/// Parsed arguments of `aggregate`.
 pub(super) struct Request<'a> {
-    /// `$cmd.aggregate` where no collection is read.
+    /// `$cmd.aggregate` if the pipeline reads no collection.
     pub(super) namespace: Namespace,
-    /// Whether it is about the database or the server.
+    /// `true` for `aggregate: 1`, on the database or the server.
     pub(super) collectionless: bool,
     pub(super) stages: Vec<Document>,
     pub(super) hint: Hint,
     pub(super) explains: bool,
-    /// Whether what is written need not be as a validator demands.
+    /// Skips schema validation of written documents (`bypassDocumentValidation`).
     bypass: bool,
     variables: Option<&'a Document>,
     collation: Option<&'a Document>,
@@ -157,13 +158,13 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The environment of its expressions.
+    /// Environment of its expressions.
     pub(super) fn scope(&self, store: &Store, env: &Environment) -> Result<Environment, Fault> {
         let collection = store.collection(&self.namespace);
         scope(env, self.variables, self.collation, collection)
     }
 
-    /// The documents that it ends with, and where they go.
+    /// Runs the stages. Returns the resulting documents and their destination.
     fn run(
         &self,
         store: &Store,
@@ -182,8 +183,8 @@ impl<'a> Request<'a> {
         Ok((pipeline.destination(), made))
     }
 
-    /// The documents that its first stage is given: those that a `$match` at its beginning can find by
-    /// an index, or all.
+    /// Input documents of the first stage. A leading `$match` can use an index. Otherwise all
+    /// documents are returned.
     fn documents(&self, store: &Store, env: &Environment) -> Result<Vec<Arc<Document>>, Fault> {
         if self.collectionless {
             return Ok(Vec::new());
@@ -198,13 +199,13 @@ impl<'a> Request<'a> {
         Ok(select(&sight, way, &filter, env, usize::MAX)?.documents)
     }
 
-    /// The options of the change stream that it begins with.
+    /// Options of a leading `$changeStream`.
     fn change_stream(&self) -> Option<&Bson> {
         let first = self.stages.first().filter(|stage| stage.len() == 1)?;
         first.get("$changeStream")
     }
 
-    /// The `$match` at its beginning.
+    /// Filter of a leading `$match`.
     pub(super) fn filter(&self) -> Option<&Document> {
         self.stages.first()?.get_document("$match").ok()
     }
@@ -230,7 +231,7 @@ fn stages(arguments: &Arguments<'_>) -> Result<Vec<Document>, Fault> {
     stages.iter().map(stage).collect()
 }
 
-/// What a stage that is alone in its document is called.
+/// Name of a stage. `None` if the document does not have exactly one field.
 pub(super) fn stage_name(stage: &Document) -> Option<&str> {
     match stage.len() {
         1 => stage.keys().next().map(String::as_str),

@@ -1,4 +1,4 @@
-//! `bulkWrite`: writes of all kinds to several collections, in one command.
+//! `bulkWrite`: inserts, updates and deletes on several collections in one command.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ const UPDATE: &[&str] = &[
 
 const DELETE: &[&str] = &["collation", "delete", "filter", "hint", "multi"];
 
-/// The first version of the wire protocol whose servers have the command.
+/// First wire version with the command (MongoDB 8.0).
 const SINCE: i32 = 25;
 
 /// Runs `bulkWrite`.
@@ -82,7 +82,7 @@ pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
         batch.run(writing, operations.len(), |writing, at, id| operations[at].run(writing, id))?;
     let summary = summary(&operations, &results);
     let items = match call.write_concern.w {
-        // An unacknowledged command has no rows.
+        // An unacknowledged command returns no rows.
         Some(Acknowledged::Members(0)) => Vec::new(),
         _ => items(&operations, &results, errors_only),
     };
@@ -93,7 +93,7 @@ pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// One write of a command.
+/// One operation of the command.
 enum Operation<'a> {
     Insert(Inserting<'a>),
     Update(Updating<'a>),
@@ -123,7 +123,7 @@ impl Operation<'_> {
     }
 }
 
-/// What the operations of a command share.
+/// Arguments that all operations share.
 struct Reader<'a> {
     namespaces: &'a [Namespace],
     variables: Option<&'a Document>,
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The collection that an operation names by its place in `nsInfo`.
+    /// Namespace of an operation, by its index into `nsInfo`.
     fn namespace(
         &self,
         at: usize,
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The collections that the operations are about.
+/// Namespaces of `nsInfo`.
 fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>, Fault> {
     documents(arguments, "nsInfo")?
         .into_iter()
@@ -223,7 +223,7 @@ fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>, Fault> {
         .collect()
 }
 
-/// What became of each operation, or of those alone that went wrong.
+/// Rows of the reply's cursor: one per operation, or only errors with `errorsOnly`.
 fn items(
     operations: &[Operation<'_>],
     results: &[Result<Document, Fault>],
@@ -268,7 +268,7 @@ fn item(result: &Result<Document, Fault>, operation: &Operation<'_>, at: i32) ->
     }
 }
 
-/// How many of each kind there were.
+/// Total counts of the reply, such as `nInserted`.
 fn summary(operations: &[Operation<'_>], results: &[Result<Document, Fault>]) -> Document {
     let (mut errors, mut inserted, mut matched) = (0_i32, 0_i32, 0_i32);
     let (mut modified, mut upserted, mut deleted) = (0_i32, 0_i32, 0_i32);

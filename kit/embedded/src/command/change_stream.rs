@@ -1,4 +1,4 @@
-//! `$changeStream`: opening a change stream.
+//! `$changeStream`: opens a change stream.
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault, Pipeline, value::type_name};
@@ -30,7 +30,7 @@ const FIELDS: &[&str] = &[
     "startAtOperationTime",
 ];
 
-/// The stages that may follow.
+/// Stages that may follow `$changeStream`.
 const ALLOWED: &[&str] = &[
     "$addFields",
     "$match",
@@ -42,7 +42,7 @@ const ALLOWED: &[&str] = &[
     "$unset",
 ];
 
-/// Opens one, and gives what there is by now.
+/// Opens a change stream and returns its first batch.
 pub(super) fn open(
     request: &Request<'_>,
     options: &Bson,
@@ -77,7 +77,7 @@ pub(super) fn open(
     let stages = following(&request.stages)?;
     let pipeline = Pipeline::parse(stages, &request.namespace.database, &env)?;
     if let Some(stage) = pipeline.stage_names().find(|stage| !ALLOWED.contains(stage)) {
-        // A server has made others of these by then.
+        // A server has renamed these stages before it reports them.
         let stage = match stage {
             "$bucket" | "$count" | "$sortByCount" => "$group",
             stage => stage,
@@ -96,8 +96,8 @@ pub(super) fn open(
     opened.map_err(while_running)
 }
 
-/// The stages after `$changeStream`. `$changeStreamSplitLargeEvent` at the end is left out: it does nothing
-/// to events that fit into a reply.
+/// Returns the stages after `$changeStream`. `$changeStreamSplitLargeEvent` at the end is omitted:
+/// it does not change events that fit into a reply.
 fn following(stages: &[Document]) -> Result<&[Document], Fault> {
     let stages = stages.get(1..).unwrap_or_default();
     let has = |stage: &Document, name: &str| stage.keys().next().is_some_and(|it| it == name);
@@ -115,7 +115,7 @@ fn following(stages: &[Document]) -> Result<&[Document], Fault> {
     })
 }
 
-/// What a call of it may not have.
+/// Rejects read concerns and other arguments that change streams do not support.
 fn check_call(call: &Call) -> Result<(), Fault> {
     if call.in_transaction() {
         return Err(Fault::new(
@@ -179,7 +179,7 @@ fn subject(
     Ok(Subject::Collection(namespace.clone()))
 }
 
-/// What the stream goes on after: all that has been written, if the client does not say.
+/// Start position. Defaults to the end of the committed oplog.
 fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, Fault> {
     let resume_after = arguments.document("resumeAfter")?.map(Position::read).transpose()?;
     let start_after = arguments.document("startAfter")?.map(Position::read).transpose()?;

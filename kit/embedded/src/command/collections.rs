@@ -1,4 +1,4 @@
-//! Collections as wholes: `create`, `drop`, `dropDatabase`, `renameCollection`.
+//! Commands on whole collections: `create`, `drop`, `dropDatabase`, `renameCollection`.
 
 mod options;
 
@@ -17,11 +17,11 @@ use super::{
 
 pub(super) use options::{full_collation, validate};
 
-/// The first version that takes it easy: creating what is there in the same way, and dropping what is
-/// not there, is no error.
+/// First wire version in which `create` of an identical collection and `drop` of a missing one
+/// succeed (MongoDB 7.0).
 const EASY: i32 = 21;
 
-/// A new collection or view.
+/// Runs `create`.
 pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
@@ -48,7 +48,7 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// Sees to it that a collection is there that is written to.
+/// Creates a missing collection before a write.
 pub(crate) fn create_if_missing(
     changes: &mut dyn Changes,
     namespace: &Namespace,
@@ -63,7 +63,7 @@ pub(crate) fn create_if_missing(
     changes.make(Change::CreateCollection { namespace, uuid, options }, None)
 }
 
-/// A collection goes.
+/// Runs `drop`.
 pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     Arguments::of(call, "drop", &["collectionUUID"])?;
@@ -89,7 +89,7 @@ pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// All collections of a database go.
+/// Runs `dropDatabase`.
 pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropDatabase", &[])?;
@@ -108,7 +108,7 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
         _ => {}
     }
     let existed = writing.changes.store().collections(database).next().is_some();
-    // Views go with the database, and no event tells of them.
+    // Views are dropped with the database, without events.
     let collections = writing.changes.store().collections(database).filter(|(_, it)| !it.is_view());
     let namespaces: Vec<Namespace> = collections.map(|(name, _)| name.clone()).collect();
     for namespace in namespaces {
@@ -117,14 +117,14 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
     if existed {
         writing.changes.make(Change::DropDatabase { database: database.clone() }, None)?;
     }
-    // Before 5.0 it said what it dropped.
+    // Before 5.0 the reply named the dropped database.
     if existed && writing.about.max_wire_version < 13 {
         return Ok(doc! { "dropped": database });
     }
     Ok(doc! {})
 }
 
-/// A collection gets another name.
+/// Runs `renameCollection`.
 pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     only_on_admin(call)?;
@@ -174,7 +174,7 @@ pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// `database.collection`, taken apart.
+/// Splits `database.collection`.
 fn namespace(name: &str, which: &str) -> Result<Namespace, Fault> {
     let invalid =
         || Fault::new(Code::INVALID_NAMESPACE, format!("Invalid {which} namespace: {name}"));

@@ -1,4 +1,4 @@
-//! `count`: how many documents a filter matches.
+//! `count`: counts the documents that match a filter.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, Filter, value};
@@ -18,7 +18,7 @@ pub(crate) fn count(reading: &Reading<'_>) -> Result<Document, Fault> {
     let request = Request::read(reading.call)?;
     let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
     let counted = match (sight.collection(), &request) {
-        // Nothing has to be looked at.
+        // Without a filter the size of the collection is the answer.
         (Some(collection), Request { query, hint: Hint::None, .. }) if query.is_empty() => {
             collection.len()
         }
@@ -27,7 +27,7 @@ pub(crate) fn count(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "n": number(request.cut(counted)) })
 }
 
-/// A `count` as it is asked for.
+/// Parsed arguments of `count`.
 pub(super) struct Request<'a> {
     pub(super) namespace: Namespace,
     pub(super) query: Document,
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The documents that are counted, before any are left out, and the way to them.
+    /// Selects matching documents, before `skip` and `limit`, and returns the access path.
     pub(super) fn run<'s>(
         &self,
         reading: &Reading<'_>,
@@ -81,13 +81,13 @@ impl<'a> Request<'a> {
         Ok((way, selected))
     }
 
-    /// How many are left of so many.
+    /// Applies `skip` and `limit` to a count.
     pub(super) fn cut(&self, counted: usize) -> usize {
         counted.saturating_sub(self.skip).min(self.limit.unwrap_or(usize::MAX))
     }
 }
 
-/// A number of documents as replies have it: an int, if it is one.
+/// Count as replies have it: an int if it fits, otherwise a long.
 pub(super) fn number(count: usize) -> Bson {
     match i32::try_from(count) {
         Ok(count) => Bson::Int32(count),

@@ -1,4 +1,4 @@
-//! `delete`: documents that go.
+//! `delete`: runs delete statements.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Fault, value};
@@ -60,7 +60,7 @@ fn read<'a>(
     })
 }
 
-/// Whether a limit is none: what is no number is 0.
+/// Returns `true` for `limit: 0`. A limit that is not a number counts as 0.
 fn is_multi(limit: &Bson) -> Result<bool, Fault> {
     let is = |number| value::equal(limit, &Bson::Int32(number));
     match limit {
@@ -74,7 +74,7 @@ fn is_multi(limit: &Bson) -> Result<bool, Fault> {
     }
 }
 
-/// What a reply says of documents that went.
+/// Result of a delete statement.
 pub(super) fn outcome(count: usize) -> Document {
     doc! { "n": i32::try_from(count).unwrap_or(i32::MAX) }
 }

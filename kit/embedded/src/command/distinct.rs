@@ -1,4 +1,4 @@
-//! `distinct`: which values a field has.
+//! `distinct`: distinct values of a field.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{
@@ -16,7 +16,7 @@ use super::{
     sight::Sight,
 };
 
-/// How large the reply may be.
+/// Maximum size of the reply.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// Runs `distinct`.
@@ -45,7 +45,7 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
             false
         });
     }
-    // Of those that are equal, the first that was met is given.
+    // Of equal values, the first one found is returned.
     values.sort_by(|left, right| value::compare(left, right, &env.collation));
     values.dedup_by(|right, left| value::compare(left, right, &env.collation).is_eq());
     let values: Vec<Bson> = values.into_iter().cloned().collect();
@@ -56,8 +56,8 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// The values that 8.2 finds under a path: in an array, a number is an index and never a field of the
-/// array's documents.
+/// Collects the values at a path as 8.2 does: within an array, a number is an index and never a
+/// field of the array's documents.
 fn gather<'d>(document: &'d Document, parts: &[&str], values: &mut Vec<&'d Bson>) {
     let Some((first, rest)) = parts.split_first() else { return };
     if let Some(value) = document.get(first) {
@@ -85,7 +85,7 @@ fn gather_in<'d>(value: &'d Bson, parts: &[&str], values: &mut Vec<&'d Bson>) {
     }
 }
 
-/// A `distinct` as it is asked for.
+/// Parsed arguments of `distinct`.
 pub(super) struct Request<'a> {
     pub(super) namespace: Namespace,
     pub(super) query: Document,
@@ -98,7 +98,7 @@ impl<'a> Request<'a> {
     pub(super) fn read(reading: &Reading<'a>) -> Result<Self, Fault> {
         let call: &Call = reading.call;
         let fields: &[&str] = match reading.about.max_wire_version {
-            // 7.1 added it.
+            // Added in 7.1.
             22.. => &["key", "query", "collation", "hint"],
             _ => &["key", "query", "collation"],
         };

@@ -1,4 +1,4 @@
-//! `explain`: on which way a command finds its documents, and what it takes.
+//! `explain`: query plan and execution statistics of a command.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, Filter};
@@ -14,7 +14,7 @@ use super::{
     sight::Sight,
 };
 
-/// How much is asked for.
+/// Verbosity of `explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verbosity {
     QueryPlanner,
@@ -59,7 +59,7 @@ pub(crate) fn explain(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
 }
 
-/// How a command finds its documents, and what is done with them, from the inside out.
+/// Query plan of a command: access path and stages, from the innermost one.
 struct Plan<'a> {
     namespace: Namespace,
     filter: &'a Document,
@@ -110,7 +110,7 @@ fn distinct_command(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Docum
     by_filter(reading, request.namespace, &request.query, &request.hint, Vec::new(), verbosity)
 }
 
-/// An update or a delete: only what it would find is looked for.
+/// Explains an update or a delete by the documents that it would find.
 fn written(
     reading: &Reading<'_>,
     statements: &str,
@@ -158,7 +158,7 @@ fn by_filter(
     Ok(plan.reply(reading, verbosity))
 }
 
-/// Explains a pipeline: how its documents are found, and the stages as they were given.
+/// Explains a pipeline: access path and the stages as given.
 pub(super) fn aggregate(
     reading: &Reading<'_>,
     request: &aggregate::Request<'_>,
@@ -231,7 +231,7 @@ impl Plan<'_> {
         statistics
     }
 
-    /// The stages, each in the one that it feeds. The innermost has these figures, too.
+    /// Nested stages of the plan. The innermost one carries the statistics.
     fn tree(&self, figures: &Document) -> Document {
         let mut tree = match self.way {
             Way::Nothing => doc! { "stage": "EOF" },
@@ -267,7 +267,7 @@ impl Plan<'_> {
     }
 }
 
-/// What every explanation ends with.
+/// Fields at the end of every explanation.
 fn about(reading: &Reading<'_>) -> Document {
     let about = reading.about;
     let (host, port) = about.address.rsplit_once(':').unwrap_or((&about.address, "27017"));

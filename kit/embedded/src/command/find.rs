@@ -1,4 +1,4 @@
-//! `find`: the documents that a filter matches, in an order, in part, and batch by batch.
+//! `find`: filters, sorts and projects documents, and opens a cursor.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Environment, Fault, Filter, Projection, Sort, value};
@@ -42,7 +42,7 @@ const FIELDS: &[&str] = &[
     "tailable",
 ];
 
-/// Those that are not in the stable API.
+/// Arguments outside of the stable API.
 const UNSTABLE: &[&str] = &[
     "awaitData",
     "max",
@@ -80,7 +80,7 @@ pub(crate) fn find(reading: &Reading<'_>) -> Result<Document, Fault> {
     cursor.open(Some(batch_size), &mut lock(reading.cursors), &env)
 }
 
-/// A `find` as it is asked for.
+/// Parsed arguments of `find`.
 pub(super) struct Request<'a> {
     pub(super) namespace: Namespace,
     pub(super) filter: Document,
@@ -93,9 +93,9 @@ pub(super) struct Request<'a> {
     pub(super) limit: Option<usize>,
     range: Range<'a>,
     shows_records: bool,
-    /// Whether a document is shown by its key in the index that finds it, and nothing else.
+    /// Returns index keys instead of documents (`returnKey`).
     returns_key: bool,
-    /// Whether a sorted cursor closes with the last document that its limit lets through.
+    /// `true` if a sorted cursor is exhausted with the last document of its limit.
     closes_at_limit: bool,
     batch_size: Option<usize>,
     single_batch: bool,
@@ -146,7 +146,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The way to its documents.
+    /// Chooses the access path.
     pub(super) fn way<'s>(
         &'s self,
         sight: &Sight<'s>,
@@ -157,7 +157,7 @@ impl<'a> Request<'a> {
         self.range.within(way, &self.hint)
     }
 
-    /// The documents, sorted and cut, not yet projected.
+    /// Selects documents, sorts them and applies `skip` and `limit`.
     pub(super) fn run(
         &self,
         sight: &Sight<'_>,
@@ -170,7 +170,7 @@ impl<'a> Request<'a> {
             Some(sort) => {
                 let sort = Sort::parse(sort)?;
                 let mut selected = select(sight, way, filter, env, usize::MAX)?;
-                // One that is found by its `_id` is not sorted, whatever its arrays.
+                // A document found by its `_id` is not sorted, so parallel arrays are no error.
                 if self.skip > 0 || !matches!(way, Way::Id) {
                     sort.try_sort(&mut selected.documents, env)?;
                 }
@@ -183,7 +183,7 @@ impl<'a> Request<'a> {
         Ok(selected)
     }
 
-    /// What a cursor gives of them.
+    /// Documents of the cursor, with projection.
     fn found(
         &self,
         selected: Selected,
@@ -192,8 +192,8 @@ impl<'a> Request<'a> {
         sight: &Sight<'_>,
         env: &Environment,
     ) -> Result<Found, Fault> {
-        // A server knows that a document is the last by a limit or by its `_id`; where it has sorted,
-        // it looks once more.
+        // A server knows the last document of a limit or of an `_id` lookup. After a sort it needs
+        // another `getMore` to find the end.
         let reached = self.limit.is_some_and(|limit| selected.documents.len() >= limit);
         let by_id = |sort: &Document| sort.len() == 1 && sort.contains_key("_id");
         let sorts = self.sort.is_some_and(|sort| !by_id(sort));
@@ -205,7 +205,7 @@ impl<'a> Request<'a> {
         if self.returns_key {
             return self.keys(found, way);
         }
-        // The collection as it is now: a clone shares all that is in it.
+        // The current collection. A clone shares its contents.
         let records = sight.collection().filter(|_| self.shows_records).cloned();
         if projection.is_none() && records.is_none() {
             return Ok(found);
@@ -226,7 +226,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// The documents by their keys.
+    /// Replaces documents by their index keys (`returnKey`).
     fn keys(&self, found: Found, way: Way<'_>) -> Result<Found, Fault> {
         let of_id = |pattern: &Document| pattern.len() == 1 && pattern.contains_key("_id");
         let sorted_by_id = self.sort.is_some_and(of_id);
@@ -249,7 +249,7 @@ impl Request<'_> {
     }
 }
 
-/// A boolean, which is nothing but a boolean here.
+/// Boolean argument that accepts no number.
 fn flag(arguments: &Arguments<'_>, field: &str) -> Result<bool, Fault> {
     match arguments.value(field) {
         None => Ok(false),
@@ -261,7 +261,7 @@ fn flag(arguments: &Arguments<'_>, field: &str) -> Result<bool, Fault> {
     }
 }
 
-/// A document, which null is not here.
+/// Document argument that accepts no null.
 fn object<'a>(arguments: &Arguments<'a>, field: &str) -> Result<Option<&'a Document>, Fault> {
     match arguments.raw(field) {
         None => Ok(None),

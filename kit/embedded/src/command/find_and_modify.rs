@@ -1,4 +1,4 @@
-//! `findAndModify`: one document changes or goes, and the reply has it.
+//! `findAndModify`: changes or removes one document and returns it.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Environment, Fault, Filter, Projection, Update};
@@ -33,10 +33,10 @@ const FIELDS: &[&str] = &[
     "upsert",
 ];
 
-/// What comes before the words of what goes wrong with the document.
+/// Prefix of errors that occur while the document is modified.
 const DURING: &str = "Plan executor error during findAndModify";
 
-/// Field of a recorded outcome: the document that an upsert inserted. A retry may ask for it (`new`).
+/// Field of a recorded result: the document that an upsert inserted. A retry with `new` returns it.
 const INSERTED: &str = "inserted";
 
 /// Runs `findAndModify`.
@@ -52,8 +52,8 @@ pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fau
         let Ok(executed) = outcome.get_document("lastErrorObject") else {
             return Err(incompatible(&call.body, false));
         };
-        // Only what updates says whether there was something to update. A removal under the number of
-        // an update is answered from the record, as by a server.
+        // Only updates have `updatedExisting`. A removal with the `txnNumber` of an update returns
+        // the recorded result, as a server does.
         if !executed.contains_key("updatedExisting") && !arguments.boolean("remove")? {
             return Err(incompatible(&call.body, true));
         }
@@ -75,21 +75,21 @@ pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fau
         Action::Update(update) => request.update(update, writing, on_record)?,
     };
     reply.remove(INSERTED);
-    // What is on record has all of the document.
+    // The recorded result has the whole document.
     if let (Some(shape), Some(Bson::Document(document))) = (shape, reply.get_mut("value")) {
         *document = shape.projection.apply(document, &shape.filter, &shape.env)?;
     }
     Ok(reply)
 }
 
-/// A findAndModify as it is asked for.
+/// Parsed arguments of `findAndModify`.
 struct Request<'a> {
     namespace: Namespace,
     query: Query<'a>,
     action: Action<'a>,
     array_filters: Vec<Document>,
     fields: Option<&'a Document>,
-    /// Whether the reply has the document as it is afterwards.
+    /// Returns the document after the update (`new`).
     new: bool,
     upsert: bool,
     bypass: bool,
@@ -158,7 +158,7 @@ impl<'a> Request<'a> {
         Ok(outcome(&statement.run(writing, id, outcome)?))
     }
 
-    /// What the reply is to have of the document. It is read before anything changes.
+    /// Projection of the returned document. It is parsed before anything changes.
     fn shape(&self, writing: &Writing<'_>) -> Result<Option<Shape>, Fault> {
         let Some(fields) = self.fields else { return Ok(None) };
         if self.new && fields.keys().any(|path| path.ends_with(".$")) {
@@ -168,7 +168,7 @@ impl<'a> Request<'a> {
         }
         let collection = writing.changes.store().collection(&self.namespace);
         let env = self.query.environment(writing.env, collection)?;
-        // What cannot be read of the update is told first.
+        // Errors of the update come first.
         if let Action::Update(update) = self.action {
             Update::parse(update, &self.array_filters, &env)?;
         }
@@ -180,14 +180,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the reply has of the document.
+/// Projection of the returned document (`fields`).
 struct Shape {
     projection: Projection,
     filter: Filter,
     env: Environment,
 }
 
-/// What is to be done, if that can be done together.
+/// Chooses between update and removal. Rejects combinations that exclude each other.
 fn action<'a>(arguments: &Arguments<'a>, new: bool, upsert: bool) -> Result<Action<'a>, Fault> {
     let refused = |message: &str| Err(Fault::failed_to_parse(message));
     let update = arguments.value("update");

@@ -1,5 +1,5 @@
-//! What a server tells of itself: `ping`, `buildInfo`, `serverStatus`, and what shells and tests ask
-//! for when they begin.
+//! Diagnostic commands: `ping`, `buildInfo`, `serverStatus`, and others that shells and test suites
+//! run at start.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
@@ -10,16 +10,16 @@ use super::{
     lock,
 };
 
-/// What this server calls the way it stores data.
+/// Name of the storage engine in `serverStatus`.
 const ENGINE: &str = "blackpipe";
 
-/// It answers.
+/// Runs `ping`.
 pub(crate) fn ping(reading: &Reading<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "ping", &[])?;
     Ok(doc! {})
 }
 
-/// Which version it answers as.
+/// Runs `buildInfo`.
 pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
     let version = &reading.about.version;
     let mut numbers: Vec<Bson> = version
@@ -50,8 +50,8 @@ pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// What `serverStatus` says that a member knows by itself. What is about its connections and about
-/// the set (`connections`, `network`, `repl`) is not in it.
+/// Runs `serverStatus`. Fields about connections and the replica set (`connections`, `network`,
+/// `repl`) are added by the server.
 pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
     let about = reading.about;
     let up = reading.env.now.saturating_duration_since(about.started);
@@ -77,7 +77,7 @@ pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Which machine it runs on, as far as it can tell.
+/// Runs `hostInfo`.
 pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "hostInfo", &[])?;
     Ok(doc! {
@@ -92,7 +92,7 @@ pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// How it was started, in the words of a server that was started so.
+/// Runs `getCmdLineOpts`: the options of a real server with this configuration.
 pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Arguments::of(reading.call, "getCmdLineOpts", &[])?;
@@ -112,7 +112,7 @@ pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "argv": argv, "parsed": parsed })
 }
 
-/// Its log, which has no lines.
+/// Runs `getLog`. The log has no lines.
 pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "getLog", &[])?;
@@ -125,7 +125,8 @@ pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
 }
 
-/// The commands on data. Those on connections, users and the set are not in this list.
+/// Runs `listCommands`. The list has the commands on data, not those on connections, users and the
+/// set.
 pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
     let describe = |command: &Command| {
         let versions: &[&str] = if command.stable { &["1"] } else { &[] };
@@ -145,13 +146,13 @@ pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "commands": commands })
 }
 
-/// What is being done. A command runs to its end before the next one begins, so none is seen at work.
+/// Runs `currentOp`. Commands run one after the other, so no other operation is ever in progress.
 pub(crate) fn operations(reading: &Reading<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Ok(doc! { "inprog": [] })
 }
 
-/// Ends an operation. There is none by the time that this is read.
+/// Runs `killOp`. The operation has always ended before.
 pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "killOp", &["op"])?;
@@ -167,7 +168,7 @@ pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "info": "attempting to kill op" })
 }
 
-/// The profiler: it is off, and stays off.
+/// Runs `profile`. The profiler is always off.
 pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
     let fields = ["slowms", "sampleRate", "filter"];
     let arguments = Arguments::of(reading.call, "profile", &fields)?;
@@ -177,17 +178,17 @@ pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "was": 0, "slowms": 100, "sampleRate": 1.0 })
 }
 
-/// Forgets the plans of queries. None is ever kept.
+/// Runs `planCacheClear`. No query plan is cached.
 pub(crate) fn clear_plans(_: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// Commands that are there for tests of what is part of the stable API.
+/// Runs `testVersion2` and `testVersions1And2`, which exist for tests of the stable API.
 pub(crate) fn nothing(_: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// What is known, but not done here.
+/// Rejects a known command that is not supported here.
 pub(crate) fn refused(reading: &Reading<'_>) -> Result<Document, Fault> {
     let name = &reading.call.name;
     Err(Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")))

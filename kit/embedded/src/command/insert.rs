@@ -1,4 +1,4 @@
-//! `insert`: new documents.
+//! `insert`: inserts documents.
 
 use bson::Document;
 use steadfast_query::Fault;

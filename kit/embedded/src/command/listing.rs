@@ -1,4 +1,4 @@
-//! What there is: `listDatabases`, `listCollections`, `listIndexes`.
+//! `listDatabases`, `listCollections`, `listIndexes`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{
     lock,
 };
 
-/// The databases that have a collection.
+/// Runs `listDatabases`. Databases without collections are omitted.
 pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let fields = ["filter", "nameOnly", "authorizedDatabases"];
@@ -43,7 +43,7 @@ pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// The bytes of a database's documents.
+/// Size of a database's documents in bytes.
 pub(super) fn size_of(reading: &Reading<'_>, database: &str) -> i64 {
     let bytes: u64 = reading.store.collections(database).map(|(_, it)| it.size()).sum();
     i64::try_from(bytes).unwrap_or(i64::MAX)
@@ -54,7 +54,7 @@ fn filter(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Filter, Fa
     Filter::parse(arguments.document("filter")?.unwrap_or(&empty), reading.env)
 }
 
-/// The collections and views of a database.
+/// Runs `listCollections`.
 pub(crate) fn collections(reading: &Reading<'_>) -> Result<Document, Fault> {
     let fields = ["filter", "nameOnly", "authorizedCollections", "cursor", "includePendingDrops"];
     let arguments = Arguments::of(reading.call, "listCollections", &fields)?;
@@ -97,7 +97,7 @@ fn describe(namespace: &Namespace, collection: &Collection) -> Document {
     described
 }
 
-/// The indexes of a collection.
+/// Runs `listIndexes`.
 pub(crate) fn indexes(reading: &Reading<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let arguments = Arguments::of(call, "listIndexes", &["cursor", "includeBuildUUIDs"])?;
@@ -116,7 +116,7 @@ pub(crate) fn indexes(reading: &Reading<'_>) -> Result<Document, Fault> {
     list(reading, namespace, listed, batch_size)
 }
 
-/// A command that only collections know is given a view.
+/// Error of a command that does not support views.
 pub(super) fn is_a_view(namespace: &Namespace) -> Fault {
     Fault::new(
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
@@ -124,7 +124,7 @@ pub(super) fn is_a_view(namespace: &Namespace) -> Fault {
     )
 }
 
-/// The specifications as they are listed: a clustered collection shows how it is clustered.
+/// Index specifications as listed. A clustered collection shows its clustered index.
 fn shown_indexes(collection: &Collection) -> Vec<Document> {
     let mut shown: Vec<Document> =
         collection.indexes().iter().map(|index| index.specification().clone()).collect();

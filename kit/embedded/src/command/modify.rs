@@ -1,4 +1,4 @@
-//! `collMod`: other options for a collection, or for one of its indexes.
+//! `collMod`: changes options of a collection or of one of its indexes.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, Pipeline, value::show_document};
@@ -51,7 +51,7 @@ pub(crate) fn modify(writing: &mut Writing<'_>) -> Result<Document, Fault> {
         Some(index) => Some(modified_index(index, collection, &namespace)?),
         None => None,
     };
-    // A server writes down that it was asked, even if nothing is different.
+    // A server writes an oplog entry even if no option changes.
     if index.is_none() || options != *collection.options() {
         let change = Change::ModifyCollection { namespace: namespace.clone(), options };
         writing.changes.make(change, None)?;
@@ -115,7 +115,7 @@ fn view(
     Ok(())
 }
 
-/// The specification of an index before and after, and what the reply says of it.
+/// Specification of an index before and after, and the fields of the reply.
 fn modified_index(
     asked: &Document,
     collection: &Collection,

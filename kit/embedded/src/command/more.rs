@@ -1,4 +1,4 @@
-//! `getMore` and `killCursors`: what a client does with a cursor.
+//! `getMore` and `killCursors`.
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault};
@@ -10,7 +10,7 @@ use super::{
     lock,
 };
 
-/// The arguments of `getMore`.
+/// Parsed arguments of `getMore`.
 pub(crate) struct GetMore {
     pub(crate) id: i64,
     pub(crate) namespace: Namespace,
@@ -40,7 +40,7 @@ impl GetMore {
     }
 }
 
-/// The next documents of a cursor.
+/// Runs `getMore`.
 pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let GetMore { id, namespace, batch_size } = GetMore::read(call)?;
@@ -52,7 +52,7 @@ pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
     cursors.see(id, reading.history);
     let reply = cursors.more(id, &namespace, &Owner::of(call), batch_size, reading.env.now);
     reply.map_err(|mut fault| {
-        // A cursor that cannot go on; one that is still open was only asked in the wrong way.
+        // A failed cursor is closed. After an invalid request it stays open.
         if live && !cursors.awaits_data(id) {
             let message = fault.message;
             fault.message = format!("Executor error during getMore :: caused by :: {message}");
@@ -61,18 +61,18 @@ pub(crate) fn get_more(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// The error of a `getMore` with `maxTimeMS` of a cursor that does not wait for documents.
+/// Error of a `getMore` with `maxTimeMS` on a cursor that does not await data.
 pub(crate) fn not_awaiting() -> Fault {
     Fault::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 }
 
-/// Closes cursors.
+/// Runs `killCursors`.
 pub(crate) fn kill_cursors(reading: &Reading<'_>) -> Result<Document, Fault> {
     let ids = cursors_to_kill(reading.call)?;
     Ok(lock(reading.cursors).kill(&ids))
 }
 
-/// The ids that `killCursors` names.
+/// Cursor ids that `killCursors` names.
 pub(crate) fn cursors_to_kill(call: &Call) -> Result<Vec<i64>, Fault> {
     let arguments = Arguments::of(call, "killCursors", &["cursors"])?;
     Namespace::of_command(&call.database, call.body.get(&call.name))?;

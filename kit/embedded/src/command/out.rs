@@ -1,4 +1,4 @@
-//! `$out`: what a pipeline made takes the place of a collection.
+//! `$out`: replaces a collection by the result of a pipeline.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::{
     write::{inserting::uuid, validation::Validator},
 };
 
-/// `$out`: these documents take the place of a collection, which keeps its options and indexes. Until
-/// they are all there, nothing is seen of them.
+/// Replaces the documents of a collection, which keeps its options and indexes. Readers see the new
+/// documents only when all are written.
 pub(super) fn out(
     writing: &mut Writing<'_>,
     to: &Namespace,

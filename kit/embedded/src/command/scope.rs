@@ -1,12 +1,11 @@
-//! What a command's expressions and comparisons see: its variables, its collation, and the time.
+//! Environment of a command: variables (`let`), collation, time.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Collation, Environment, Expression, Fault};
 
 use super::super::store::Collection;
 
-/// The environment of a command with these arguments. Without a collation, the one of the collection
-/// holds.
+/// Environment of a command with these arguments. The collation defaults to that of the collection.
 pub(crate) fn scope(
     env: &Environment,
     variables: Option<&Document>,
@@ -19,7 +18,7 @@ pub(crate) fn scope(
     if let Some(collation) = collation.filter(|it| !it.is_empty()).or(default) {
         scope.collation = Collation::parse(collation)?;
     }
-    // One may stand on those before it.
+    // A variable can use those before it.
     for (name, value) in variables.into_iter().flatten() {
         check_name(name, &scope)?;
         let expression = Expression::parse(value, &scope)?;
@@ -37,7 +36,7 @@ pub(crate) fn scope(
     Ok(scope)
 }
 
-/// Refuses what `$let` refuses, too, as the name of a variable.
+/// Rejects the names of variables that `$let` rejects.
 fn check_name(name: &str, env: &Environment) -> Result<(), Fault> {
     let named = doc! { "$let": { "vars": { name: 1 }, "in": 1 } };
     match Expression::parse(&named.into(), env) {
@@ -49,7 +48,7 @@ fn check_name(name: &str, env: &Environment) -> Result<(), Fault> {
     }
 }
 
-/// Whether an expression has a path into a document in it.
+/// Returns `true` if an expression contains a field path.
 fn reads_documents(expression: &Bson) -> bool {
     match expression {
         Bson::String(text) => match text.strip_prefix("$$") {
@@ -67,7 +66,7 @@ fn reads_documents(expression: &Bson) -> bool {
     }
 }
 
-/// The same environment once more, for what outlives the command.
+/// Copies an environment for use after the command.
 pub(crate) fn again(env: &Environment) -> Environment {
     let mut again = Environment::new(env.now, env.cluster_time, env.roll());
     again.dialect = env.dialect;

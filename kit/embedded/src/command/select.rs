@@ -1,4 +1,4 @@
-//! Which documents a command is about, and on which way they are found.
+//! Access paths: hints, index selection, and the scan that finds documents.
 
 use std::{iter, sync::Arc};
 
@@ -10,21 +10,21 @@ use super::{
     sight::Sight,
 };
 
-/// The way to the documents that a client asks for.
+/// Index hint (`hint`).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Hint {
-    /// Any.
+    /// No hint.
     None,
-    /// All documents as they were inserted, or the other way round.
+    /// Collection scan (`$natural`).
     Natural { backward: bool },
-    /// The index of this name.
+    /// Index with this name.
     Name(String),
-    /// The index of this pattern.
+    /// Index with this key pattern.
     Pattern(Document),
 }
 
 impl Hint {
-    /// Reads the option `hint`.
+    /// Parses the option `hint`.
     pub(crate) fn read(value: Option<&Bson>) -> Result<Self, Fault> {
         match value {
             None => Ok(Self::None),
@@ -38,7 +38,7 @@ impl Hint {
     }
 }
 
-/// `{$natural: 1}` or `{$natural: -1}`, as a hint or as a sort.
+/// Parses `{$natural: 1}` or `{$natural: -1}`, of a hint or a sort.
 pub(crate) fn natural(pattern: &Document) -> Option<Hint> {
     let backward = match pattern.get("$natural")? {
         Bson::Int32(order) => *order < 0,
@@ -49,22 +49,22 @@ pub(crate) fn natural(pattern: &Document) -> Option<Hint> {
     Some(Hint::Natural { backward })
 }
 
-/// On which way documents are found.
+/// Access path to documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way<'a> {
-    /// There is nothing to look at.
+    /// No documents.
     Nothing,
-    /// All are looked at.
+    /// Scan of the whole collection.
     Scan { backward: bool },
-    /// The filter says the `_id`, and nothing else.
+    /// Lookup by `_id`, the only condition of the filter.
     Id,
-    /// Those of an index, in its order.
+    /// Scan of an index, in its order.
     Index(&'a Index),
-    /// Those of an index between two of its keys.
+    /// Scan of an index between two keys.
     Range(&'a Index, Range<'a>),
 }
 
-/// The keys between which documents are wanted: `min`, which is one of them, and `max`, which is not.
+/// Index bounds of `find`: `min` is inclusive, `max` exclusive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Range<'a> {
     pub(crate) min: Option<&'a Document>,
@@ -72,7 +72,7 @@ pub(crate) struct Range<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// The way to what a filter matches. A hint to an index that is not there is refused.
+    /// Chooses the access path for a filter. Rejects a hint to a missing index.
     pub(crate) fn choose(
         sight: &Sight<'a>,
         condition: &Document,
@@ -98,8 +98,7 @@ impl<'a> Way<'a> {
                 if is_id && has_collation(collection, env) {
                     return Ok(Self::Id);
                 }
-                // Conditions on `_id` are looked up in its index, and one that is clustered has no
-                // other order.
+                // Conditions on `_id` use its index. A clustered collection has no other order.
                 let by_id = matches!(id, Some(Bson::Document(_)))
                     || collection.options().contains_key("clusteredIndex");
                 let of_ids = collection.indexes().first().filter(|_| by_id);
@@ -114,7 +113,7 @@ impl<'a> Way<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// The same way, but only from one key on and before another, which must be of its index.
+    /// Restricts an access path to these bounds. The bounds must fit its index.
     pub(crate) fn within(self, way: Way<'a>, hint: &Hint) -> Result<Way<'a>, Fault> {
         let planner = |code: Code, why: &str| {
             let message = "error processing query: planner returned error :: caused by ::";
@@ -159,7 +158,7 @@ fn values(key: &Document) -> Vec<Bson> {
     key.values().cloned().collect()
 }
 
-/// An index that has all documents and begins with a field that a filter wants in a range.
+/// An index that has all documents and begins with a field that the filter restricts to a range.
 fn ranged<'a>(
     collection: &'a Collection,
     condition: &Document,
@@ -193,14 +192,14 @@ fn hinted(collection: &Collection, is_meant: impl Fn(&Index) -> bool) -> Result<
     })
 }
 
-/// Whether strings compare in a command as they do in the collection's own indexes.
+/// Returns `true` if the command and the collection's indexes compare strings alike.
 fn has_collation(collection: &Collection, env: &Environment) -> bool {
     let own = collection.options().get_document("collation").ok();
     let own = own.map_or(Ok(Collation::simple()), Collation::parse);
     own.is_ok_and(|own| own == env.collation)
 }
 
-/// Whether a field of a filter is a value that must be equal.
+/// Returns `true` for a value in a filter that must be equal.
 fn is_value(value: &Bson) -> bool {
     match value {
         Bson::Document(it) => !it.keys().next().is_some_and(|key| key.starts_with('$')),
@@ -209,15 +208,15 @@ fn is_value(value: &Bson) -> bool {
     }
 }
 
-/// Documents that were found, and how much it took.
+/// Selected documents and the number of examined ones.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
     pub(crate) documents: Vec<Arc<Document>>,
-    /// How many were looked at.
+    /// Documents examined (`docsExamined`).
     pub(crate) examined: usize,
 }
 
-/// The documents that a filter matches, at most so many, in the order of the way.
+/// Selects at most `most` matching documents, in the order of the access path.
 pub(crate) fn select(
     sight: &Sight<'_>,
     way: Way<'_>,
@@ -257,7 +256,7 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// Those that have what must be equal, brought into the order of an index.
+/// Selects documents by an equality lookup, sorted in the order of the index.
 fn searched(
     collection: &Collection,
     index: &Index,
@@ -272,7 +271,7 @@ fn searched(
             selected.documents.push(Arc::clone(document));
         }
     }
-    // One that is hashed has an order that no sort has.
+    // A hashed index has no sort order.
     if let Ok(sort) = Sort::parse(index.pattern()) {
         sort.sort(&mut selected.documents, env);
     }

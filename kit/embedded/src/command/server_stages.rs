@@ -1,5 +1,5 @@
-//! Stages that a pipeline can only begin with, because what they give is not in documents: what the
-//! server knows of a collection, of itself, and of its sessions.
+//! Stages that must be the first of a pipeline and read no documents: `$collStats`, `$indexStats`,
+//! `$currentOp`, `$listSessions` and others.
 
 use bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Environment, Fault};
@@ -19,7 +19,7 @@ use super::{
     statistics,
 };
 
-/// What the first stage gives, if it is one of these. All of them are refused anywhere else.
+/// Runs the first stage if it is one of these. Elsewhere they are rejected.
 pub(super) fn begin(
     request: &Request<'_>,
     store: &Store,
@@ -47,17 +47,17 @@ pub(super) fn begin(
             }
             collection.map(|it| index_statistics(it, about)).unwrap_or_default()
         }
-        // No plan is ever kept.
+        // No query plan is cached.
         (Some("$planCacheStats"), Some(_)) => Vec::new(),
         (Some("$listLocalSessions" | "$listSessions"), Some(_)) => sessions(request, store, env),
-        // A command runs to its end before the next one begins: none is seen at work.
+        // Commands run one after the other, so no operation is in progress.
         (Some("$currentOp"), Some(_)) => Vec::new(),
         _ => return Ok(None),
     };
     Ok(Some(given))
 }
 
-/// Refuses stages to a call that they cannot be a part of.
+/// Rejects stages that the command does not allow.
 pub(super) fn check(call: &Call, stages: &[Document]) -> Result<(), Fault> {
     let is_strict = call.body.get("apiStrict").and_then(truth).unwrap_or(false);
     let in_transaction = call.transaction.is_some_and(|it| it.several);
@@ -91,7 +91,7 @@ pub(super) fn check(call: &Call, stages: &[Document]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Refuses what is not in the stable API.
+/// Rejects stages outside of the stable API.
 fn check_stable(name: &str, stage: &Document) -> Result<(), Fault> {
     if is_unstable(name) {
         return Err(Fault::new(
@@ -117,7 +117,7 @@ fn is_unstable(name: &str) -> bool {
     )
 }
 
-/// Which of these stages stand where they may not.
+/// Checks the positions of stages that must come first or last.
 pub(super) fn check_places(request: &Request<'_>) -> Result<(), Fault> {
     let Namespace { database, collection } = &request.namespace;
     let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
@@ -155,7 +155,7 @@ pub(super) fn check_places(request: &Request<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Where `$listSessions` finds sessions.
+/// Namespace of `$listSessions`.
 const SESSIONS: (&str, &str) = ("config", "system.sessions");
 
 fn is_first(name: &str) -> bool {
@@ -228,7 +228,7 @@ fn index_statistics(collection: &Collection, about: &About) -> Vec<Document> {
             "name": index.name(),
             "key": index.pattern().clone(),
             "host": &about.address,
-            // Nobody counts them.
+            // Accesses are not counted.
             "accesses": { "ops": 0_i64, "since": about.started },
             "spec": index.specification().clone(),
         }
@@ -236,7 +236,7 @@ fn index_statistics(collection: &Collection, about: &About) -> Vec<Document> {
     statistics.collect()
 }
 
-/// The sessions that have something on record, and the one that asks.
+/// Sessions with a record of a retryable write, and the session of the command.
 fn sessions(request: &Request<'_>, store: &Store, env: &Environment) -> Vec<Document> {
     let asking = request.session.iter().map(|id| (id, env.now));
     let others = store

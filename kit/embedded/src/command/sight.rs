@@ -1,4 +1,4 @@
-//! The documents that a name stands for: those of a collection, or those that a view shows.
+//! Resolution of a namespace to a collection or to the documents of a view.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -10,20 +10,20 @@ use super::super::{
     store::{Collection, Store},
 };
 
-/// How many views may stand on each other.
+/// Maximum depth of nested views.
 const DEEPEST: usize = 20;
 
-/// What a name stands for.
+/// A resolved namespace.
 pub(crate) enum Sight<'a> {
-    /// Nothing: it has no documents.
+    /// Missing collection. It has no documents.
     Nothing,
     Collection(&'a Collection),
-    /// A view, with the documents that it shows now.
+    /// A view and its current documents.
     View(Vec<Arc<Document>>),
 }
 
 impl<'a> Sight<'a> {
-    /// What this name stands for.
+    /// Resolves a namespace.
     pub(crate) fn of(
         store: &'a Store,
         namespace: &Namespace,
@@ -57,7 +57,7 @@ impl<'a> Sight<'a> {
         Ok(Self::View(shown.into_iter().map(Arc::new).collect()))
     }
 
-    /// All its documents.
+    /// All documents.
     pub(crate) fn into_documents(self) -> Vec<Arc<Document>> {
         match self {
             Self::Nothing => Vec::new(),
@@ -66,7 +66,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// The collection, if it is one.
+    /// The collection, unless the namespace is missing or a view.
     pub(crate) fn collection(&self) -> Option<&'a Collection> {
         match self {
             Self::Nothing | Self::View(_) => None,
@@ -75,16 +75,16 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// The stages of a pipeline that was checked when it was stored.
+/// Stages of a pipeline that was validated when it was stored.
 fn stages(pipeline: Option<&Vec<Bson>>) -> Vec<Document> {
     pipeline.into_iter().flatten().filter_map(|it| it.as_document().cloned()).collect()
 }
 
-/// The collections that a pipeline reads beside its own.
+/// Collections that a pipeline reads with `$lookup`, `$graphLookup` or `$unionWith`.
 pub(crate) struct Lookup<'a> {
     store: &'a Store,
     env: &'a Environment,
-    /// Why a view could not be seen, which the pipeline has no way to say.
+    /// Error of a view, which the pipeline cannot return itself.
     fault: RefCell<Option<Fault>>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Lookup<'a> {
         Self { store, env, fault: RefCell::new(None) }
     }
 
-    /// Runs a pipeline on these documents.
+    /// Runs a pipeline on documents.
     pub(crate) fn run(
         &self,
         pipeline: &Pipeline,

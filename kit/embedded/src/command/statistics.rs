@@ -1,5 +1,4 @@
-//! How much there is: `collStats`, `dbStats`, `dataSize`, `validate`, and `dbHash`, which members can
-//! be compared by.
+//! Statistics: `collStats`, `dbStats`, `dataSize`, `validate`, `dbHash`.
 
 mod digest;
 
@@ -37,7 +36,7 @@ pub(crate) fn collection(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// What there is to say of a collection, or of one that is not there.
+/// Statistics of a collection, or of a missing one.
 pub(super) fn of_collection(collection: Option<&Collection>, scale: i64) -> Document {
     let Some(collection) = collection else {
         return doc! {
@@ -59,7 +58,7 @@ pub(super) fn of_collection(collection: Option<&Collection>, scale: i64) -> Docu
     if count > 0 {
         statistics.insert("avgObjSize", whole(bytes / count));
     }
-    // Documents are all that is stored; what its indexes take is not counted.
+    // Only documents are counted. The size of indexes is unknown.
     let sizes: Document =
         collection.indexes().iter().map(|it| (it.name().to_owned(), Bson::Int32(0))).collect();
     statistics.extend(doc! {
@@ -107,7 +106,7 @@ pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
         bytes += collection.size();
         indexes += collection.indexes().len();
     }
-    #[allow(clippy::cast_precision_loss)] // as servers give them
+    #[allow(clippy::cast_precision_loss)] // servers report doubles
     let (bytes, count, scale) = (bytes as f64, objects as f64, scale as f64);
     let average = if objects == 0 { 0.0 } else { bytes / count };
     Ok(doc! {
@@ -150,7 +149,7 @@ pub(crate) fn data_size(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Runs `validate`: each document has its keys in each index, and there are no others.
+/// Runs `validate`: compares each index with the keys of all documents.
 pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let fields = ["full", "repair", "metadata", "checkBSONConformance", "background", "scandata"];
@@ -191,7 +190,7 @@ pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Runs `dbHash`: equal data has equal digests, whatever order it was written in.
+/// Runs `dbHash`. Equal data has equal digests, independent of the insertion order.
 pub(crate) fn hash(reading: &Reading<'_>) -> Result<Document, Fault> {
     let fields = ["collections", "skipTempCollections"];
     let arguments = Arguments::of(reading.call, "dbHash", &fields)?;

@@ -1,4 +1,4 @@
-//! `update`: documents that change.
+//! `update`: runs update statements.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Environment, Fault, Update};
@@ -39,7 +39,7 @@ const STATEMENT: &[&str] = &[
     "upsertSupplied",
 ];
 
-/// The first version of the wire protocol whose servers sort before they update one document.
+/// First wire version whose `update` supports `sort` (MongoDB 8.0).
 const SORTS: i32 = 25;
 
 /// Runs `update`.
@@ -71,7 +71,7 @@ pub(crate) fn update(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// A stage that no pipeline knows is an error of the whole command, before anything is done.
+/// Rejects a command with an unknown pipeline stage before anything is done.
 pub(super) fn check_stages(update: &Bson, env: &Environment) -> Result<(), Fault> {
     const UNRECOGNIZED: i32 = 40324;
     let Bson::Array(_) = update else { return Ok(()) };
@@ -114,7 +114,7 @@ fn read<'a>(
     })
 }
 
-/// What an update can be at all.
+/// Rejects updates that are neither document nor pipeline.
 pub(super) fn check_update(update: &Bson) -> Result<(), Fault> {
     match update {
         Bson::Document(_) | Bson::Array(_) => Ok(()),
@@ -122,7 +122,7 @@ pub(super) fn check_update(update: &Bson) -> Result<(), Fault> {
     }
 }
 
-/// An upsert whose document the client brings along is for servers among themselves.
+/// Rejects `upsertSupplied`, which servers use among themselves.
 pub(super) fn refuse_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result<(), Fault> {
     match (arguments.flag("upsertSupplied")?, upsert) {
         (Some(true), false) => Err(Fault::failed_to_parse(
@@ -135,7 +135,7 @@ pub(super) fn refuse_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result
     }
 }
 
-/// The option `arrayFilters`.
+/// Parses `arrayFilters`.
 pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<Document>, Fault> {
     match arguments.array("arrayFilters")? {
         None => Ok(Vec::new()),
@@ -143,7 +143,7 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<Document>, 
     }
 }
 
-/// What a reply says of an update.
+/// Result of an update statement.
 pub(super) fn outcome(updated: &Updated) -> Document {
     match &updated.upserted {
         Some(id) => doc! { "n": 1, "nModified": 0, "upserted": id.clone() },
@@ -154,7 +154,7 @@ pub(super) fn outcome(updated: &Updated) -> Document {
     }
 }
 
-/// The `_id`s of the documents that were inserted, each with its statement.
+/// Elements of `upserted`: the `_id` of each inserted document with the index of its statement.
 fn upserted(results: &[Result<Document, Fault>]) -> Vec<Bson> {
     results
         .iter()

@@ -1,4 +1,4 @@
-//! Where a cursor's documents come from.
+//! Sources of a cursor's documents.
 
 use std::{fmt, sync::Arc, vec};
 
@@ -10,17 +10,17 @@ use super::{
     batch::{Batch, MOST_BYTES},
 };
 
-/// Where a cursor's documents come from.
+/// Source of a cursor's documents.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// They were found when the cursor was opened.
+    /// Documents that were found when the cursor was opened.
     Found(Found),
-    /// They come into being: the cursor is asked again and again, and an empty batch does not end it.
+    /// Documents that appear later. An empty batch does not end the cursor.
     Live(Box<dyn Live>),
 }
 
 impl Source {
-    /// The next documents, at most so many, and no more than fit into a reply.
+    /// Returns the next batch of at most `most` documents, within the size limit.
     pub(super) fn take(&mut self, most: usize) -> Result<Batch, Fault> {
         match self {
             Self::Found(found) => found.take(most),
@@ -29,42 +29,42 @@ impl Source {
     }
 }
 
-/// Documents that come into being, such as a change stream's.
+/// Documents that appear later, such as the events of a change stream.
 ///
-/// It is asked while the member's cursors are locked, so it must not wait.
+/// Methods run while the cursors of the server are locked, so they must not wait.
 pub(crate) trait Live: fmt::Debug + Send {
-    /// Says what is there by now, before it is asked.
+    /// Sets the oplog entries that the next batch can use.
     fn see(&mut self, seen: &Histories);
 
-    /// Those that are there by now, at most so many, and no more than fit into a reply.
+    /// Returns a batch of at most `most` available documents, within the size limit.
     fn take(&mut self, most: usize) -> Result<Batch, Fault>;
 }
 
-/// What is made of a document when it is given, such as a projection.
+/// Transformation of a returned document, such as a projection.
 type Shape = Box<dyn FnMut(&Document) -> Result<Document, Fault> + Send>;
 
-/// Documents that were found, to be given one after the other.
+/// Documents that were found when the cursor was opened.
 pub(crate) struct Found {
     documents: vec::IntoIter<Arc<Document>>,
     shape: Option<Shape>,
-    /// One that did not fit into the batch before.
+    /// Document that did not fit into the previous batch.
     held: Option<Document>,
     end_is_known: bool,
 }
 
 impl Found {
-    /// These. A server that gives the last of them does not know it, and keeps the cursor until it is
-    /// asked once more.
+    /// Documents whose end is unknown: after the last one the cursor stays open for another
+    /// `getMore`, as on a server.
     pub(crate) fn new(documents: Vec<Arc<Document>>) -> Self {
         Self { documents: documents.into_iter(), shape: None, held: None, end_is_known: false }
     }
 
-    /// These, and the last one is known to be the last: those of a list, or up to a limit.
+    /// Documents with a known end, such as a list or a result up to its limit.
     pub(crate) fn all(documents: Vec<Arc<Document>>) -> Self {
         Self { end_is_known: true, ..Self::new(documents) }
     }
 
-    /// The same, each document changed in this way when it is given.
+    /// Applies a transformation to each returned document.
     pub(crate) fn shaped(
         mut self,
         shape: impl FnMut(&Document) -> Result<Document, Fault> + Send + 'static,
@@ -93,7 +93,7 @@ impl Found {
                 return Ok(batch);
             };
             bytes += size_of_document(&document);
-            // One is always given, or the cursor would never come to an end.
+            // At least one document is returned, otherwise the cursor would never end.
             if bytes > MOST_BYTES && !batch.documents.is_empty() {
                 self.held = Some(document);
                 return Ok(batch);

@@ -1,4 +1,4 @@
-//! Cursors on their own: batches, ends, owners, and time.
+//! Cursors: batches, exhaustion, owners, idle timeout.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn id(reply: &Document) -> i64 {
     reply.get_document("cursor").unwrap().get_i64("id").unwrap()
 }
 
-/// Opens one and gives its id and the cursors.
+/// Opens a cursor and returns its id.
 fn opened(count: i32, owner: Owner) -> (i64, Cursors) {
     let mut cursors = Cursors::default();
     let source = Source::Found(Found::new(numbers(count)));
@@ -175,7 +175,7 @@ fn killed_are_those_that_were_open() {
     );
 }
 
-/// One that has what it was given, and never ends.
+/// A source that returns its documents and never ends.
 #[derive(Debug)]
 struct Stream(Vec<Document>);
 

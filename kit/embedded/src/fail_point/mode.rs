@@ -1,4 +1,4 @@
-//! How often a fail point does something.
+//! Mode of a fail point: off, always, `times`, `skip`, `activationProbability`.
 
 use bson::Bson;
 use steadfast_query::Fault;
@@ -9,11 +9,11 @@ use blackpipe_base::{number::number, rng::Rng};
 pub(super) enum Mode {
     Off,
     AlwaysOn,
-    /// So many times, and then no more.
+    /// Acts this many times, then never again.
     Times(u64),
-    /// Not so many times, and then always.
+    /// Does nothing this many times, then always acts.
     Skip(u64),
-    /// With this probability.
+    /// Acts with this probability.
     Chance(f64),
 }
 
@@ -29,7 +29,7 @@ impl Mode {
             _ => return Err(Fault::type_mismatch("'mode' must be a string or JSON object")),
         };
         if let Some(times) = fields.get("times") {
-            // A server that is told 0 times does it once.
+            // On a server, `times: 0` acts once.
             Ok(Self::Times(count(times, "times")?.max(1)))
         } else if let Some(skip) = fields.get("skip") {
             Ok(Self::Skip(count(skip, "skip")?))
@@ -48,7 +48,7 @@ impl Mode {
         }
     }
 
-    /// Whether it does something this time; counts.
+    /// Returns `true` if it acts this time. Counts down.
     pub(super) fn enter(&mut self, rng: &mut Rng) -> bool {
         match self {
             Self::Off => false,
@@ -70,7 +70,7 @@ impl Mode {
         }
     }
 
-    /// The number that servers have for it.
+    /// Number of the mode in `getParameter`.
     pub(super) fn number(self) -> i32 {
         match self {
             Self::Off => 0,
@@ -87,7 +87,7 @@ fn count(value: &Bson, option: &str) -> Result<u64, Fault> {
         Some(count) if count < 0.0 => {
             Err(Fault::bad_value(format!("'{option}' option to 'mode' must be positive")))
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         Some(count) => Ok(count as u64),
         None => Err(Fault::type_mismatch(format!("'{option}' option to 'mode' must be a number"))),
     }

@@ -1,4 +1,4 @@
-//! Fail points as a server with test commands has them.
+//! Fail points as on a server with test commands enabled.
 
 use super::{
     command::{Case, Failing, Then},

@@ -1,4 +1,4 @@
-//! The fail point `onPrimaryTransactionalWrite`: what a statement that goes on record runs into.
+//! The fail point `onPrimaryTransactionalWrite`, which acts on recorded statements.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use steadfast_query::Fault;
 use super::{FailPoints, ON_PRIMARY_TRANSACTIONAL_WRITE};
 use blackpipe_base::number::{code, is_true};
 
-/// What the statements of a command may run into, one after the other. Clones are the same one.
+/// Fail point for the statements of one command. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Trap {
     points: Arc<FailPoints>,
@@ -18,12 +18,13 @@ pub(crate) struct Trap {
 }
 
 impl Trap {
-    /// For one command.
+    /// The fail point for one command.
     pub(crate) fn new(points: Arc<FailPoints>) -> Self {
         Self { points, closes: Arc::default() }
     }
 
-    /// A statement is about to be written. The command goes on if only its connection is closed.
+    /// Enters the fail point before a statement is written. Returns an error if the statement must
+    /// fail. The command continues if only its connection is closed.
     pub(crate) fn step(&self) -> Result<(), Fault> {
         let Some(data) = self.points.enter(ON_PRIMARY_TRANSACTIONAL_WRITE, |_| true) else {
             return Ok(());
@@ -38,7 +39,7 @@ impl Trap {
         }
     }
 
-    /// Whether the command's connection is to be closed instead of a reply.
+    /// Returns `true` if the connection must be closed instead of a reply.
     pub(crate) fn closes(&self) -> bool {
         self.closes.load(Ordering::Relaxed)
     }

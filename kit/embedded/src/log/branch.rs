@@ -1,8 +1,8 @@
-//! The log of a member: entries, and the data as it was after recent ones.
+//! Storage of an oplog: entries, and snapshots of the data after recent ones.
 //!
-//! Members whose logs agree share one branch, each up to its own end: a copy costs nothing, and an
-//! entry is added to it once. Who adds another entry where somebody else has gone on already leaves
-//! that branch for one of its own.
+//! Oplogs that agree share one branch, each up to its own end. So copying an oplog is cheap, and a
+//! new entry is stored once. An oplog that appends another entry where the branch already continues
+//! gets a branch of its own.
 
 use std::{
     collections::VecDeque,
@@ -18,61 +18,61 @@ use crate::{
     store::{Store, size_of_document},
 };
 
-/// How many entries a log keeps, and how many bytes of documents in them. A member that needs older
-/// ones copies all data instead.
+/// Retained entries and bytes of their documents. A member that needs older entries copies all data
+/// (initial sync).
 const KEPT_ENTRIES: Limit = Limit { count: 50_000, bytes: 256 << 20 };
 
-/// After how many of its newest entries the data can still be seen, for reads of the past and for
+/// Newest entries for which snapshots of the data are available, for reads of the past and for
 /// rollbacks.
 const KEPT_SNAPSHOTS: Limit = Limit { count: 2_000, bytes: 64 << 20 };
 
-/// The data is kept after every so many entries; in between it is made again from the one before.
+/// Entries between two stored snapshots. Snapshots in between are computed from the one before.
 const SNAPSHOT_EVERY: usize = 32;
 
-/// How many entries more than it keeps a log may have before it forgets some.
+/// Entries above the limit that are collected before the oplog is truncated.
 const SLACK: usize = 256;
 
-/// How much is kept.
+/// Retention limit.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     count: usize,
     bytes: usize,
 }
 
-/// The log of one member. A clone costs nothing.
+/// Oplog of one member. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     branch: Arc<Mutex<Branch>>,
-    /// How many entries it has ever had, those that are forgotten among them.
+    /// Number of all entries, including truncated ones.
     end: usize,
     last: OpTime,
 }
 
-/// Entries that several logs share.
+/// Entries that several oplogs share.
 #[derive(Clone, Debug)]
 struct Branch {
     entries: VecDeque<Logged>,
     bytes: usize,
-    /// How many entries are forgotten, and the last of them.
+    /// Number of truncated entries, and the optime of the last one.
     forgotten: usize,
     before: OpTime,
-    /// The data before the first entry, if it is known.
+    /// Data before the first entry, if it is available.
     start: Option<Store>,
-    /// After how many entries the data is not known any more, those that are forgotten among them.
+    /// Number of entries, from the first ever written, after which no snapshot is available.
     blurred: usize,
-    /// How many bytes of documents the others have.
+    /// Bytes of the documents in the other entries.
     clear_bytes: usize,
 }
 
-/// An entry, and what is known of it.
+/// A stored entry.
 #[derive(Clone, Debug)]
 struct Logged {
     entry: Arc<Entry>,
-    /// When a primary wrote it.
+    /// Time at which the primary wrote the entry.
     written: Instant,
-    /// How many bytes of documents it has.
+    /// Bytes of its documents.
     size: usize,
-    /// The data after it, for some.
+    /// Snapshot of the data after the entry, for some entries.
     after: Option<Store>,
 }
 
@@ -83,7 +83,7 @@ impl Default for Log {
             bytes: 0,
             forgotten: 0,
             before: OpTime::default(),
-            // There was no data before the first entry.
+            // The data before the first entry is empty.
             start: Some(Store::default()),
             blurred: 0,
             clear_bytes: 0,
@@ -93,28 +93,28 @@ impl Default for Log {
 }
 
 impl Log {
-    /// When its newest entry was written.
+    /// Optime of the newest entry.
     pub(crate) fn last(&self) -> OpTime {
         self.last
     }
 
-    /// Whether it has this very entry, or begins right after it.
+    /// Returns `true` if the oplog has the entry, or starts right after it.
     pub(crate) fn has(&self, at: OpTime) -> bool {
         at == self.last || self.position(&self.branch(), at).is_some()
     }
 
-    /// What came last before its first entry: what is older is forgotten.
+    /// Optime of the last truncated entry.
     pub(crate) fn before(&self) -> OpTime {
         let branch = self.branch();
         if branch.forgotten > self.end { self.last } else { branch.before }
     }
 
-    /// All entries, in order.
+    /// All entries in order.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.after(TimestampOrder::default())
     }
 
-    /// The entries after a time, in order.
+    /// Entries after a timestamp, in order.
     pub(crate) fn after(&self, at: TimestampOrder) -> Vec<Arc<Entry>> {
         let branch = self.branch();
         let from = branch.count_until(at);
@@ -122,14 +122,14 @@ impl Log {
         (from..to).map(|place| Arc::clone(&branch.entries[place].entry)).collect()
     }
 
-    /// When the first entry after a time was written.
+    /// Write time of the first entry after a timestamp.
     pub(crate) fn next_written(&self, at: TimestampOrder) -> Option<Instant> {
         let branch = self.branch();
         let place = branch.count_until(at);
         (place < branch.place(self.end)).then(|| branch.entries[place].written)
     }
 
-    /// Adds an entry, after which the data is this.
+    /// Appends an entry. `after` is the data with the entry applied.
     pub(crate) fn push(&mut self, entry: Arc<Entry>, written: Instant, after: &Store) {
         let size = entry.changes.iter().map(size_of).sum();
         let before = mem::replace(&mut self.last, entry.at);
@@ -148,7 +148,7 @@ impl Log {
         self.end += 1;
     }
 
-    /// Forgets what is too old: nothing that not most members have.
+    /// Truncates old entries, but only committed ones.
     pub(crate) fn trim(&self, committed: OpTime) {
         let mut branch = self.branch();
         if branch.is_too_long() {
@@ -157,34 +157,34 @@ impl Log {
         }
     }
 
-    /// The data after the newest entry that is not newer than a time, if that is still known.
+    /// Snapshot after the last entry up to a timestamp, if it is available.
     pub(crate) fn data_until(&self, at: TimestampOrder) -> Option<Store> {
         let branch = self.branch();
         let count = self.count_until(&branch, at)?;
         branch.data_at(branch.forgotten + count)
     }
 
-    /// The data that a snapshot of a time shows, if it is still known. A transaction over several
-    /// shards that was prepared by then may have been committed by a later entry.
+    /// Snapshot for a read at a timestamp (`atClusterTime`), if it is available. It includes
+    /// transactions over several shards that were prepared by then and committed by a later entry.
     pub(crate) fn snapshot(&self, at: TimestampOrder) -> Option<Store> {
         let branch = self.branch();
         let count = self.count_until(&branch, at)?;
         let mut store = branch.data_at(branch.forgotten + count)?;
         let later = branch.entries.range(count..branch.place(self.end));
         for logged in later.filter(|logged| logged.entry.is_visible_at(at)) {
-            // Nothing else changed its documents while it was prepared.
+            // No other transaction changed these documents while they were prepared.
             store.apply(&logged.entry).ok()?;
         }
         Some(store)
     }
 
-    /// The number of kept entries that are not newer than a time. `None` if older ones are missing.
+    /// Number of retained entries up to a timestamp. `None` if older entries are truncated.
     fn count_until(&self, branch: &Branch, at: TimestampOrder) -> Option<usize> {
         let known = branch.forgotten <= self.end;
         known.then(|| branch.count_until(at).min(branch.place(self.end)))
     }
 
-    /// Goes back to an entry and gives the data as it was then, if both are still known.
+    /// Rolls back to an entry and returns the data at that point, if both are available.
     pub(crate) fn roll_back(&mut self, to: OpTime) -> Option<Store> {
         let branch = self.branch();
         let end = self.position(&branch, to)?;
@@ -194,15 +194,15 @@ impl Log {
         Some(store)
     }
 
-    /// The newest entry that both logs have.
+    /// Optime of the newest common entry (common point).
     pub(crate) fn common(&self, other: &Self) -> Option<OpTime> {
         let entries = self.entries();
         let before = self.before();
         entries.iter().rev().map(|entry| entry.at).chain([before]).find(|at| other.has(*at))
     }
 
-    /// The part of this log that was written by then, of which another log has a part already; and the
-    /// data after it, made of that log's.
+    /// This oplog up to a write time, for a member that already has the part `has`. Returns the
+    /// data after it, computed from `data`.
     pub(crate) fn until(&self, written: Instant, has: &Self, data: &Store) -> (Self, Store) {
         let branch = self.branch();
         let mut end = self.position(&branch, has.last).unwrap_or(self.end);
@@ -214,7 +214,7 @@ impl Log {
         let store = branch.data_at(end).unwrap_or_else(|| {
             let mut store = data.clone();
             for logged in branch.entries.range(from..to) {
-                // It is the same data that the entry was applied to before.
+                // The entry was applied to the same data before.
                 let _ = store.apply(&logged.entry);
             }
             store
@@ -223,7 +223,7 @@ impl Log {
         (Self { branch: Arc::clone(&self.branch), end, last }, store)
     }
 
-    /// How many entries there have been when this was the last one, if it is one of them.
+    /// Number of entries up to this one, if it is retained.
     fn position(&self, branch: &Branch, at: OpTime) -> Option<usize> {
         if branch.forgotten > self.end {
             return None;
@@ -238,25 +238,25 @@ impl Log {
     }
 
     fn branch(&self) -> MutexGuard<'_, Branch> {
-        // Nothing that can panic is done halfway.
+        // No code that can panic leaves the branch inconsistent.
         self.branch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Branch {
-    /// How many entries there have been.
+    /// Number of all entries.
     fn end(&self) -> usize {
         self.forgotten + self.entries.len()
     }
 
-    /// Where among those that are kept the entry of this number would stand.
+    /// Index of an entry among the retained ones.
     fn place(&self, number: usize) -> usize {
         number.saturating_sub(self.forgotten)
     }
 
-    /// How many of those that are kept are not after a time.
+    /// Number of retained entries up to a timestamp.
     fn count_until(&self, at: TimestampOrder) -> usize {
-        // Who asks mostly asks for the newest.
+        // Most callers ask for the newest entry.
         let newest = self.entries.iter().rev().take(8);
         let near = newest.take_while(|logged| logged.entry.at.timestamp > at).count();
         if near < 8 {
@@ -265,13 +265,13 @@ impl Branch {
         self.entries.partition_point(|logged| logged.entry.at.timestamp <= at)
     }
 
-    /// How many entries there had been before a time.
+    /// Number of all entries before a timestamp.
     fn count_before(&self, at: TimestampOrder) -> usize {
         let kept = self.entries.partition_point(|logged| logged.entry.at.timestamp < at);
         self.forgotten + kept
     }
 
-    /// The data after so many entries, if it is known.
+    /// Snapshot after this number of entries, if it is available.
     fn data_at(&self, count: usize) -> Option<Store> {
         let to = self.place(count);
         let known = (0..to).rev().take(SNAPSHOT_EVERY).find(|it| self.entries[*it].after.is_some());
@@ -281,13 +281,13 @@ impl Branch {
             None => return None,
         };
         for logged in self.entries.range(from..to) {
-            // It is the same data that the entry was applied to before.
+            // The entry was applied to the same data before.
             store.apply(&logged.entry).ok()?;
         }
         Some(store)
     }
 
-    /// The same up to an end, for somebody who goes on differently from there.
+    /// Copies the branch up to an end, for an oplog that continues differently from there.
     fn fork(&self, end: usize, last: OpTime) -> Self {
         let mut own = self.clone();
         own.entries.truncate(self.place(end));
@@ -301,7 +301,7 @@ impl Branch {
         own
     }
 
-    /// Whether it is worth while to forget something.
+    /// Returns `true` if truncation is worthwhile.
     fn is_too_long(&self) -> bool {
         self.entries.len() > KEPT_ENTRIES.count + SLACK
             || self.bytes > KEPT_ENTRIES.bytes
@@ -313,7 +313,7 @@ impl Branch {
         self.end() - self.blurred > KEPT_SNAPSHOTS.count || self.clear_bytes > KEPT_SNAPSHOTS.bytes
     }
 
-    /// Forgets what is too old, up to that entry at most.
+    /// Truncates old entries, up to this entry at most.
     fn trim(&mut self, until: usize) {
         while self.is_too_clear() && self.blurred < until {
             let place = self.place(self.blurred);
@@ -338,7 +338,7 @@ impl Branch {
     }
 }
 
-/// How many bytes of documents a change has.
+/// Bytes of the documents in a change.
 fn size_of(change: &Change) -> usize {
     match change {
         Change::Insert { document, .. } | Change::Replace { document, .. } => {

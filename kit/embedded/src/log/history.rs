@@ -1,4 +1,4 @@
-//! What change streams read: the logs of members, up to what most members have.
+//! Majority-committed oplogs, the input of change streams.
 
 use std::{fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use steadfast_query::{Code, Fault};
 use super::{Entry, Log, OpTime, TimestampOrder};
 use crate::{change::Change, namespace::Namespace, store::Store};
 
-/// A member's log as a reader may see it, up to what most members have.
+/// Oplog of a member up to its majority commit point.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     log: Log,
@@ -17,27 +17,27 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The log of a member that knows most to have it up to here, and the data then.
+    /// `data` is the data at the commit point.
     pub(crate) fn new(log: &Log, committed: OpTime, data: &Store) -> Self {
         Self { log: log.clone(), committed, data: data.clone() }
     }
 
-    /// The data after the newest entry of it.
+    /// Data at the commit point.
     pub(crate) fn data(&self) -> &Store {
         &self.data
     }
 
-    /// The newest entry of the log, whoever has it.
+    /// Optime of the newest entry, committed or not.
     pub(crate) fn last(&self) -> OpTime {
         self.log.last()
     }
 
-    /// The newest entry of it.
+    /// Commit point.
     pub(crate) fn committed(&self) -> OpTime {
         self.committed
     }
 
-    /// Its entries after a time, in order, if none of them has been forgotten yet.
+    /// Committed entries after a timestamp. Returns an error if some of them are truncated.
     pub(super) fn after(&self, at: TimestampOrder) -> Result<Vec<Arc<Entry>>, Fault> {
         if at < self.log.before().timestamp {
             return Err(Fault::new(
@@ -51,7 +51,7 @@ impl History {
         Ok(entries)
     }
 
-    /// The time of the newest entry after a time that changes something.
+    /// Timestamp of the newest committed change after a timestamp.
     fn newest_change(&self, after: TimestampOrder) -> Option<TimestampOrder> {
         let changes = |entry: &Arc<Entry>| {
             entry.changes.iter().any(|change| !matches!(change, Change::Note(_)))
@@ -61,16 +61,16 @@ impl History {
     }
 }
 
-/// Where the documents of a sharded cluster are.
+/// Location of documents in a sharded cluster.
 pub(crate) trait Sharding: fmt::Debug + Send + Sync {
-    /// The paths of the shard key that a collection had at a time, if it was sharded.
+    /// Paths of the shard key that a collection had at a timestamp, if it was sharded.
     fn shard_key(&self, collection: Uuid, at: TimestampOrder) -> Option<Vec<String>>;
 
-    /// The shard that owns a document of a collection, by its number.
+    /// Index of the shard that owns a document.
     fn owner(&self, namespace: &Namespace, document: &Document) -> Option<usize>;
 }
 
-/// The log that a change stream reads: that of one member, or those of one member of each shard.
+/// Input of a change stream: the oplog of one member, or of one member per shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Histories {
     parts: Vec<History>,
@@ -84,34 +84,34 @@ impl From<History> for Histories {
 }
 
 impl Histories {
-    /// The logs of all shards, in the order of their numbers.
+    /// Oplogs of all shards, in the order of their indexes.
     pub(crate) fn of_shards(parts: Vec<History>, sharding: Arc<dyn Sharding>) -> Self {
         Self { parts, sharding: Some(sharding) }
     }
 
-    /// The data after the newest entry of one of the logs.
+    /// Data of a shard at its commit point.
     pub(crate) fn data(&self, number: usize) -> &Store {
         self.parts[number].data()
     }
 
-    /// The time of the newest entry of all, whoever has it.
+    /// Timestamp of the newest entry of all oplogs, committed or not.
     pub(crate) fn last(&self) -> TimestampOrder {
         self.parts.iter().map(|part| part.last().timestamp).max().unwrap_or_default()
     }
 
-    /// The time up to which every log is known: no entry of any shard that comes later is older.
+    /// Timestamp up to which all oplogs are known. No later entry of any shard has a lower
+    /// timestamp.
     pub(crate) fn horizon(&self) -> TimestampOrder {
         self.parts.iter().map(|part| part.committed().timestamp).min().unwrap_or_default()
     }
 
-    /// The time of the newest change that cannot be shown yet, because another log is not known up to
-    /// there.
+    /// Timestamp of the newest change that waits because another shard's oplog is behind.
     pub(crate) fn held_up(&self) -> Option<TimestampOrder> {
         let horizon = self.horizon();
         self.parts.iter().filter_map(|part| part.newest_change(horizon)).max()
     }
 
-    /// The entries of each log after a time, up to the horizon.
+    /// Entries of each oplog after a timestamp, up to the horizon.
     pub(crate) fn after(&self, at: TimestampOrder) -> Result<Vec<Vec<Arc<Entry>>>, Fault> {
         let horizon = self.horizon();
         let part = |part: &History| {
@@ -122,7 +122,8 @@ impl Histories {
         self.parts.iter().map(part).collect()
     }
 
-    /// The `documentKey` of a document: the fields of its shard key that it has, and its `_id`.
+    /// The `documentKey` of an event: the fields of the shard key that the document has, and its
+    /// `_id`.
     pub(crate) fn document_key(
         &self,
         collection: Option<Uuid>,
@@ -146,7 +147,7 @@ impl Histories {
         key
     }
 
-    /// The document that has a key now, if the collection is still the same.
+    /// Current document with a key, if the collection still has the same UUID.
     pub(crate) fn lookup(
         &self,
         namespace: &Namespace,

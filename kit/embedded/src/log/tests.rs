@@ -1,4 +1,4 @@
-//! Logs that share what they agree on behave as if each had everything for itself.
+//! Oplogs that share a branch behave like independent ones.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{change::Change, namespace::Namespace, store::Store};
 
-/// A log, and what it should be.
+/// An oplog and its expected optimes.
 #[derive(Clone, Default)]
 struct Pair {
     log: Log,
@@ -21,7 +21,7 @@ impl Pair {
         self.model.last().copied().unwrap_or_default()
     }
 
-    /// Adds an entry that creates a collection: the data tells how many there are.
+    /// Appends an entry that creates a collection, so that the data shows the number of entries.
     fn push(&mut self, term: i64, written: Instant) {
         let last = self.last().timestamp;
         let at = OpTime { term, timestamp: last.next(1) };
@@ -111,7 +111,7 @@ fn what_is_too_old_is_forgotten_once_most_have_it() {
     assert_eq!(pair.log.entries().len(), 50_000);
     assert!(pair.log.has(pair.log.last()) && pair.log.has(pair.log.before()));
     assert!(!pair.log.has(late.last()));
-    // Who has not gone on with the others has nothing left but its end.
+    // An oplog that did not grow with the others has only its end left.
     assert!(late.log.has(late.last()));
     assert_eq!(late.log.entries().len(), 0);
     assert_eq!(late.log.before(), late.last());

@@ -1,4 +1,4 @@
-//! One connection, from its first request to its end.
+//! A connection from its first request to its end.
 
 use std::{net::SocketAddr, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -30,7 +30,7 @@ pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAd
     while connection.serve_next().await.is_ok() {}
 }
 
-/// The socket, which is reset when its server is gone and closed otherwise.
+/// A socket that is reset if its server was killed and closed otherwise.
 #[derive(Debug)]
 struct Line {
     server: Arc<Server>,
@@ -42,13 +42,13 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.server.traffic.open.fetch_sub(1, Ordering::Relaxed);
         if *self.power.borrow() == Power::Off {
-            // It fails only if the peer is gone.
+            // Fails only if the peer has closed the connection.
             let _ = self.stream.set_zero_linger();
         }
     }
 }
 
-/// A connection at work.
+/// State of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     line: Line,
@@ -57,12 +57,12 @@ pub(super) struct Connection {
     pub(super) id: i32,
     pub(super) peer: SocketAddr,
     pub(super) app_name: Option<String>,
-    /// Whether it has said which driver and application it is.
+    /// `true` after the client has sent its metadata (`client` of the handshake).
     pub(super) has_introduced_itself: bool,
     pub(super) identity: Identity,
 }
 
-/// Why a connection is to end. Nobody is told: what is there to say is in what the client sees.
+/// End of a connection. The client sees only the closed socket.
 #[derive(Debug)]
 pub(super) struct End;
 
@@ -72,7 +72,7 @@ impl From<MessageError> for End {
     }
 }
 
-/// What becomes of a request.
+/// Response to a request.
 pub(super) enum Outcome {
     Reply(Document),
     Close,
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// Sends a reply, and gives its id.
+    /// Sends a reply and returns its request id.
     pub(super) async fn reply(
         &mut self,
         request: &Request,
@@ -131,7 +131,7 @@ impl Connection {
         let envelope = Envelope { request_id, response_to, more_to_come };
         request.write_reply(reply, envelope, &mut self.out);
         self.line.stream.write_all(&self.out).await.map_err(|_| End)?;
-        // A large reply is no reason to keep so much room for all that follow.
+        // Large replies must not keep their buffer for the rest of the connection.
         self.out.shrink_to(64 * 1024);
         Ok(request_id)
     }
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Waits, unless the client hangs up.
+    /// Sleeps, unless the client disconnects.
     pub(super) async fn pause(&mut self, time: Duration) -> Result<(), End> {
         match time.is_zero() {
             true => Ok(()),
@@ -160,12 +160,12 @@ impl Connection {
         }
     }
 
-    /// Waits for something, unless the client hangs up.
+    /// Waits for a future, unless the client disconnects.
     pub(super) async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, End> {
         unless_gone(&mut self.inbox, &mut self.line.stream, what).await
     }
 
-    /// Has the host run a command, unless the client hangs up.
+    /// Runs a command. An acknowledged command is cancelled if the client disconnects.
     pub(super) async fn run_to_end(
         &mut self,
         request: &Request,
@@ -173,18 +173,18 @@ impl Connection {
     ) -> Result<Document, End> {
         match request.wants_reply {
             true => self.wait(running).await,
-            // A client that wants no answer may well be gone already.
+            // The client of an unacknowledged command may have disconnected already.
             false => Ok(running.await),
         }
     }
 
-    /// Whether the client has sent something that was not looked at yet.
+    /// Returns `true` if the client has sent more requests.
     pub(super) fn has_more(&self) -> bool {
         !self.inbox.buffered().is_empty()
     }
 }
 
-/// Waits for something, or until the client has hung up.
+/// Waits for a future, or returns an error when the client disconnects.
 async fn unless_gone<T>(
     inbox: &mut Inbox,
     stream: &mut TcpStream,
@@ -196,7 +196,7 @@ async fn unless_gone<T>(
         done = &mut what => return Ok(done),
         said = inbox.peek(stream, 1) => !said?.is_empty(),
     };
-    // What it says in the meantime is looked at later.
+    // Requests that arrive meanwhile stay in the buffer.
     match said {
         true => Ok(what.await),
         false => Err(End),

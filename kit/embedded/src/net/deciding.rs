@@ -1,4 +1,4 @@
-//! What becomes of a request: who may ask it, what stands in its way, and who answers.
+//! Dispatch of a request: validation, load shedding, fail points, authorization, execution.
 
 use std::sync::atomic::Ordering;
 
@@ -55,7 +55,7 @@ impl Connection {
         })
     }
 
-    /// What is wrong with a message before it comes to what it says.
+    /// Checks a message before its command is parsed.
     fn check_form(&self, request: &Request) -> Result<(), Fault> {
         const STILL_BY_QUERY: [&str; 5] =
             ["_isSelf", "authenticate", "buildInfo", "saslContinue", "saslStart"];
@@ -97,13 +97,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The reply to a request that is too much for the server, if it is.
+    /// Rejects a request that exceeds the request rate limit.
     fn shed(&self, request: &Request) -> Option<Document> {
         let server = self.server();
         if !server.requests.is_on() {
             return None;
         }
-        // Who has not said yet who it is could otherwise use up what is there for users.
+        // Clients that have not authenticated are exempt.
         let is_unknown = server.needs_user && self.identity.user().is_none();
         let is_login = matches!(request.name.as_str(), "saslStart" | "saslContinue");
         if is_unknown || is_login {
@@ -124,7 +124,7 @@ impl Connection {
         Some(reply)
     }
 
-    /// What the fail point for commands has become of it, after what it is held up for.
+    /// Applies `failCommand`, including its `blockTimeMS`, and returns the action.
     pub(super) async fn fail(&mut self, request: &Request) -> Result<Then, End> {
         if !self.server().fail_points.are_armed() {
             return Ok(Then::Go);
@@ -152,14 +152,14 @@ impl Connection {
         ErrorContext {
             is_retryable_write: has_number && (ends || !is_in_transaction),
             is_in_transaction,
-            // Which cursor a `getMore` is about is not looked at by then.
+            // At this point the server does not know the cursor of a `getMore`.
             is_change_stream: request.name == "aggregate"
                 && self.server().host.watches(&request.name, &request.body),
             is_mongos: matches!(self.server().host, Host::Router(_)),
         }
     }
 
-    /// Adds the topology version to an error of a replica set member that is not primary.
+    /// Adds `topologyVersion` to `NotWritablePrimary` and similar errors.
     fn with_topology(&self, mut reply: Document) -> Document {
         let error = reply.get_document("writeConcernError").unwrap_or(&reply);
         let code = error.get("code").and_then(code);
@@ -177,7 +177,7 @@ impl Connection {
         self.with_topology(labelled(reply, &concern.labels))
     }
 
-    /// Whether the client may do this.
+    /// Checks that the user may run the command.
     fn check_rights(&self, request: &Request) -> Result<(), Fault> {
         let server = self.server();
         if !server.needs_user {
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Has the host run a command.
+    /// Executes the command on the host.
     async fn run(&mut self, request: &mut Request) -> Result<Outcome, End> {
         let server = self.server().clone();
         let body = std::mem::take(&mut request.body);
@@ -240,7 +240,7 @@ impl Connection {
         Ok(if closes { Outcome::Close } else { Outcome::Reply(reply) })
     }
 
-    /// What fail points other than the one for all commands have become of a call, if it is over.
+    /// Applies fail points other than `failCommand`. Returns the response if one ends the command.
     async fn fail_call(&self, call: &mut Call) -> Option<Outcome> {
         let points = &self.server().fail_points;
         if !points.are_armed() {
@@ -263,7 +263,7 @@ impl Connection {
         None
     }
 
-    /// The error of the fail point for `getMore`, which costs the cursor, too.
+    /// Error of `failGetMoreAfterCursorCheckout`. The cursor is closed.
     async fn fail_get_more(&self, call: &Call) -> Option<Document> {
         if call.name != "getMore" {
             return None;
@@ -290,7 +290,7 @@ impl Connection {
     }
 }
 
-/// Returns an error if `$db` is missing or cannot be the name of a database.
+/// Returns an error if `$db` is missing or not a valid database name.
 fn check_database(request: &Request, version: &str) -> Result<(), Fault> {
     let name = match request.body.get("$db") {
         None => {
@@ -314,14 +314,14 @@ fn check_database(request: &Request, version: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether it may have a write concern.
+/// Returns `true` if the command accepts a write concern.
 fn takes_write_concern(request: &Request) -> bool {
     let is_write = command::find(&request.name)
         .is_some_and(|command| matches!((command.run)(&request.body), Run::Write(_)));
     is_write || matches!(request.name.as_str(), "commitTransaction" | "abortTransaction")
 }
 
-/// What a request is about, as rights see it.
+/// Privilege that a request requires.
 fn matter(request: &Request) -> rights::Matter {
     use rights::Matter;
     if let Some(matter) = rights::matter(&request.name) {

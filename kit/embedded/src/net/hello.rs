@@ -1,4 +1,4 @@
-//! `hello`: what a server says of itself to a client that connects, or that watches it.
+//! `hello` and legacy hello, including the awaitable and the streaming protocol.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::{
 };
 use blackpipe_base::{message::Request, number::number};
 
-/// The wire version of servers that let clients watch them: that of 4.4.
+/// First wire version with awaitable `hello` (MongoDB 4.4).
 const TELL_OF_TOPOLOGY: i32 = 9;
 
-/// The wire version of the first servers whose error for a negative number is `BadValue` (8.0).
+/// First wire version that rejects negative numbers with `BadValue` (MongoDB 8.0).
 const NEGATIVE_IS_BAD_VALUE: i32 = 25;
 
-/// The first version whose fail points know the application by its very first words.
+/// First version whose fail points match the application name of the first `hello`.
 const FAILS_BY_NAME_AT_ONCE: era::Version = (4, 4, 7);
 
-/// What a client that watches knows already, and how long it waits for news.
+/// Arguments of an awaitable `hello`: `topologyVersion` and `maxAwaitTimeMS`.
 struct Watching {
     process: ObjectId,
     counter: i64,
@@ -29,8 +29,8 @@ struct Watching {
 }
 
 impl Connection {
-    /// Answers a hello: at once, or if the client knows all that there is to say when there is
-    /// something new; and then again and again, if it takes many replies.
+    /// Replies to `hello`: at once, or when the topology version differs from the client's. With
+    /// `exhaustAllowed`, further replies follow.
     pub(super) async fn greet(&mut self, request: &Request, after: Duration) -> Result<(), End> {
         let mut response_to = request.id;
         let mut watching = match self.read(request) {
@@ -67,7 +67,7 @@ impl Connection {
             self.pause(after).await?;
             self.server().host.stamp(&mut reply);
             response_to = self.reply(request, &reply, response_to, more_to_come).await?;
-            // A client that says something while it is told the news has heard enough.
+            // Any request of the client ends the stream of replies.
             if !more_to_come || self.has_more() {
                 return Ok(());
             }
@@ -103,7 +103,7 @@ impl Connection {
         Ok(Ok(reply))
     }
 
-    /// Waits until there is something that the client does not know.
+    /// Waits until the topology version differs from the client's, or until `maxAwaitTimeMS`.
     async fn news(&mut self, watching: &Watching) -> Result<Result<(), Fault>, End> {
         let mut topology = self.server().host.topology();
         topology.mark_unchanged();
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Learns which driver and application it is that connects.
+    /// Reads the client metadata (`client`) of the first `hello`.
     fn meet(&mut self, body: &Document) -> Result<(), Fault> {
         let client = match body.get("client") {
             None => return Ok(()),
@@ -148,7 +148,7 @@ impl Connection {
             }
         };
         if self.has_introduced_itself {
-            // Said again by one that streams, or watches with the same words.
+            // A streaming or awaitable `hello` may repeat the same metadata.
             return match body.contains_key("topologyVersion") {
                 true => Ok(()),
                 false => Err(Fault::new(
@@ -180,7 +180,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the arguments of a hello.
+    /// Parses the arguments of `hello`.
     fn read(&self, request: &Request) -> Result<Option<Watching>, Fault> {
         let body = &request.body;
         if request.is_in_transaction() {
@@ -201,7 +201,7 @@ impl Connection {
         watching(body, is_router, host.about().max_wire_version)
     }
 
-    /// The host's hello with what is about the connection, in the order of a server's fields.
+    /// Reply of the host with the fields of the connection, in the order of a server.
     fn describe(&self, request: &Request) -> Document {
         let host = &self.server().host;
         let hello_ok = request.body.get("helloOk").is_some_and(is_true);
@@ -235,7 +235,7 @@ impl Connection {
         reply
     }
 
-    /// How the user that the client asks about can log in, and the first step if it is taken already.
+    /// Adds `saslSupportedMechs` and runs `speculativeAuthenticate`.
     fn add_login(
         &mut self,
         body: &Document,
@@ -255,7 +255,7 @@ impl Connection {
         if let Ok(first) = body.get_document("speculativeAuthenticate") {
             let database = first.get_str("db").unwrap_or(database);
             let nonce = server.users.nonce();
-            // If it comes to nothing, the client logs in by the usual way and is told why then.
+            // After a failure the client authenticates with `saslStart` and gets the error there.
             if let Ok(mut step) = self.identity.sasl_start(first, database, &server.users, &nonce) {
                 step.remove("ok");
                 reply.insert("speculativeAuthenticate", step);
@@ -265,14 +265,14 @@ impl Connection {
     }
 }
 
-/// What the application calls itself, in the words of a client that introduces itself.
+/// Application name in the client metadata.
 fn app_name(body: &Document) -> Option<&str> {
     let application = body.get_document("client").ok()?.get_document("application").ok()?;
     application.get_str("name").ok()
 }
 
 impl Watching {
-    /// What it knows once it has heard this.
+    /// Updates the topology version from a reply.
     fn heard(&mut self, reply: &Document) {
         let Ok(version) = reply.get_document("topologyVersion") else { return };
         if let (Ok(process), Ok(counter)) =
@@ -310,7 +310,7 @@ fn watching(
     match number(patience) {
         Some(ms) if ms >= 0.0 => {
             let patience = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX);
-            // Longer than anybody waits, and no overflow.
+            // A limit that does not overflow.
             let patience = patience.min(Duration::from_secs(365 * 24 * 3600));
             Ok(Some(Watching { process, counter, patience }))
         }
@@ -349,12 +349,12 @@ fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
     ))
 }
 
-/// Returns `true` for what a server takes for `true`: also a number that is not zero.
+/// Returns `true` for a true boolean or a number other than zero, as a server does.
 fn is_true(value: &Bson) -> bool {
     matches!(value, Bson::Boolean(true)) || number(value).is_some_and(|number| number != 0.0)
 }
 
-/// The compressors that both know, in the client's order.
+/// Compressors that client and server support, in the order of the client.
 fn compressors(body: &Document) -> Option<Vec<Bson>> {
     let offered = body.get_array("compression").ok()?;
     let common = offered.iter().filter(|name| {

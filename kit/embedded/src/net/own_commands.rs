@@ -1,4 +1,4 @@
-//! The commands that are about the connection or the server itself, and not about data.
+//! Commands about the connection or the server that do not access data.
 
 use bson::doc;
 use steadfast_query::{Code, Fault};
@@ -8,7 +8,7 @@ use crate::{auth, era, parameters};
 use blackpipe_base::message::Request;
 
 impl Connection {
-    /// Runs a command, if it is one of these.
+    /// Runs a command of this module. Returns `None` for other commands.
     pub(super) async fn run_own(&mut self, request: &Request) -> Result<Option<Outcome>, End> {
         let server = self.server().clone();
         let Request { name, database, body, .. } = request;
@@ -22,7 +22,7 @@ impl Connection {
                 for_admin(request, || Ok(parameters::set(&server, body).unwrap_or_else(|no| no)))
             }
             "getParameter" => for_admin(request, || Ok(parameters::get(&server, body))),
-            // What logins by MONGODB-CR began with, long after there were any.
+            // Start of MONGODB-CR, which servers kept after they had removed the mechanism.
             "getnonce" if !era::is_since(&server.host.about().version, (6, 2, 0)) => {
                 Ok(doc! { "nonce": server.users.short_nonce(), "ok": 1.0 })
             }
@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// Some commands are for the administrator's database alone.
+/// Rejects the command outside of the database `admin`.
 fn for_admin<T>(request: &Request, run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     match request.database == "admin" {
         true => run(),

@@ -1,4 +1,4 @@
-//! What is refused before a command is run: what does not go together.
+//! Checks of a command before it runs: arguments that exclude each other.
 
 use steadfast_query::{Code, Fault};
 
@@ -7,11 +7,11 @@ use crate::{
     command::{Command, Run, arguments::Arguments},
 };
 
-/// The commands that can be asked to read something else than what is there.
+/// Commands that accept read concerns other than `local`.
 const READ_CONCERN: [&str; 4] = ["aggregate", "count", "distinct", "find"];
 const SNAPSHOT: [&str; 3] = ["aggregate", "distinct", "find"];
 
-/// Returns an error for a command whose arguments do not go together.
+/// Returns an error for arguments that exclude each other.
 pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), Fault> {
     if call.api_strict && !command.stable {
         return Err(not_stable(&call.name));
@@ -29,7 +29,7 @@ pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
     check_write_concern(&call.write_concern, is_set)
 }
 
-/// Returns an error for a `commitTransaction` or `abortTransaction` that no server executes, whatever the state
+/// Returns an error for a `commitTransaction` or `abortTransaction` that is invalid in every state
 /// of its transaction.
 pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
     if call.database != "admin" {
@@ -53,7 +53,7 @@ pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A standalone server has nobody to wait for.
+/// A standalone server does not replicate, so it rejects write concerns above `w: 1`.
 pub(super) fn check_write_concern(concern: &WriteConcern, is_set: bool) -> Result<(), Fault> {
     match &concern.w {
         Some(Acknowledged::Members(2..)) if !is_set => {
@@ -113,7 +113,8 @@ fn check_part(
 }
 
 fn check_read_concern(call: &Call) -> Result<(), Fault> {
-    // It goes on with what its cursor sees, whatever it says: some drivers repeat the concern.
+    // A `getMore` reads with the concern of its cursor. Some drivers repeat `readConcern`, so it is
+    // ignored.
     if call.name == "getMore" {
         return Ok(());
     }
@@ -150,7 +151,7 @@ fn not_a_retryable_write(name: &str) -> Fault {
     )
 }
 
-/// A standalone server has no log that could tell what was done.
+/// A standalone server has no oplog to record retryable writes.
 pub(super) fn no_numbers() -> Fault {
     Fault::new(
         Code::ILLEGAL_OPERATION,

@@ -1,4 +1,4 @@
-//! The commands that are about the set, its sessions and its transactions, not about data.
+//! Commands about the replica set, its sessions and its transactions.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, value::type_name};
@@ -6,7 +6,7 @@ use steadfast_query::{Code, Fault, value::type_name};
 use super::{Done, Failed, Node, Running, checks, wait::time_is_over};
 use crate::change::Change;
 
-/// Those that only the database `admin` has.
+/// Commands of the database `admin` only.
 const ADMIN: [&str; 12] = [
     "abortTransaction",
     "appendOplogNote",
@@ -35,7 +35,7 @@ const ELSEWHERE: [&str; 10] = [
     "startSession",
 ];
 
-/// Those that are part of the stable API.
+/// Commands of the stable API.
 const STABLE: [&str; 6] = [
     "abortTransaction",
     "commitTransaction",

@@ -1,4 +1,4 @@
-//! Running a command that reads.
+//! Execution of a command that reads.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     set::{Identity, Sight, State},
 };
 
-/// How long a cursor whose documents come into being is waited for, if the client does not say.
+/// Default wait of a `getMore` on a cursor that awaits data.
 const AWAIT_DATA: Duration = Duration::from_secs(1);
 
 type Read = fn(&Reading<'_>) -> Result<Document, Fault>;
@@ -35,7 +35,7 @@ impl Node {
         let Some(seen) = seen else { return Err(time_is_over().into()) };
         let (sight, env, identity) = seen?;
         if let Some(confirm) = sight.confirm {
-            // What was seen is only the newest if this member is still primary of most.
+            // Linearizable reads confirm with a majority that this member is still primary.
             let majority = Default::default();
             if let Some(fault) = self.acknowledged(running, confirm, &majority, identity).await {
                 return Err(Fault::new(fault.code, fault.message).into());
@@ -52,7 +52,7 @@ impl Node {
         Ok(reply.into())
     }
 
-    /// What the call may see. `None`: not yet.
+    /// Data that the command may read. `None` if it must wait.
     fn see(
         &self,
         state: &mut State,
@@ -62,7 +62,7 @@ impl Node {
     ) -> Result<Option<(Sight, Environment, Identity)>, Fault> {
         self.check_runs(state, running)?;
         let call = running.call;
-        // A cursor is where it was opened; and what must be read from a primary has its own error.
+        // A cursor is read on its own member. Reads that need a primary have their own error.
         let anyway = command.anywhere
             || call.secondary_ok
             || call.name == "killCursors"
@@ -101,8 +101,7 @@ impl Node {
         })
     }
 
-    /// `getMore`: an empty batch of a cursor whose documents come into being is waited for, and for
-    /// these `maxTimeMS` says how long.
+    /// Runs `getMore`. An empty batch of a change stream waits, up to `maxTimeMS`.
     async fn run_get_more(&self, running: &Running<'_>, read: Read) -> Result<Done, Failed> {
         let id = running.call.body.get_i64("getMore").unwrap_or(0);
         let limit = running.call.max_time.unwrap_or(AWAIT_DATA);
@@ -120,7 +119,7 @@ impl Node {
                 return Ok(reply.into());
             }
             tokio::select! {
-                // The sender is in `self`.
+                // `self` holds the sender.
                 _ = watch.changed() => {}
                 () = sleep_until(patience) => return Ok(reply.into()),
             }
@@ -128,7 +127,7 @@ impl Node {
     }
 }
 
-/// Returns `true` for the reply to a `getMore` that has no documents.
+/// Returns `true` for a reply to `getMore` with no documents.
 pub(crate) fn is_empty(reply: &Document) -> bool {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("nextBatch"));
     batch.is_ok_and(Vec::is_empty)

@@ -1,4 +1,4 @@
-//! What stands in a reply beside what the command says: times, labels, the state of the topology.
+//! Generic fields of replies: times, error labels, topology version.
 
 use bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault};
@@ -7,10 +7,10 @@ use super::{Done, Failed, Node};
 use crate::{call::Call, set::State};
 use blackpipe_base::codes;
 
-/// Errors that say that a member is not what the client takes it for.
+/// State change errors.
 const STATE_CHANGED: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
 
-/// The commands whose replies tell when they wrote, and in which election's time.
+/// Commands whose replies have `opTime` and `electionId`.
 const TELL_TIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
 
 impl Node {
@@ -22,7 +22,7 @@ impl Node {
         }
     }
 
-    /// Adds the times that every reply of a member of a set carries.
+    /// Adds `operationTime` and `$clusterTime`, which all members of a set return.
     pub(crate) fn stamp(&self, reply: &mut Document) {
         let state = self.shared.look();
         let at = state.member(self.index).last().timestamp;
@@ -83,7 +83,7 @@ impl Node {
         if call.in_transaction() && !is_end {
             return labels;
         }
-        // `ChangeStreamFatalError` and `ChangeStreamHistoryLost`.
+        // Labelled by the driver instead: `ChangeStreamFatalError` and `ChangeStreamHistoryLost`.
         if matches!(code, 280 | 286) {
             labels.push("NonResumableChangeStreamError");
         }
@@ -92,7 +92,7 @@ impl Node {
         }
         if is_retryable(call) && codes::is_retryable_write(code) {
             labels.push("RetryableWriteError");
-            // A server that is no primary does not begin to execute it.
+            // A server that is not primary rejects the command before executing it.
             let is_begun = code != Code::NOT_WRITABLE_PRIMARY.number;
             if is_begun && !wrote && !is_end && self.tells_of_no_writes() {
                 labels.push("NoWritesPerformed");
@@ -101,7 +101,7 @@ impl Node {
         labels
     }
 
-    /// Whether the version of this server has the label `NoWritesPerformed`: 6.1 and later.
+    /// Returns `true` if this version has the label `NoWritesPerformed` (6.1 and later).
     fn tells_of_no_writes(&self) -> bool {
         let mut parts = self.about.version.split('.').map_while(|part| part.parse::<u32>().ok());
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
@@ -122,7 +122,7 @@ impl Node {
     }
 }
 
-/// Whether the call may be repeated: a retryable write, a commit, an abort.
+/// Returns `true` for commands that drivers retry: retryable writes, commit, abort.
 fn is_retryable(call: &Call) -> bool {
     call.transaction.is_some_and(|it| !it.several) || ends_transaction(call)
 }

@@ -1,4 +1,4 @@
-//! The commands about sessions.
+//! Session commands, such as `startSession` and `killSessions`.
 
 use bson::{Bson, Document, Uuid, doc};
 use steadfast_query::{Fault, value::type_name};
@@ -17,7 +17,7 @@ impl Node {
             }
             _ => {
                 let sessions = listed(name, body)?;
-                // None is all.
+                // An empty list means all sessions.
                 if sessions.is_empty() && name == "killSessions" {
                     self.kill_all();
                 }
@@ -34,7 +34,7 @@ impl Node {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&state.roll().to_be_bytes());
             bytes[8..].copy_from_slice(&state.roll().to_be_bytes());
-            // Version 4, and the variant of RFC 4122.
+            // Version 4 and the variant of RFC 4122.
             bytes[6] = bytes[6] & 0x0f | 0x40;
             bytes[8] = bytes[8] & 0x3f | 0x80;
             let user = crate::call::NOBODY.to_vec();
@@ -58,7 +58,8 @@ impl Node {
         }
     }
 
-    /// Patterns without an `lsid` are all; users and roles are not told apart.
+    /// Kills the sessions that match a pattern. Patterns without an `lsid` match all sessions,
+    /// of all users and roles.
     fn kill_matching(&self, name: &str, body: &Document) -> Result<(), Fault> {
         let mut some = Vec::new();
         for pattern in documents(name, body)? {

@@ -1,4 +1,4 @@
-//! `replSetStepDown` and `replSetFreeze`: a member that is not to be primary for some time.
+//! `replSetStepDown` and `replSetFreeze`.
 
 use std::time::Duration;
 
@@ -64,19 +64,20 @@ impl Node {
     }
 }
 
-/// The arguments of `replSetStepDown`.
+/// Parsed arguments of `replSetStepDown`.
 struct StepDown {
-    /// For how long the member does not stand for election.
+    /// Time during which the member is not electable.
     period: Duration,
-    /// How long to wait for a secondary that has everything.
+    /// Time to wait for a secondary to catch up (`secondaryCatchUpPeriodSecs`).
     catch_up: Duration,
-    /// Whether to step down without one.
+    /// Steps down even if no secondary catches up (`force`).
     force: bool,
 }
 
 impl StepDown {
     fn read(body: &Document) -> Result<Self, Fault> {
-        // A server that is told `1`, as many tools do, means one second, too; none is sixty.
+        // `1`, which many tools send, means one second. Without a number the period is sixty
+        // seconds.
         let period = seconds(body, "replSetStepDown")?.unwrap_or(60);
         let period = if period == 0 { 60 } else { period };
         let period = positive(period, "stepdown period must be a positive integer")?;
@@ -112,7 +113,7 @@ fn seconds(body: &Document, field: &str) -> Result<Option<i64>, Fault> {
         None => Ok(None),
         Some(Bson::Int32(seconds)) => Ok(Some(i64::from(*seconds))),
         Some(Bson::Int64(seconds)) => Ok(Some(*seconds)),
-        #[expect(clippy::cast_possible_truncation)] // fractions of seconds do not matter
+        #[expect(clippy::cast_possible_truncation)] // fractions of seconds are dropped
         Some(Bson::Double(seconds)) => Ok(Some(*seconds as i64)),
         Some(Bson::Boolean(_)) => Ok(None),
         Some(other) => Err(Fault::type_mismatch(format!(

@@ -1,4 +1,4 @@
-//! Running the parts of a transaction of several documents, and its end.
+//! Execution of transaction statements, and of commit and abort.
 
 use bson::Document;
 use steadfast_query::{Code, Fault};
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Node {
-    /// Runs a command as a part of a transaction. If it fails, so does the transaction.
+    /// Runs a statement of a transaction. An error aborts the transaction.
     pub(super) async fn run_in_transaction(
         &self,
         running: &Running<'_>,
@@ -61,7 +61,7 @@ impl Node {
         Ok(outcome?.into())
     }
 
-    /// The session and the transaction that a call is a part of.
+    /// Session id and transaction arguments of a command.
     pub(super) fn membership<'a>(
         &self,
         running: &'a Running<'_>,
@@ -75,7 +75,7 @@ impl Node {
         })
     }
 
-    /// Acts within the transaction, as soon as it can begin or go on.
+    /// Enters the transaction as soon as that is possible, and runs a function in it.
     async fn entered<T>(
         &self,
         running: &Running<'_>,
@@ -98,7 +98,8 @@ impl Node {
         acted.unwrap_or_else(|| Err(time_is_over()))
     }
 
-    /// Begins the transaction, or goes on with it. `false`: a prepared transaction is in the way.
+    /// Starts or continues the transaction. Returns `false` if a prepared transaction is in the
+    /// way.
     fn enter(
         &self,
         state: &mut State,
@@ -167,7 +168,7 @@ impl Node {
         outcome
     }
 
-    /// `commitTransaction` and `abortTransaction`.
+    /// Runs `commitTransaction` or `abortTransaction`.
     pub(super) async fn run_end(&self, running: &Running<'_>) -> Result<Done, Failed> {
         let call = running.call;
         checks::check_end(call)?;
@@ -212,12 +213,12 @@ impl Node {
     }
 }
 
-/// Whether a statement failed, which in a transaction is the end of it.
+/// Returns `true` if a statement failed, which aborts the transaction.
 fn has_failed(reply: &Document) -> bool {
     reply.contains_key("writeErrors") || reply.get_i32("nErrors").is_ok_and(|errors| errors > 0)
 }
 
-/// Whether what failed is a conflict: an error of the whole command in a transaction.
+/// Returns `true` for a write conflict, which is an error of the whole command in a transaction.
 fn has_conflict(reply: &Document) -> bool {
     reply.get_array("writeErrors").is_ok_and(|errors| {
         errors.iter().filter_map(bson::Bson::as_document).any(|error| {

@@ -1,4 +1,4 @@
-//! Waiting: for what a set will come to, for as long as a call may.
+//! Waits for changes of the replica set's state, within the time limit of the command.
 
 use steadfast_query::{Code, Fault};
 use tokio::time::{Instant, sleep_until};
@@ -11,13 +11,14 @@ use crate::{
 };
 
 impl Node {
-    /// Asks the state until there is an answer, after every change; or until the time is over.
+    /// Repeats a query of the state after every change, until it returns a value or the deadline
+    /// passes.
     pub(super) async fn until<T>(
         &self,
         deadline: Option<Instant>,
         mut ask: impl FnMut(&mut State, Instant) -> Option<T>,
     ) -> Option<T> {
-        // A member that stands still decides nothing.
+        // A frozen member evaluates nothing.
         let mut ask = |state: &mut State, now| {
             let frozen = state.signals(self.index).1 == Power::Frozen;
             if frozen { None } else { ask(state, now) }
@@ -32,14 +33,14 @@ impl Node {
                 return Some(answer);
             }
             tokio::select! {
-                // The sender is in `self`.
+                // `self` holds the sender.
                 _ = watch.changed() => {}
                 () = until_time(deadline) => return None,
             }
         }
     }
 
-    /// Waits while the member stands still.
+    /// Waits while the member is frozen.
     pub(super) async fn thawed(&self) {
         let mut power = self.shared.power(self.index);
         if *power.borrow_and_update() == Power::Frozen {
@@ -47,7 +48,7 @@ impl Node {
         }
     }
 
-    /// Waits until a write is where its concern wants it, or says why it never will be.
+    /// Waits until a write satisfies its write concern. Returns the error if it never will.
     pub(super) async fn acknowledged(
         &self,
         running: &Running<'_>,
@@ -58,7 +59,7 @@ impl Node {
         self.acknowledged_by(self.index, running, at, concern, identity).await
     }
 
-    /// The same for a write that another member may have done for this one.
+    /// Does the same for a write that another member, the primary, may have executed.
     pub(super) async fn acknowledged_by(
         &self,
         writer: usize,
@@ -98,7 +99,7 @@ impl Node {
     }
 }
 
-/// `MaxTimeMSExpired`.
+/// Error `MaxTimeMSExpired`.
 pub(super) fn time_is_over() -> Fault {
     Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
 }

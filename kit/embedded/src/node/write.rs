@@ -1,4 +1,4 @@
-//! Running a command that changes data, outside of a transaction.
+//! Execution of a command that writes, outside of a transaction.
 
 use bson::Document;
 use steadfast_query::{Code, Fault};
@@ -13,19 +13,19 @@ use crate::{
     set::{Direct, Identity, State},
 };
 
-/// The wire version of the first servers whose secondaries have `$out` and `$merge` write to the
-/// primary (5.0).
+/// First wire version whose secondaries run `$out` and `$merge` by writing on the primary (MongoDB
+/// 5.0).
 const WRITES_FROM_SECONDARIES: i32 = 13;
 
 pub(super) type Write = fn(&mut Writing<'_>) -> Result<Document, Fault>;
 
-/// What an attempt to write came to.
+/// Result of a write.
 struct Written {
     reply: Document,
-    /// What is to be waited for.
+    /// Entry whose write concern is awaited.
     at: OpTime,
     identity: Identity,
-    /// The member that wrote.
+    /// Member that executed the write.
     writer: usize,
 }
 
@@ -52,8 +52,8 @@ impl Node {
         Ok(Done { reply, concern, at: Some(at) })
     }
 
-    /// Runs the command once. `None`: a transaction is in the way, and it is to be run again when
-    /// something has changed.
+    /// Runs the command once. Returns `None` if a transaction conflicts. The command must run again
+    /// after the next change.
     fn attempt(
         &self,
         state: &mut State,
@@ -102,8 +102,8 @@ impl Node {
         }
     }
 
-    /// The member that writes: this one if it is primary. What an aggregation makes of a secondary's
-    /// data is written by the primary that it follows.
+    /// The member that writes: this one if it is primary. The output of an aggregation on a
+    /// secondary is written by the primary.
     fn writer(&self, state: &State, call: &Call) -> Result<usize, Fault> {
         let may_send = call.name == "aggregate"
             && call.secondary_ok

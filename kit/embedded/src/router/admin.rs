@@ -1,4 +1,4 @@
-//! The commands that only routers have: sharding, zones, chunks, the balancer.
+//! Sharding commands of a `mongos`: zones, chunks, balancer.
 
 use bson::{Bson, Document, Uuid, doc};
 use steadfast_query::{Code, Fault};
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{namespace::Namespace, stream::SHARD_COLLECTION};
 
-/// The commands that are known of real routers and refused here: shards are what a cluster was
-/// started with, and a collection is sharded once.
+/// Commands of a real `mongos` that are rejected here: the set of shards and shard keys cannot
+/// change.
 const REFUSED: &[&str] = &[
     "abortReshardCollection",
     "addShard",
@@ -54,18 +54,18 @@ const KNOWN: &[&str] = &[
     "updateZoneKeyRange",
 ];
 
-/// Commands that came with a certain version: with which wire version.
+/// Commands with the first wire version that has them.
 const SINCE: &[(&str, i32)] = &[("balancerCollectionStatus", 9), ("moveRange", 17)];
 
-/// The wire version of 6.0, since which collections can be sharded without `enableSharding`.
+/// First wire version that shards collections without `enableSharding` (MongoDB 6.0).
 const ALWAYS_ENABLED: i32 = 17;
 
-/// Whether a command is one of these.
+/// Returns `true` for a command of this module.
 pub(super) fn knows(name: &str) -> bool {
     KNOWN.contains(&name) || REFUSED.contains(&name)
 }
 
-/// Runs it.
+/// Runs a command of this module.
 pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
     let name = op.call.name.as_str();
     let wire_version = op.cluster().config.max_wire_version;
@@ -163,7 +163,7 @@ fn document<'a>(op: &'a Operation, field: &str) -> Result<&'a Document, Fault> {
     }
 }
 
-/// The collection whose full name is the command's first argument.
+/// Namespace in the first argument, as `database.collection`.
 fn full_name(op: &Operation) -> Result<Namespace, Fault> {
     let full = text(op, &op.call.name)?;
     let (database, collection) = full.split_once('.').unwrap_or((full, ""));
@@ -254,7 +254,7 @@ async fn shard_collection(op: &Operation) -> Result<Document, Fault> {
     Ok(done)
 }
 
-/// The note of the log that change streams make a `shardCollection` event of.
+/// No-op entry from which change streams make a `shardCollection` event.
 fn sharding(namespace: &Namespace, uuid: Uuid, key: &ShardKey, unique: bool) -> Document {
     let description = doc! {
         "shardKey": key.pattern(),
@@ -287,7 +287,7 @@ fn check_options(op: &Operation, key: &ShardKey, unique: bool) -> Result<(), Fau
     }
 }
 
-/// The collection with an index on the shard key, on the database's primary shard.
+/// Creates the collection and an index on the shard key, on the primary shard.
 async fn make_collection(
     op: &Operation,
     namespace: &Namespace,
@@ -374,7 +374,7 @@ fn split(op: &Operation) -> Result<Document, Fault> {
     Ok(Document::new())
 }
 
-/// The range of the chunk that `find` or `bounds` means.
+/// Range of the chunk that `find` or `bounds` selects.
 fn chosen(op: &Operation, sharded: &Sharded) -> Result<Range, Fault> {
     if let Ok(find) = op.call.body.get_document("find") {
         return Ok(sharded.chunks.of(&sharded.key.of(find)?).range.clone());
@@ -391,7 +391,7 @@ fn chosen(op: &Operation, sharded: &Sharded) -> Result<Range, Fault> {
     }
 }
 
-/// The key in the middle of a chunk's documents.
+/// Median key of a chunk's documents.
 fn median(
     op: &Operation,
     namespace: &Namespace,
@@ -450,7 +450,7 @@ async fn move_range(op: &Operation) -> Result<Document, Fault> {
     Ok(doc! { "millis": 0 })
 }
 
-/// The range of `moveRange`: within the chunk that its lower bound is in.
+/// Range of `moveRange`, limited to the chunk of its lower bound.
 fn asked_range(op: &Operation, sharded: &Sharded) -> Result<Range, Fault> {
     let bound = |field: &str| match op.call.body.get_document(field) {
         Ok(bound) => sharded.key.bound(bound).map(Some),

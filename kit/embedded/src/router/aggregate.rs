@@ -1,5 +1,5 @@
-//! `aggregate`: the filters that a pipeline begins with run on shards, the rest on the router, over
-//! what all of them gave.
+//! `aggregate`: shards run the leading `$match` stages, the `mongos` runs the rest on the merged
+//! documents.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{command::opens_change_stream, cursor::FIRST_BATCH, namespace::Namespace};
 
-/// Stages that ask servers about themselves, not documents.
+/// Stages that read server state instead of documents.
 const OF_SERVERS: &[&str] = &[
     "$currentOp",
     "$listSessions",
@@ -30,7 +30,7 @@ const OF_SERVERS: &[&str] = &[
     "$geoNear",
 ];
 
-/// `aggregate`.
+/// Runs `aggregate`.
 pub(super) async fn aggregate(op: &Operation) -> Result<Document, Fault> {
     let stages = stages(&op.call.body)?;
     if opens_change_stream(&op.call.body) {
@@ -51,7 +51,7 @@ pub(super) async fn aggregate(op: &Operation) -> Result<Document, Fault> {
     finish(op, &namespace, documents)
 }
 
-/// `aggregate: 1`: about the cluster, or with no documents but the pipeline's own.
+/// Runs `aggregate: 1`: on cluster state, or on documents that the pipeline itself creates.
 async fn whole_database(op: &Operation, stages: &[Document]) -> Result<Document, Fault> {
     let catalog = op.catalog();
     let touches = mentioned(&op.call.database, stages);
@@ -61,10 +61,10 @@ async fn whole_database(op: &Operation, stages: &[Document]) -> Result<Document,
     remember(op, &op.home(&catalog), &op.call.body).await
 }
 
-/// What a pipeline runs over.
+/// A pipeline and its input.
 #[derive(Debug)]
 struct Plan {
-    /// The collection that its documents come from; views have been followed.
+    /// Source collection. Views are resolved.
     namespace: Namespace,
     stages: Vec<Document>,
     collation: Option<Document>,
@@ -73,7 +73,7 @@ struct Plan {
 impl Plan {
     fn of(catalog: &Catalog, namespace: &Namespace, stages: Vec<Document>) -> Result<Self, Fault> {
         let mut plan = Self { namespace: namespace.clone(), stages, collation: None };
-        // A view on a collection that one shard has all of is that shard's business.
+        // A view on an unsharded collection is resolved by its shard.
         if let Some(view) = sharded_view(catalog, namespace) {
             plan.stages.splice(0..0, view.pipeline);
             plan.namespace = view.on;
@@ -88,7 +88,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The one shard that can run all of it, if there is one: all that it reads and writes is there.
+    /// The shard that can run the whole pipeline, if it has all collections that the pipeline reads
+    /// and writes.
     fn single_shard(&self, op: &Operation, catalog: &Catalog) -> Option<String> {
         if Namespace::new(&op.call.database, op.call.body.get_str("aggregate").ok()?)
             != self.namespace
@@ -115,7 +116,7 @@ impl Plan {
     }
 }
 
-/// Runs a pipeline on the router.
+/// Runs a pipeline on the `mongos`.
 async fn run(op: &Operation, catalog: &Catalog, plan: &Plan) -> Result<Vec<Document>, Fault> {
     let first = plan.stages.first().and_then(|stage| stage.keys().next()).map_or("", |it| it);
     if OF_SERVERS.contains(&first) {
@@ -155,7 +156,7 @@ async fn run(op: &Operation, catalog: &Catalog, plan: &Plan) -> Result<Vec<Docum
     }
 }
 
-/// The stages but for `$out` or `$merge`.
+/// The stages before `$out` or `$merge`.
 fn read_only(stages: &[Document]) -> &[Document] {
     match stages.split_last() {
         Some((last, rest)) if last.contains_key("$out") || last.contains_key("$merge") => rest,
@@ -163,7 +164,7 @@ fn read_only(stages: &[Document]) -> &[Document] {
     }
 }
 
-/// Writes what a pipeline made into a collection that one shard has all of: that shard does it.
+/// Writes the result of a pipeline into an unsharded collection, by a pipeline on its shard.
 async fn put(
     op: &Operation,
     catalog: &Catalog,
@@ -179,14 +180,14 @@ async fn put(
     let home = op.cluster().database(&target.database)?;
     let body = doc! {
         "aggregate": 1,
-        // As they are, whatever their strings look like.
+        // `$literal` keeps strings that look like field paths.
         "pipeline": [{ "$documents": { "$literal": documents } }, last.clone()],
         "cursor": {},
     };
     op.ask(&home, &body, Purpose::Do).await.map(|_| Vec::new())
 }
 
-/// What each shard that has a part of the collection says of it.
+/// Results of a server stage on each shard that has chunks of the collection.
 async fn of_each_shard(
     op: &Operation,
     catalog: &Catalog,
@@ -213,7 +214,7 @@ async fn of_each_shard(
     Ok(told.collect())
 }
 
-/// All documents of a collection that match, from wherever they are.
+/// All matching documents of a collection, from all shards.
 async fn all(
     op: &Operation,
     catalog: &Catalog,
@@ -274,7 +275,7 @@ fn finish(
     op.open(namespace, documents, batch_size.unwrap_or(FIRST_BATCH), false)
 }
 
-/// `find` on a view whose documents are on several shards.
+/// Runs `find` on a view over a sharded collection.
 pub(super) async fn find_in_view(
     op: &Operation,
     namespace: &Namespace,
@@ -301,7 +302,7 @@ pub(super) async fn find_in_view(
     op.open(namespace, documents, batch_size, body.get_bool("singleBatch").unwrap_or(false))
 }
 
-/// `count` on such a view.
+/// Runs `count` on a view over a sharded collection.
 pub(super) async fn count_in_view(
     op: &Operation,
     _namespace: &Namespace,
@@ -327,10 +328,10 @@ async fn through_view(
     run(op, &catalog, &plan).await
 }
 
-/// What a view stands for, if in the end that is a sharded collection.
+/// Resolves a view, if its source is a sharded collection.
 pub(super) fn sharded_view(catalog: &Catalog, namespace: &Namespace) -> Option<View> {
     let mut view = catalog.views.get(namespace)?.clone();
-    // Views on views, no deeper than servers allow.
+    // Nested views, up to the maximum depth.
     for _ in 0..20 {
         if catalog.collections.contains_key(&view.on) {
             return Some(view);
@@ -342,12 +343,12 @@ pub(super) fn sharded_view(catalog: &Catalog, namespace: &Namespace) -> Option<V
     None
 }
 
-/// The filters that a pipeline begins with.
+/// Filters of the leading `$match` stages.
 fn leading_match(stages: &[Document]) -> Vec<&Document> {
     stages.iter().map_while(|stage| stage.get_document("$match").ok()).collect()
 }
 
-/// The collections that stages read besides their own documents, and those that they write.
+/// Namespaces that stages read besides their input, and those that they write.
 fn mentioned(database: &str, stages: &[Document]) -> Vec<Namespace> {
     let mut found = Vec::new();
     for (name, value) in stages.iter().flatten() {
@@ -395,7 +396,7 @@ fn lives_apart(catalog: &Catalog, op: &Operation, namespace: &Namespace) -> bool
         || catalog.primary(&namespace.database).is_some_and(|it| it != op.home(catalog))
 }
 
-/// A pipeline that leaves out what this shard has and does not own.
+/// Adds a filter that excludes the orphaned documents of a shard.
 fn orphanless(
     catalog: &Catalog,
     namespace: &Namespace,
@@ -424,7 +425,7 @@ fn stages(body: &Document) -> Result<Vec<Document>, Fault> {
         .collect()
 }
 
-/// Collections that were fetched before a pipeline needs them.
+/// Collections that were read from shards for `$lookup` and similar stages.
 #[derive(Debug, Default)]
 struct Fetched(BTreeMap<Namespace, Vec<Arc<Document>>>);
 

@@ -1,5 +1,5 @@
-//! Where chunks should move: out of shards that their zone does not allow, and from shards that have
-//! many to shards that have few.
+//! Balancer policy: moves chunks out of shards that their zone does not allow, and from shards with
+//! many chunks to shards with few.
 
 use bson::Bson;
 use steadfast_query::Fault;
@@ -7,21 +7,21 @@ use steadfast_query::Fault;
 use super::{catalog::Catalog, chunks::Range};
 use crate::namespace::Namespace;
 
-/// A shard with this many chunks of a zone more than another one gives one away.
+/// Difference in the number of chunks of a zone above which a chunk moves.
 const IMBALANCE: usize = 2;
 
-/// Why a chunk should move.
+/// Reason of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It lives on a shard that is not in its zone.
+    /// The chunk is on a shard outside of its zone.
     Zone,
-    /// Its shard has many more than another.
+    /// Its shard has more chunks than another one.
     Imbalance,
-    /// Somebody asked for it.
+    /// A command requested it.
     Asked,
 }
 
-/// A range of a collection that goes from one shard to another.
+/// Migration of a range from one shard to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Migration {
     pub(crate) namespace: Namespace,
@@ -32,7 +32,7 @@ pub(crate) struct Migration {
 }
 
 impl Catalog {
-    /// Splits chunks where a zone begins or ends inside of them. Says whether any was.
+    /// Splits chunks at the bounds of zones. Returns `true` if it split any.
     pub(crate) fn split_at_zones(&mut self) -> bool {
         let mut any = false;
         for (namespace, zones) in &self.zones {
@@ -47,8 +47,8 @@ impl Catalog {
         any
     }
 
-    /// The next chunk that should move: the first that violates its zone, else one of the shard that
-    /// has the most. `None` when all is in its place. Chunks have been split at the zones.
+    /// Returns the next migration: a zone violation, otherwise a chunk of the shard with the most
+    /// chunks. `None` if the collection is balanced. Chunks must have been split at the zones.
     pub(crate) fn next_migration(&self) -> Option<Migration> {
         let balanced = || {
             self.collections.iter().filter(|(_, it)| !it.no_balance).map(|(namespace, _)| namespace)
@@ -58,7 +58,7 @@ impl Catalog {
             .or_else(|| balanced().find_map(|it| self.imbalance(it).ok().flatten()))
     }
 
-    /// The first chunk of a collection that lives outside of its zone, if another shard may have it.
+    /// First chunk of a collection outside of its zone, if another shard may own it.
     pub(crate) fn zone_violation(&self, namespace: &Namespace) -> Result<Option<Migration>, Fault> {
         let sharded = self.sharded(namespace)?;
         let zones = self.zone_ranges(namespace, &sharded.key)?;
@@ -84,7 +84,7 @@ impl Catalog {
         Ok(None)
     }
 
-    /// A chunk of a collection whose shard has many more of its zone than another that may have it.
+    /// A chunk of a shard that has more chunks of the zone than another shard.
     pub(crate) fn imbalance(&self, namespace: &Namespace) -> Result<Option<Migration>, Fault> {
         let sharded = self.sharded(namespace)?;
         let zones = self.zone_ranges(namespace, &sharded.key)?;
@@ -136,7 +136,7 @@ impl Catalog {
             .count()
     }
 
-    /// Makes the move in the catalog.
+    /// Records the migration in the catalog.
     pub(crate) fn moved(&mut self, migration: &Migration) -> Result<(), Fault> {
         let sharded = self.sharded_mut(&migration.namespace)?;
         sharded.chunks.assign(&migration.range, &migration.to);
@@ -144,7 +144,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Splits the chunk that this key is in.
+    /// Splits the chunk that contains a key.
     pub(crate) fn split(&mut self, namespace: &Namespace, key: &[Bson]) -> Result<(), Fault> {
         let sharded = self.sharded_mut(namespace)?;
         let before = sharded.chunks.len();
@@ -159,7 +159,7 @@ impl Catalog {
     }
 }
 
-/// The zone that a chunk is to live in.
+/// Zone of a chunk.
 fn zone_of<'a>(zones: &'a [(Range, String)], chunk: &Range) -> Option<&'a str> {
     zones.iter().find(|(range, _)| range.covers(chunk)).map(|(_, zone)| zone.as_str())
 }

@@ -1,4 +1,4 @@
-//! `bulkWrite` through a router: each operation goes the way of the statement that it is.
+//! `bulkWrite` on a `mongos`: each operation is targeted like the statement that it contains.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{era, namespace::Namespace};
 
-/// The wire version of the first server that has the command (8.0).
+/// First wire version with the command (MongoDB 8.0).
 const SINCE: i32 = 25;
 
-/// `bulkWrite`.
+/// Runs `bulkWrite`.
 pub(super) async fn bulk_write(op: &Operation) -> Result<Document, Fault> {
     if op.cluster().config.max_wire_version < SINCE {
         return Err(Fault::new(Code::COMMAND_NOT_FOUND, "no such command: 'bulkWrite'"));
@@ -38,11 +38,11 @@ pub(super) async fn bulk_write(op: &Operation) -> Result<Document, Fault> {
             }
             Ok(reply)
         }
-        // A shard says what is wrong with it.
+        // A shard reports the error.
         None => op.forward(&op.home(&catalog)).await,
         Some(_) => one_by_one(op, &namespaces).await,
     }?;
-    // A mongos of 8.2 always lists them.
+    // `retriedStmtIds` is always present in replies of mongos 8.2.
     if era::is_since(&op.cluster().config.version, era::EIGHT_TWO)
         && !reply.contains_key("retriedStmtIds")
     {
@@ -62,7 +62,7 @@ fn namespaces(op: &Operation) -> Result<Vec<Namespace>, Fault> {
         .collect()
 }
 
-/// What became of all operations so far.
+/// Results of the operations so far.
 #[derive(Debug, Default)]
 struct Total {
     errors: i32,
@@ -123,7 +123,7 @@ fn statement_id(op: &Operation, index: usize, place: i32) -> i32 {
     }
 }
 
-/// An operation as the statement that it is.
+/// The operation as a statement of `insert`, `update` or `delete`.
 fn read(
     item: &Document,
     namespaces: &[Namespace],

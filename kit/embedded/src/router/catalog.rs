@@ -1,7 +1,7 @@
-//! What a cluster knows of itself: its shards and their zones, where databases live, which collections
-//! are sharded, by which key, and where each of their chunks is.
+//! Metadata of a cluster: shards and their zones, databases with their primary shards, sharded
+//! collections with shard keys and chunks.
 //!
-//! A plain value: a router works on a snapshot of it.
+//! A plain value. Commands work on a snapshot of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,17 @@ use crate::{
     namespace::Namespace,
 };
 
-/// A range of keys of a collection that is to live in a zone.
+/// A zone range of a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ZoneRange {
-    /// The bounds as they were given: a collection may be sharded after its zones are defined.
+    /// Bounds as given. A collection can be sharded after its zones are defined.
     pub(crate) min: Document,
     pub(crate) max: Document,
     pub(crate) zone: String,
 }
 
 impl ZoneRange {
-    /// The range that it is under a shard key.
+    /// The range under a shard key.
     pub(crate) fn range(&self, key: &ShardKey) -> Result<Range, Fault> {
         Ok(Range { min: key.bound(&self.min)?, max: key.bound(&self.max)? })
     }
@@ -42,21 +42,21 @@ pub(crate) struct Sharded {
     /// Changes whenever the collection is sharded anew.
     pub(crate) epoch: ObjectId,
     pub(crate) chunks: Chunks,
-    /// Counts the changes of where its chunks live.
+    /// Counts changes of the owners of chunks.
     pub(crate) version: u32,
-    /// Its default collation, if it has one.
+    /// Default collation.
     pub(crate) collation: Option<Document>,
-    /// Whether the balancer leaves it alone.
+    /// Excludes the collection from balancing (`noBalance`).
     pub(crate) no_balance: bool,
 }
 
 impl Sharded {
-    /// The shard that a document belongs to.
+    /// The shard that owns a document.
     pub(crate) fn owner(&self, document: &Document) -> Result<&str, Fault> {
         Ok(&self.chunks.of(&self.key.of(document)?).shard)
     }
 
-    /// The shards that have a chunk of it.
+    /// Shards that own chunks of the collection.
     pub(crate) fn shards(&self) -> BTreeSet<String> {
         self.chunks.iter().map(|chunk| chunk.shard.clone()).collect()
     }
@@ -70,7 +70,7 @@ impl Sharded {
     }
 }
 
-/// A view, as it was created.
+/// Definition of a view.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) on: Namespace,
@@ -78,26 +78,25 @@ pub(crate) struct View {
     pub(crate) collation: Option<Document>,
 }
 
-/// What a cluster knows of itself.
+/// Metadata of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
-    /// The shards in the order that they were added.
+    /// Shards in the order in which they were added.
     shards: Vec<String>,
-    /// The zones of each shard.
+    /// Zones of each shard.
     shard_zones: BTreeMap<String, BTreeSet<String>>,
-    /// The primary shard of each database.
+    /// Primary shard of each database.
     databases: BTreeMap<String, String>,
-    /// The databases whose collections may be sharded, because somebody asked for it.
+    /// Databases for which `enableSharding` was run.
     enabled: BTreeSet<String>,
     pub(crate) collections: BTreeMap<Namespace, Sharded>,
-    /// The shard keys that collections have had, by the collections' UUIDs, and since when. They stay
-    /// when the collection goes: change streams show the past.
+    /// Shard keys of current and former collections by UUID, with their start. They outlive the
+    /// collection, because change streams show past events.
     pub(crate) shard_keys: BTreeMap<[u8; 16], (ShardKey, TimestampOrder)>,
-    /// In the order of their lower bounds as they were given.
+    /// Sorted by their lower bounds.
     pub(crate) zones: BTreeMap<Namespace, Vec<ZoneRange>>,
     pub(crate) views: BTreeMap<Namespace, View>,
-    /// Documents that a shard has but does not own any more, by their `_id`: a migration could not
-    /// delete them yet.
+    /// Orphaned documents of a shard by `_id`, which a migration could not delete yet.
     pub(crate) orphans: BTreeMap<(Namespace, String), Vec<Bson>>,
 }
 
@@ -114,7 +113,7 @@ impl Sharding for Catalog {
 }
 
 impl Catalog {
-    /// One of these shards, with nothing on them.
+    /// A cluster of empty shards.
     pub(crate) fn new(shards: impl IntoIterator<Item = String>) -> Self {
         Self { shards: shards.into_iter().collect(), ..Self::default() }
     }
@@ -123,7 +122,7 @@ impl Catalog {
         &self.shards
     }
 
-    /// Whether there is a shard of this name.
+    /// Checks that a shard exists.
     pub(crate) fn known(&self, shard: &str) -> Result<(), Fault> {
         if self.shards.iter().any(|it| it == shard) {
             return Ok(());
@@ -131,9 +130,9 @@ impl Catalog {
         Err(shard_not_found(shard))
     }
 
-    /// The primary shard of a database, if there is such a database.
+    /// Primary shard of a database, if the database exists.
     pub(crate) fn primary(&self, database: &str) -> Option<&str> {
-        // These two live with the cluster's own data, which the first shard keeps.
+        // `admin` and `config` are on the first shard, which acts as config shard.
         if matches!(database, "admin" | "config") {
             return self.shards.first().map(String::as_str);
         }
@@ -144,7 +143,7 @@ impl Catalog {
         self.databases.iter()
     }
 
-    /// Makes a database, if there is none: on the shard that has the fewest, or on this one.
+    /// Creates a missing database: on `shard`, or on the shard with the fewest databases.
     pub(crate) fn create_database(
         &mut self,
         database: &str,
@@ -173,17 +172,17 @@ impl Catalog {
         Ok(primary)
     }
 
-    /// Says that collections of a database may be sharded.
+    /// Runs `enableSharding`.
     pub(crate) fn enable_sharding(&mut self, database: &str) {
         self.enabled.insert(database.to_owned());
     }
 
-    /// Whether somebody said so.
+    /// Returns `true` if `enableSharding` was run for the database.
     pub(crate) fn is_sharding_enabled(&self, database: &str) -> bool {
         self.enabled.contains(database)
     }
 
-    /// Forgets a database and all that is in it.
+    /// Removes a database and its collections.
     pub(crate) fn drop_database(&mut self, database: &str) {
         self.databases.remove(database);
         self.enabled.remove(database);
@@ -193,7 +192,7 @@ impl Catalog {
         self.orphans.retain(|(namespace, _), _| namespace.database != database);
     }
 
-    /// Forgets a collection, with its zone ranges.
+    /// Removes a collection and its zone ranges.
     pub(crate) fn drop_collection(&mut self, namespace: &Namespace) {
         self.collections.remove(namespace);
         self.zones.remove(namespace);
@@ -201,7 +200,7 @@ impl Catalog {
         self.orphans.retain(|(other, _), _| other != namespace);
     }
 
-    /// Gives a sharded collection another name, with its zone ranges.
+    /// Renames a sharded collection and its zone ranges.
     pub(crate) fn rename_collection(&mut self, from: &Namespace, to: &Namespace) {
         if let Some(sharded) = self.collections.remove(from) {
             self.collections.insert(to.clone(), sharded);
@@ -217,22 +216,22 @@ impl Catalog {
         self.orphans = orphans.into_iter().map(renamed).collect();
     }
 
-    /// A collection that is sharded, or the error that it is not.
+    /// A sharded collection, or the error `NamespaceNotSharded`.
     pub(crate) fn sharded(&self, namespace: &Namespace) -> Result<&Sharded, Fault> {
         self.collections.get(namespace).ok_or_else(|| not_sharded(namespace))
     }
 
-    /// The same, to change it.
+    /// Mutable variant of [`sharded`](Self::sharded).
     pub(crate) fn sharded_mut(&mut self, namespace: &Namespace) -> Result<&mut Sharded, Fault> {
         self.collections.get_mut(namespace).ok_or_else(|| not_sharded(namespace))
     }
 
-    /// The zones of a shard.
+    /// Zones of a shard.
     pub(crate) fn zones_of(&self, shard: &str) -> impl Iterator<Item = &String> {
         self.shard_zones.get(shard).into_iter().flatten()
     }
 
-    /// The shards of a zone, in the cluster's order.
+    /// Shards of a zone, in the order of the cluster.
     pub(crate) fn shards_in(&self, zone: &str) -> Vec<&str> {
         self.shards
             .iter()
@@ -241,14 +240,14 @@ impl Catalog {
             .collect()
     }
 
-    /// Puts a shard into a zone.
+    /// Adds a shard to a zone.
     pub(crate) fn add_to_zone(&mut self, shard: &str, zone: &str) -> Result<(), Fault> {
         self.known(shard)?;
         self.shard_zones.entry(shard.to_owned()).or_default().insert(zone.to_owned());
         Ok(())
     }
 
-    /// Takes a shard out of a zone, unless ranges would be left without a shard.
+    /// Removes a shard from a zone. Fails if zone ranges would be left without a shard.
     pub(crate) fn remove_from_zone(&mut self, shard: &str, zone: &str) -> Result<(), Fault> {
         self.known(shard)?;
         let last = self.shards_in(zone) == [shard];
@@ -265,7 +264,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Says which zone a range of keys is to live in, or with no zone, that it is in none any more.
+    /// Assigns a range to a zone, or with `None` removes it from its zone.
     pub(crate) fn set_zone_range(
         &mut self,
         namespace: &Namespace,
@@ -273,7 +272,7 @@ impl Catalog {
         max: Document,
         zone: Option<&str>,
     ) -> Result<(), Fault> {
-        // Before a collection is sharded, the bounds say what its key will be.
+        // Before a collection is sharded, the bounds determine its shard key.
         let key = match self.collections.get(namespace) {
             Some(sharded) => sharded.key.clone(),
             None => {
@@ -330,8 +329,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Refuses a shard key that zones were not defined for: those of a collection that is not sharded
-    /// yet say what its key will be.
+    /// Rejects a shard key that differs from the fields of existing zone ranges.
     pub(crate) fn check_zones(&self, namespace: &Namespace, key: &ShardKey) -> Result<(), Fault> {
         let fields = || key.fields().iter().map(|field| &field.path);
         let of_key = |bound: &Document| bound.keys().eq(fields());
@@ -351,7 +349,7 @@ impl Catalog {
         }
     }
 
-    /// The zone ranges of a collection under its key.
+    /// Zone ranges of a collection under its shard key.
     pub(crate) fn zone_ranges(
         &self,
         namespace: &Namespace,
@@ -361,9 +359,9 @@ impl Catalog {
         ranges.iter().map(|it| Ok((it.range(key)?, it.zone.clone()))).collect()
     }
 
-    /// The chunks that a collection begins with. Zones that were defined before place those of an
-    /// empty collection at once; without any, hashes spread over all shards, and ranges begin as
-    /// one chunk on the database's primary shard, as does a collection that has documents.
+    /// Initial chunks of a collection. Existing zones place the chunks of an empty collection at
+    /// once. Without zones, hashed keys are spread over all shards. Otherwise the collection starts
+    /// with one chunk on the primary shard.
     pub(crate) fn first_chunks(
         &self,
         namespace: &Namespace,
@@ -405,7 +403,7 @@ impl Catalog {
     }
 }
 
-/// Two chunks of hashes for each shard, of equal size.
+/// Splits the hash space into two equal chunks per shard.
 fn spread_hashes(chunks: &mut Chunks, key: &ShardKey, shards: &[String]) {
     let count = shards.len() * 2;
     let width = u64::MAX / count as u64;
@@ -421,7 +419,7 @@ fn spread_hashes(chunks: &mut Chunks, key: &ShardKey, shards: &[String]) {
     }
 }
 
-/// What is refused for a collection that is not sharded.
+/// Error of a collection that is not sharded.
 pub(crate) fn not_sharded(namespace: &Namespace) -> Fault {
     Fault::new(
         Code::named(118, "NamespaceNotSharded"),
@@ -429,7 +427,7 @@ pub(crate) fn not_sharded(namespace: &Namespace) -> Fault {
     )
 }
 
-/// What is refused for a shard that there is not.
+/// Error of a shard that does not exist.
 pub(crate) fn shard_not_found(shard: &str) -> Fault {
     Fault::new(Code::named(70, "ShardNotFound"), format!("Shard {shard} not found"))
 }

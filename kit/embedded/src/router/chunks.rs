@@ -1,5 +1,5 @@
-//! The chunks of a sharded collection: ranges of its key, which together are all of the key space,
-//! and the shard that each lives on.
+//! Chunks of a sharded collection: ranges of the shard key that cover the key space, and their
+//! owners.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use steadfast_query::Fault;
 
 use super::key::{Key, compare_keys};
 
-/// A range of keys, from its minimum up to, not including, its maximum.
+/// A range of shard keys. `min` is inclusive, `max` exclusive.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Range {
     pub(crate) min: Key,
@@ -16,25 +16,25 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Whether a key is in it. The end of all keys belongs to the last range.
+    /// Returns `true` if the key is in the range. The greatest key belongs to the last range.
     pub(crate) fn contains(&self, key: &[Bson]) -> bool {
         compare_keys(&self.min, key).is_le()
             && (compare_keys(key, &self.max).is_lt()
                 || self.max.iter().all(|bound| *bound == Bson::MaxKey))
     }
 
-    /// Whether it holds all of another.
+    /// Returns `true` if it contains the whole other range.
     pub(crate) fn covers(&self, other: &Range) -> bool {
         compare_keys(&self.min, &other.min).is_le() && compare_keys(&self.max, &other.max).is_ge()
     }
 
-    /// Whether they have a key in common.
+    /// Returns `true` if both ranges share a key.
     pub(crate) fn overlaps(&self, other: &Range) -> bool {
         compare_keys(&self.min, &other.max).is_lt() && compare_keys(&other.min, &self.max).is_lt()
     }
 }
 
-/// A range and where it lives.
+/// A range and the shard that owns it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chunk {
     pub(crate) range: Range,
@@ -49,7 +49,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// One chunk from the least key to the greatest.
+    /// A single chunk from the least to the greatest key.
     pub(crate) fn whole(least: Key, greatest: Key, shard: &str) -> Self {
         let range = Range { min: least, max: greatest };
         Self { chunks: vec![Chunk { range, shard: shard.to_owned() }] }
@@ -63,13 +63,13 @@ impl Chunks {
         self.chunks.len()
     }
 
-    /// The chunk that a key belongs to.
+    /// The chunk that contains a key.
     pub(crate) fn of(&self, key: &[Bson]) -> &Chunk {
         let after = self.chunks.partition_point(|it| compare_keys(&it.range.min, key).is_le());
         &self.chunks[after.saturating_sub(1)]
     }
 
-    /// The chunks that keys from `low` to `high`, both included, belong to.
+    /// The chunks that contain keys from `low` to `high`, both inclusive.
     pub(crate) fn between(&self, low: &[Bson], high: &[Bson]) -> impl Iterator<Item = &Chunk> {
         let first = self
             .chunks
@@ -79,8 +79,8 @@ impl Chunks {
         self.chunks[first..after.max(first)].iter()
     }
 
-    /// Splits the chunk that this key is in, so that one begins with it. Nothing is to be done if one
-    /// does already, or if it is the end of all keys.
+    /// Splits the chunk that contains this key, so that a chunk starts with it. Does nothing at an
+    /// existing bound.
     pub(crate) fn split_at(&mut self, key: &[Bson]) {
         let after = self.chunks.partition_point(|it| compare_keys(&it.range.min, key).is_le());
         let Some(place) = after.checked_sub(1) else { return };
@@ -95,7 +95,7 @@ impl Chunks {
         self.chunks.insert(place + 1, Chunk { range: upper, shard });
     }
 
-    /// Makes a range live on a shard. Chunks are split at its bounds.
+    /// Assigns a range to a shard. Splits chunks at its bounds.
     pub(crate) fn assign(&mut self, range: &Range, shard: &str) {
         self.split_at(&range.min);
         self.split_at(&range.max);
@@ -106,7 +106,7 @@ impl Chunks {
         }
     }
 
-    /// Makes one chunk of neighbours that live on the same shard and fill this range.
+    /// Merges adjacent chunks of one shard that fill this range.
     pub(crate) fn merge(&mut self, range: &Range) -> Result<(), Fault> {
         let inside: Vec<usize> = (0..self.chunks.len())
             .filter(|place| range.covers(&self.chunks[*place].range))

@@ -1,4 +1,4 @@
-//! A sharded cluster: its shards, its catalog, and what all of its routers share.
+//! A sharded cluster: shards, catalog, and the state that all mongos share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,27 +27,27 @@ use crate::{
     set::{ReplicaSet, SetConfig},
 };
 
-/// How long a command that needs a collection for itself stands in the way of others at a time.
+/// Longest time that a waiting request for an exclusive lock blocks others.
 const TURN: Duration = Duration::from_millis(250);
 
-/// Shards end transactions that are older.
+/// Maximum age of transactions on shards (`transactionLifetimeLimitSeconds`).
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
-/// How a cluster is made.
+/// Configuration of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterConfig {
-    /// The shards: each a replica set of the same name.
+    /// Configuration of the shards, whose replica sets have the names of the shards.
     pub(crate) shards: Vec<SetConfig>,
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,
-    /// What chance comes from.
+    /// Seed of the random number generator.
     pub(crate) seed: u64,
-    /// Whether chunks move on their own from the start, as in a real cluster.
+    /// `true` starts the balancer, as in a real cluster.
     pub(crate) balancing: bool,
 }
 
-/// Transactions, and since when each is there.
+/// Transactions and the time at which each accessed the collection.
 type Visitors = BTreeMap<(SessionId, i64), Instant>;
 
 /// A sharded cluster.
@@ -55,14 +55,15 @@ type Visitors = BTreeMap<(SessionId, i64), Instant>;
 pub(crate) struct Cluster {
     shards: Vec<Shard>,
     catalog: Mutex<Arc<Catalog>>,
-    /// Commands on a collection pass its gate side by side. What moves documents between shards goes
-    /// through alone, so that no write falls between, and no read sees a document twice.
+    /// Commands hold the lock of their collection in shared mode. Chunk migrations hold it in
+    /// exclusive mode, so that no write is lost and no read sees a document twice.
     gates: Mutex<BTreeMap<Namespace, Arc<RwLock<()>>>>,
-    /// Which open transactions have been at a collection, and since when.
+    /// Open transactions that have accessed a collection.
     visits: Mutex<BTreeMap<Namespace, Visitors>>,
-    /// The transactions over several shards that are being committed.
+    /// Two-phase commits in progress.
     pub(super) coordinators: Mutex<BTreeMap<TransactionId, Coordinator>>,
-    /// The retryable writes that moved a document to another shard in a transaction. They cannot be retried.
+    /// Retryable writes that were converted to a transaction because they moved a document to
+    /// another shard. They cannot be retried.
     pub(super) converted: Mutex<BTreeSet<TransactionId>>,
     newest: Mutex<TimestampOrder>,
     balancing: Mutex<bool>,
@@ -73,7 +74,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one: each shard has a primary when this returns. Needs a tokio runtime.
+    /// Starts a cluster. Each shard has a primary when this returns. Requires a tokio runtime.
     pub(crate) fn start(config: ClusterConfig, clock: Clock) -> Arc<Self> {
         let shards: Vec<Shard> = config
             .shards
@@ -110,22 +111,22 @@ impl Cluster {
         cluster
     }
 
-    /// A router of it, at this address. All routers of a cluster share what they know.
+    /// Adds a `mongos` with this address.
     pub(crate) fn router(self: &Arc<Self>, address: impl Into<String>) -> Arc<Router> {
         Router::new(self.clone(), address.into())
     }
 
-    /// Its shards.
+    /// The shards.
     pub(crate) fn shards(&self) -> &[Shard] {
         &self.shards
     }
 
-    /// The shard of this name.
+    /// A shard by its name.
     pub(crate) fn shard(&self, name: &str) -> Result<&Shard, Fault> {
         self.shards.iter().find(|shard| shard.name == name).ok_or_else(|| shard_not_found(name))
     }
 
-    /// The chunks of a sharded collection: from where up to where, and on which shard.
+    /// Chunks of a sharded collection: minimum, maximum, shard.
     pub(crate) fn chunks(&self, namespace: &Namespace) -> Vec<(Document, Document, String)> {
         let catalog = self.catalog();
         let sharded = catalog.collections.get(namespace);
@@ -140,19 +141,19 @@ impl Cluster {
             .collect()
     }
 
-    /// The zone ranges of a collection: from where up to where, and which zone.
+    /// Zone ranges of a collection: minimum, maximum, zone.
     pub(crate) fn zones(&self, namespace: &Namespace) -> Vec<(Document, Document, String)> {
         let catalog = self.catalog();
         let ranges = catalog.zones.get(namespace).into_iter().flatten();
         ranges.map(|it| (it.min.clone(), it.max.clone(), it.zone.clone())).collect()
     }
 
-    /// The catalog as it is now.
+    /// Current snapshot of the catalog.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         locked(&self.catalog).clone()
     }
 
-    /// Changes the catalog, or if it is refused, nothing.
+    /// Changes the catalog. An error leaves it unchanged.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&mut Catalog) -> Result<T, Fault>,
@@ -166,7 +167,7 @@ impl Cluster {
         Ok(result)
     }
 
-    /// The primary shard of a database, which comes into being by being asked for.
+    /// Primary shard of a database. Creates a missing database.
     pub(crate) fn database(&self, database: &str) -> Result<String, Fault> {
         if let Some(primary) = self.catalog().primary(database) {
             return Ok(primary.to_owned());
@@ -178,13 +179,13 @@ impl Cluster {
         locked(&self.gates).entry(namespace.clone()).or_default().clone()
     }
 
-    /// Passes a collection's gate, with others.
+    /// Locks a collection in shared mode.
     pub(crate) async fn pass(&self, namespace: &Namespace) -> OwnedRwLockReadGuard<()> {
         self.gate(namespace).read_owned().await
     }
 
-    /// Passes a collection's gate alone. A command that waits for a shard may hold others up for a
-    /// turn, not for as long as it waits.
+    /// Locks a collection in exclusive mode. A waiting request blocks others only for a limited
+    /// time, then it yields and queues again.
     pub(crate) async fn pass_alone(
         &self,
         namespace: &Namespace,
@@ -205,21 +206,21 @@ impl Cluster {
         }
     }
 
-    /// A transaction comes to a collection.
+    /// Records that a transaction accesses a collection.
     pub(super) fn enter(&self, namespace: &Namespace, session: &SessionId, number: i64) {
         let mut visits = locked(&self.visits);
         let visitors = visits.entry(namespace.clone()).or_default();
         visitors.insert((session.clone(), number), Instant::now());
     }
 
-    /// A transaction that has been at a collection ends.
+    /// Removes the record when the transaction ends.
     pub(super) fn leave(&self, namespace: &Namespace, session: &SessionId, number: i64) {
         if let Some(visitors) = locked(&self.visits).get_mut(namespace) {
             visitors.remove(&(session.clone(), number));
         }
     }
 
-    /// Whether a transaction that has been at a collection is open, or may be.
+    /// Returns `true` if an open transaction may have accessed the collection.
     pub(super) fn is_visited(&self, namespace: &Namespace) -> bool {
         if locked(&self.coordinators).values().any(|it| it.concerns(namespace)) {
             return true;
@@ -230,40 +231,40 @@ impl Cluster {
         !visitors.is_empty()
     }
 
-    /// Hears of a cluster time.
+    /// Advances the cluster time.
     pub(super) fn hear(&self, time: Timestamp) {
         let mut newest = locked(&self.newest);
         *newest = (*newest).max(time.into());
     }
 
-    /// The newest cluster time that any router has heard of.
+    /// Newest cluster time of all mongos.
     pub(super) fn time(&self) -> Timestamp {
         (*locked(&self.newest)).into()
     }
 
-    /// The same as commands and replies carry it.
+    /// `$clusterTime` of commands and replies.
     pub(super) fn cluster_time(&self) -> Document {
         let hash = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] };
         doc! { "clusterTime": self.time(), "signature": { "hash": hash, "keyId": 0_i64 } }
     }
 
-    /// Whether chunks move on their own.
+    /// Returns `true` if the balancer is enabled.
     pub(crate) fn is_balancing(&self) -> bool {
         *locked(&self.balancing)
     }
 
-    /// Starts the balancer, or stops it.
+    /// Enables or disables the balancer.
     pub(crate) fn set_balancing(&self, on: bool) {
         *locked(&self.balancing) = on;
         self.changed.notify_one();
     }
 
-    /// Tells of the next change of the catalog, or of the balancer.
+    /// Notifies about changes of the catalog or the balancer.
     pub(super) fn change_of_catalog(&self) -> Arc<Notify> {
         self.changed.clone()
     }
 
-    /// What a query can see, now.
+    /// Environment of a query at the current time.
     pub(super) fn environment(&self) -> Environment {
         let seed = locked(&self.dice).roll();
         let now = self.clock.time_of_day(Duration::ZERO);
@@ -275,12 +276,12 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The balancer finds that there is nothing left to balance.
+        // Wakes the balancer, which ends without a cluster.
         self.changed.notify_one();
     }
 }
 
-/// A lock whose holder never panics halfway.
+/// Locks a mutex whose holders never panic halfway.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

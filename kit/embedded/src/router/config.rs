@@ -9,19 +9,19 @@ use super::{
 };
 use crate::namespace::Namespace;
 
-/// Whether a collection is one that the catalog is shown as.
+/// Returns `true` for collections that show the catalog.
 pub(super) fn knows(namespace: &Namespace) -> bool {
     namespace.database == "config" && COLLECTIONS.contains(&namespace.collection.as_str())
 }
 
-/// The names of these collections.
+/// Names of these collections.
 pub(super) const COLLECTIONS: &[&str] =
     &["chunks", "collections", "databases", "settings", "shards", "tags", "version"];
 
-/// The wire version of 5.0, since which chunks name their collection by its UUID.
+/// First wire version whose `config.chunks` refers to collections by UUID (MongoDB 5.0).
 const BY_UUID: i32 = 13;
 
-/// The documents of such a collection.
+/// Documents of such a collection.
 pub(super) fn documents(cluster: &Cluster, namespace: &Namespace) -> Vec<Document> {
     let catalog = cluster.catalog();
     match namespace.collection.as_str() {
@@ -44,7 +44,7 @@ pub(super) fn documents(cluster: &Cluster, namespace: &Namespace) -> Vec<Documen
     }
 }
 
-/// `config.shards`, which is also what `listShards` answers.
+/// `config.shards`, also the reply of `listShards`.
 pub(super) fn shards(cluster: &Cluster, catalog: &Catalog) -> Vec<Document> {
     cluster
         .shards()

@@ -1,12 +1,11 @@
-//! Two-phase commit of a transaction over several shards.
+//! Two-phase commit coordinator.
 //!
-//! First every shard prepares its part, and most of its members have it. Then the transaction is
-//! decided: the commit entry of the first shard, once most of its members have it, is the decision. The
-//! other shards follow it, whoever is their primary by then. A transaction that a shard cannot prepare
-//! is aborted on all of them.
+//! First every shard prepares its part with a majority of its members. Then the commit entry of the
+//! first shard, once majority-committed, is the decision. The other shards follow it under any
+//! primary. A transaction that a shard cannot prepare is aborted on all shards.
 //!
-//! A task of the cluster does this. It continues if the client does not wait for it any more, and a
-//! commit that is repeated, through whatever mongos, joins it.
+//! A task of the cluster runs the protocol. It continues if the client disconnects. A repeated
+//! commit, through any mongos, joins it.
 
 use std::{
     collections::BTreeSet,
@@ -32,20 +31,20 @@ use crate::{
     set::State,
 };
 
-/// The outcome of a two-phase commit, once it is known.
+/// Outcome of a two-phase commit, once it is known.
 type Outcome = Option<Result<(), Fault>>;
 
-/// A two-phase commit that is under way.
+/// A two-phase commit in progress.
 #[derive(Debug)]
 pub(super) struct Coordinator {
     outcome: watch::Receiver<Outcome>,
     task: AbortHandle,
-    /// The collections whose chunks must not move.
+    /// Collections whose chunks must not move meanwhile.
     namespaces: BTreeSet<Namespace>,
 }
 
 impl Coordinator {
-    /// Returns `true` if its transaction changes a collection.
+    /// Returns `true` if the transaction changes a collection.
     pub(super) fn concerns(&self, namespace: &Namespace) -> bool {
         self.namespaces.contains(namespace)
     }
@@ -53,12 +52,12 @@ impl Coordinator {
 
 impl Drop for Coordinator {
     fn drop(&mut self) {
-        // One that has finished is not there any more to be aborted.
+        // A finished coordinator has been removed before, so this aborts only unfinished tasks.
         self.task.abort();
     }
 }
 
-/// Commits a transaction on these shards, the first of which keeps the decision.
+/// Commits a transaction on these shards. The first one stores the decision.
 pub(super) async fn commit(
     op: &Operation,
     id: &TransactionId,
@@ -85,7 +84,7 @@ pub(super) async fn commit(
     finished(op, outcome).await
 }
 
-/// Waits for the outcome of a transaction that is being committed, if it is.
+/// Waits for the outcome of a commit in progress, if there is one.
 pub(super) async fn join(op: &Operation, id: &TransactionId) -> Option<Result<(), Fault>> {
     let outcome = locked(&op.cluster().coordinators).get(id)?.outcome.clone();
     Some(finished(op, outcome).await)
@@ -95,7 +94,7 @@ async fn finished(op: &Operation, mut outcome: watch::Receiver<Outcome>) -> Resu
     let known = async {
         match outcome.wait_for(Option::is_some).await {
             Ok(known) => known.clone().unwrap_or(Ok(())),
-            // The cluster is gone.
+            // The cluster was dropped.
             Err(_) => Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")),
         }
     };
@@ -121,7 +120,7 @@ async fn run(
             });
             committed.await
         }
-        // A repeated commit: the first one has seen to all shards.
+        // A repeated commit: the first one has finished on all shards.
         Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => Ok(()),
         Err(fault) => {
             sender.send_replace(Some(Err(with_label(fault.clone(), "TransientTransactionError"))));
@@ -142,8 +141,8 @@ async fn run(
     });
 }
 
-/// Prepares the transaction on all shards. Returns the time from which snapshots show it, once it is
-/// committed.
+/// Prepares the transaction on all shards. Returns the time from which snapshots show it after the
+/// commit.
 async fn prepare(shards: &[Shard], id: &TransactionId) -> Result<TimestampOrder, Fault> {
     let deadline = Some(Instant::now() + LIFETIME);
     let mut preparing = JoinSet::new();
@@ -163,7 +162,7 @@ async fn prepare(shards: &[Shard], id: &TransactionId) -> Result<TimestampOrder,
     Ok(newest)
 }
 
-/// Takes the last step on all shards, one after the other.
+/// Executes the last step on all shards, one after the other.
 async fn decide(
     shards: &[Shard],
     mut step: impl FnMut(&mut State, usize, Instant) -> Result<OpTime, Fault>,
@@ -174,8 +173,8 @@ async fn decide(
     Ok(())
 }
 
-/// Takes a step on the primary of a shard, again on each new primary, until most members have the
-/// entry.
+/// Executes a step on the primary of a shard, again on each new primary, until the entry is
+/// majority-committed.
 async fn durable(
     shard: &Shard,
     deadline: Option<Instant>,
@@ -198,7 +197,7 @@ async fn durable(
             if let Some(done) = done {
                 return done;
             }
-            // The sender is in the set.
+            // The set holds the sender.
             let _ = watch.changed().await;
         }
     };

@@ -1,5 +1,5 @@
-//! Cursors that a router has open for its clients: those that a shard keeps, under ids of the router's
-//! own, and those whose documents the router keeps itself.
+//! Cursors of a `mongos`: those on a shard, under ids of the `mongos`, and those with documents
+//! merged by the `mongos`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     node::Node,
 };
 
-/// A cursor that a member of a shard keeps.
+/// A cursor on a member of a shard.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     shard: String,
@@ -29,13 +29,13 @@ pub(super) struct Remote {
     owner: Owner,
 }
 
-/// The cursors that shards keep, by the ids that clients know.
+/// Cursors on shards, by the ids that clients use.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
     open: BTreeMap<i64, Remote>,
 }
 
-/// Runs a command on one shard. If it leaves a cursor there, the client gets to know it by another id.
+/// Runs a command on one shard. A cursor that it opens gets an id of the `mongos`.
 pub(super) async fn remember(
     op: &Operation,
     shard: &str,
@@ -71,7 +71,7 @@ fn adopt(op: &Operation, shard: &str, node: Arc<Node>, mut reply: Document) -> D
     reply
 }
 
-/// `getMore`.
+/// Runs `getMore`.
 pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
     let GetMore { id, namespace, batch_size } = GetMore::read(&op.call)?;
     let remote = locked(&op.router.remotes).open.get(&id).cloned();
@@ -120,7 +120,7 @@ pub(super) async fn get_more(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// `killCursors`.
+/// Runs `killCursors`.
 pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
     let ids = cursors_to_kill(&op.call)?;
     let mut killed = Vec::new();
@@ -134,7 +134,7 @@ pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
         let mut body = op.call.body.clone();
         body.insert("cursors", vec![remote.id]);
         let errand = op.errand(&remote.shard, &body, Purpose::Do)?;
-        // Whatever the member says, the cursor is gone for clients of this router.
+        // The cursor is closed for clients of this `mongos`, whatever the member replies.
         let answer = ask(&remote.node, errand.call, errand.deadline).await;
         let _ = op.hear(answer.and_then(read_reply));
         killed.push(Bson::Int64(id));
@@ -146,7 +146,7 @@ pub(super) async fn kill(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// The error codes of a mongos for a `getMore` in another session or transaction.
+/// Error codes of a mongos for a `getMore` in another session or transaction.
 fn of_mongos(mut fault: Fault) -> Fault {
     if (50736..=50741).contains(&fault.code.number) {
         fault.code = Fault::location(fault.code.number + 63, "").code;
@@ -154,12 +154,12 @@ fn of_mongos(mut fault: Fault) -> Fault {
     fault
 }
 
-/// What is refused where several shards would have to keep a cursor each.
+/// Error of a command that would need a cursor on each of several shards.
 pub(super) fn refused(what: &str) -> Fault {
     Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{what} is not known over several shards"))
 }
 
-/// The reply of a command whose list is at hand.
+/// Reply of a command with a complete list of documents.
 pub(super) fn list(namespace: &str, documents: Vec<Document>) -> Document {
     doc! { "cursor": { "firstBatch": documents, "id": 0_i64, "ns": namespace } }
 }

@@ -1,4 +1,4 @@
-//! The commands that make collections and indexes, and those that list and measure them.
+//! Commands that create, drop, list and measure collections and indexes.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::namespace::Namespace;
 
-/// `create`.
+/// Runs `create`.
 pub(super) async fn create(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;
     let _passed = op.pass(&namespace).await?;
     let home = op.cluster().database(&namespace.database)?;
     let mut reply = op.forward(&home).await?;
-    // Shards wait for a write concern of their own.
+    // Shards use their own write concern.
     reply.remove("writeConcernError");
     if let Ok(on) = op.call.body.get_str("viewOn") {
         let pipeline = op.call.body.get_array("pipeline").map(Vec::as_slice).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) async fn create(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// `drop`.
+/// Runs `drop`.
 pub(super) async fn drop_collection(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;
@@ -62,7 +62,7 @@ pub(super) async fn drop_collection(op: &Operation) -> Result<Document, Fault> {
     reply.map(|_| Document::new())
 }
 
-/// `dropDatabase`.
+/// Runs `dropDatabase`.
 pub(super) async fn drop_database(op: &Operation) -> Result<Document, Fault> {
     let database = op.call.database.clone();
     if matches!(database.as_str(), "admin" | "config") {
@@ -84,7 +84,7 @@ pub(super) async fn drop_database(op: &Operation) -> Result<Document, Fault> {
     Ok(Document::new())
 }
 
-/// `createIndexes`.
+/// Runs `createIndexes`.
 pub(super) async fn create_indexes(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;
@@ -111,7 +111,7 @@ pub(super) async fn create_indexes(op: &Operation) -> Result<Document, Fault> {
     on_collection(op, &namespace).await
 }
 
-/// `dropIndexes`, `collMod` and others that concern all of a collection.
+/// Runs `dropIndexes`, `collMod` and other commands on a whole collection.
 pub(super) async fn of_collection(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;
@@ -141,8 +141,8 @@ async fn on_collection(op: &Operation, namespace: &Namespace) -> Result<Document
     of_shards(op, answers, is_merged)
 }
 
-/// The reply to a command about indexes: the replies of shards in `raw`. With `is_merged`, the fields of the
-/// only reply are in it, too.
+/// Reply of an index command, with the replies of shards in `raw`. With `is_merged`, the fields of
+/// a single reply are also added at the top level.
 fn of_shards(
     op: &Operation,
     answers: Vec<(String, Result<Document, Fault>)>,
@@ -177,7 +177,7 @@ fn of_shards(
     Ok(reply)
 }
 
-/// `renameCollection`, within a database.
+/// Runs `renameCollection` within a database.
 pub(super) async fn rename(op: &Operation) -> Result<Document, Fault> {
     let named = |field: &str| -> Result<Namespace, Fault> {
         let full = op.call.body.get_str(field).unwrap_or_default();
@@ -220,7 +220,7 @@ pub(super) async fn rename(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// What is known for a collection that one shard has all of.
+/// Runs a command that is supported for unsharded collections only.
 pub(super) async fn if_unsharded(op: &Operation) -> Result<Document, Fault> {
     let catalog = op.catalog();
     if op.namespace().is_ok_and(|it| catalog.collections.contains_key(&it)) {
@@ -229,7 +229,7 @@ pub(super) async fn if_unsharded(op: &Operation) -> Result<Document, Fault> {
     op.forward(&op.home(&catalog)).await
 }
 
-/// `listCollections`, `listIndexes`: the database's primary shard knows.
+/// Runs `listCollections` or `listIndexes` on the primary shard of the database.
 pub(super) async fn from_home(op: &Operation) -> Result<Document, Fault> {
     if op.call.name == "listCollections" && op.call.database == "config" {
         let names = config::COLLECTIONS
@@ -243,7 +243,7 @@ pub(super) async fn from_home(op: &Operation) -> Result<Document, Fault> {
     remember(op, &op.home(&op.catalog()), &op.call.body).await
 }
 
-/// `listDatabases`: those of all shards.
+/// Runs `listDatabases` on all shards and merges the lists.
 pub(super) async fn list_databases(op: &Operation) -> Result<Document, Fault> {
     let everywhere = others(op, "");
     let mut body = op.arguments();
@@ -278,7 +278,7 @@ pub(super) async fn list_databases(op: &Operation) -> Result<Document, Fault> {
     Ok(doc! { "databases": databases, "totalSize": total, "totalSizeMb": total / 1_048_576 })
 }
 
-/// `dbStats`: the sum over all shards.
+/// Runs `dbStats` and adds up the statistics of all shards.
 pub(super) async fn database_statistics(op: &Operation) -> Result<Document, Fault> {
     let everywhere = others(op, "");
     let mut raw = Document::new();
@@ -291,7 +291,7 @@ pub(super) async fn database_statistics(op: &Operation) -> Result<Document, Faul
     Ok(total)
 }
 
-/// `collStats`: the sum over the shards that have it.
+/// Runs `collStats` and adds up the statistics of the shards that have the collection.
 pub(super) async fn collection_statistics(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     let _passed = op.pass(&namespace).await?;
@@ -340,7 +340,7 @@ async fn alone(
     op.cluster().pass_alone(namespace, op.deadline).await
 }
 
-/// All shards but this.
+/// All shards except one.
 fn others(op: &Operation, but: &str) -> BTreeSet<String> {
     let names = op.cluster().shards().iter().map(|shard| shard.name.clone());
     names.filter(|name| name != but).collect()

@@ -1,6 +1,6 @@
-//! What happens on several shards at one moment: the state of each is locked, then all of them change.
+//! Atomic changes on several shards: the states of all shards are locked, then changed.
 //!
-//! Servers of a real cluster bring this about by messages; here, all shards are in one process.
+//! Real shards achieve this with messages. Here they share a process.
 
 use std::{
     collections::BTreeMap,
@@ -23,21 +23,21 @@ use crate::{
     transaction::write_conflict,
 };
 
-/// The states of shards, all locked, by the shards' names.
+/// Locked states of shards, by shard name.
 struct Locked<'a> {
     states: BTreeMap<&'a str, (&'a Shared, MutexGuard<'a, State>)>,
     now: Instant,
 }
 
 impl<'a> Locked<'a> {
-    /// The primary of a shard, and its state.
+    /// Primary of a shard and the shard's state.
     fn primary(&mut self, shard: &str) -> Result<(usize, &mut State), Fault> {
         let state = self.states.get_mut(shard).map(|(_, guard)| &mut **guard);
         let found = state.and_then(|state| Some((content_primary(state)?, state)));
         found.ok_or_else(|| no_primary(shard))
     }
 
-    /// Appends an entry to a shard's log.
+    /// Appends an entry to the oplog of a shard.
     fn append(
         &mut self,
         shard: &str,
@@ -50,13 +50,13 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// The primary of a shard, if it reaches most members.
+/// Primary of a shard, if it reaches a majority.
 pub(super) fn content_primary(state: &State) -> Option<usize> {
     state.primary().filter(|primary| state.member(*primary).is_content())
 }
 
-/// Locks the states of shards, always in the same order, acts, and replicates what was written. Then
-/// the locks are released, and all who watch are told.
+/// Locks the states of shards in a fixed order, runs a function, and replicates its writes.
+/// Watchers are notified after the locks are released.
 fn together<T>(
     shards: &[&Shard],
     now: Instant,
@@ -79,13 +79,13 @@ fn together<T>(
     result
 }
 
-/// A document of one shard is replaced by one on another, in a transaction, and put on record there.
+/// Update of the shard key that moves a document to another shard, as a transaction on both shards.
 pub(super) struct Move<'a> {
     pub(super) namespace: &'a Namespace,
     pub(super) from: &'a Shard,
     pub(super) to: &'a Shard,
     pub(super) id: &'a Bson,
-    /// The document as the update was computed from.
+    /// Document that the update was computed from.
     pub(super) before: &'a Document,
     pub(super) after: Document,
     pub(super) session: &'a SessionId,
@@ -94,14 +94,14 @@ pub(super) struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// The transaction that the move is.
+    /// Id of the internal transaction.
     pub(super) fn transaction(&self) -> TransactionId {
         TransactionId::internal(self.session, self.number, self.statement.id)
     }
 }
 
-/// Prepares such a move on both shards. `WriteConflict` if the document is not what it was, or a
-/// transaction has it.
+/// Prepares the move on both shards. Returns `WriteConflict` if the document has changed or a
+/// transaction holds it.
 pub(super) fn prepare_move(it: Move<'_>) -> Result<(), Fault> {
     let id = it.transaction();
     together(&[it.from, it.to], Instant::now(), |locked| {
@@ -134,7 +134,7 @@ pub(super) fn prepare_move(it: Move<'_>) -> Result<(), Fault> {
     })
 }
 
-/// The shard that has a statement of a retryable write on record, if one has.
+/// The shard that has recorded a statement of a retryable write.
 pub(super) fn recorded(
     cluster: &Cluster,
     session: &SessionId,
@@ -150,18 +150,17 @@ pub(super) fn recorded(
     cluster.shards().iter().find(has).map(|shard| shard.name.clone())
 }
 
-/// What a migration copies: the documents of a range, with what is on record of retryable writes.
+/// Documents that a migration has copied.
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) ids: Vec<Bson>,
     pub(super) at: OpTime,
 }
 
-/// Copies documents from one shard to another. The collection comes into being there with all of its
-/// indexes, if it is not there.
+/// Copies documents from one shard to another. A missing collection is created with its indexes.
 ///
-/// What is on record of retryable writes goes along, as on real shards: one that is repeated after its
-/// chunk has moved finds its record where it is sent now.
+/// Records of retryable writes are copied, too, as by real shards. A retry after the migration
+/// finds its record on the new shard.
 pub(super) fn copy(
     namespace: &Namespace,
     from: &Shard,
@@ -216,14 +215,14 @@ pub(super) fn copy(
     })
 }
 
-/// Writes a note to the log of a shard.
+/// Writes a no-op entry to the oplog of a shard.
 pub(super) fn note(shard: &Shard, note: Document) -> Result<OpTime, Fault> {
     together(&[shard], Instant::now(), |locked| {
         locked.append(&shard.name, vec![Change::Note(note)], None)
     })
 }
 
-/// Deletes documents of a shard by their `_id`, those that are there.
+/// Deletes documents of a shard by `_id`. Missing ones are ignored.
 pub(super) fn delete(
     namespace: &Namespace,
     shard: &Shard,
@@ -248,7 +247,7 @@ pub(super) fn delete(
     })
 }
 
-/// Whether it is settled that a shard has none of these documents: most of its members do not.
+/// Returns `true` if a majority of the shard's members has none of these documents.
 pub(super) fn has_none_for_good(namespace: &Namespace, shard: &Shard, ids: &[Bson]) -> bool {
     let majority = ReadConcern { level: Some(String::from("majority")), ..ReadConcern::default() };
     let mut state = shard.set.shared().look();
@@ -261,7 +260,7 @@ pub(super) fn has_none_for_good(namespace: &Namespace, shard: &Shard, ids: &[Bso
     !has(&sight.store) && !has(state.member(primary).store())
 }
 
-/// Waits until most members of a shard have an entry.
+/// Waits until an entry is majority-committed on a shard.
 pub(super) async fn until_durable(
     shard: &Shard,
     at: OpTime,
@@ -275,7 +274,7 @@ pub(super) async fn until_durable(
             if shared.look().is_committed(at) {
                 return;
             }
-            // The sender is in the set.
+            // The set holds the sender.
             let _ = watch.changed().await;
         }
     };
@@ -291,7 +290,7 @@ fn no_primary(shard: &str) -> Fault {
     Fault::new(Code::NOT_WRITABLE_PRIMARY, format!("there is no primary of shard {shard}"))
 }
 
-/// A collection as a shard's primary has it.
+/// A collection on the primary of a shard.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) uuid: Uuid,
@@ -299,11 +298,11 @@ pub(super) struct Seen {
     pub(super) collation: Option<Document>,
     is_view: bool,
     is_capped: bool,
-    /// The patterns of its indexes, and whether each is unique.
+    /// Key patterns of its indexes, and whether each is unique.
     indexes: Vec<(Document, bool)>,
 }
 
-/// Looks at a collection of a shard.
+/// Reads the metadata and documents of a collection on a shard.
 pub(super) fn collection(shard: &Shard, namespace: &Namespace) -> Result<Option<Seen>, Fault> {
     let state = shard.set.shared().look();
     let primary = state.primary().ok_or_else(|| no_primary(&shard.name))?;
@@ -319,7 +318,7 @@ pub(super) fn collection(shard: &Shard, namespace: &Namespace) -> Result<Option<
 }
 
 impl Seen {
-    /// Whether it can be sharded by this key.
+    /// Checks that the collection can be sharded by this key.
     pub(super) fn check(
         &self,
         namespace: &Namespace,

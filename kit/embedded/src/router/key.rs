@@ -1,14 +1,14 @@
-//! Shard keys: which fields of a document say where it lives, and how their values compare.
+//! Shard keys: patterns, key values and their order.
 
 use std::cmp::Ordering;
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Collation, Fault, value::compare};
 
-/// The values of a shard key, one for each of its fields, in their order.
+/// Values of a shard key, in the order of its fields.
 pub(crate) type Key = Vec<Bson>;
 
-/// Compares two keys, field by field.
+/// Compares two keys field by field.
 pub(crate) fn compare_keys(left: &[Bson], right: &[Bson]) -> Ordering {
     let simple = Collation::simple();
     left.iter()
@@ -18,23 +18,23 @@ pub(crate) fn compare_keys(left: &[Bson], right: &[Bson]) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// One field of a shard key.
+/// A field of a shard key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Field {
-    /// Its dotted path.
+    /// Dotted path.
     pub(crate) path: String,
-    /// Whether it is the hash of the value that counts.
+    /// `true` for a hashed field.
     pub(crate) hashed: bool,
 }
 
-/// The pattern of a shard key: `{datacenter: 1, userid: 1}`, `{_id: "hashed"}`.
+/// Shard key pattern, such as `{datacenter: 1, userid: 1}` or `{_id: "hashed"}`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShardKey {
     fields: Vec<Field>,
 }
 
 impl ShardKey {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub(crate) fn parse(pattern: &Document) -> Result<Self, Fault> {
         let refused = |why: &str| {
             Fault::bad_value(format!(
@@ -86,22 +86,22 @@ impl ShardKey {
             .collect()
     }
 
-    /// Whether the first field is hashed, so that hashes split the whole key space.
+    /// Returns `true` if the first field is hashed, so that hashes partition the whole key space.
     pub(crate) fn begins_hashed(&self) -> bool {
         self.fields[0].hashed
     }
 
-    /// The least key of all.
+    /// The least key (`MinKey`).
     pub(crate) fn least(&self) -> Key {
         vec![Bson::MinKey; self.fields.len()]
     }
 
-    /// What is above all keys.
+    /// The greatest key (`MaxKey`).
     pub(crate) fn greatest(&self) -> Key {
         vec![Bson::MaxKey; self.fields.len()]
     }
 
-    /// The key of a document. A field that is missing counts as null.
+    /// Key of a document. A missing field counts as null.
     pub(crate) fn of(&self, document: &Document) -> Result<Key, Fault> {
         self.fields
             .iter()
@@ -112,8 +112,8 @@ impl ShardKey {
             .collect()
     }
 
-    /// Reads a bound: all fields of the key by their names, in their order. A prefix of them will do,
-    /// the rest is `MinKey`.
+    /// Parses a bound. The bound has the fields of the key in their order, or a prefix of them.
+    /// Missing fields are `MinKey`.
     pub(crate) fn bound(&self, bound: &Document) -> Result<Key, Fault> {
         let mut key = self.least();
         if bound.is_empty() || bound.len() > self.fields.len() {
@@ -139,7 +139,7 @@ impl ShardKey {
         )
     }
 
-    /// A key as the document that `config.chunks` shows.
+    /// Key as a document, as `config.chunks` shows it.
     pub(crate) fn document(&self, key: &[Bson]) -> Document {
         self.fields
             .iter()
@@ -148,7 +148,7 @@ impl ShardKey {
             .collect()
     }
 
-    /// Whether a change of the field at this path may change the key.
+    /// Returns `true` if a change at this path can change the key.
     pub(crate) fn touched_by(&self, path: &str) -> bool {
         self.fields.iter().any(|field| {
             field.path == path
@@ -157,21 +157,20 @@ impl ShardKey {
         })
     }
 
-    /// Whether an index over this pattern begins with the whole shard key, so that what is unique on
-    /// each shard is unique in the cluster.
+    /// Returns `true` if the pattern of an index starts with the shard key. A unique index must, so
+    /// that shards can enforce it.
     pub(crate) fn is_prefix_of(&self, pattern: &Document) -> bool {
         pattern.len() >= self.fields.len()
             && self.fields.iter().zip(pattern.keys()).all(|(field, name)| field.path == *name)
     }
 }
 
-/// The hash that a hashed field counts with.
+/// Hash of a value in a hashed field.
 pub(crate) fn hash_of(value: &Bson) -> Bson {
     Bson::Int64(steadfast_query::index::hashed(value))
 }
 
-/// The value at a dotted path of a document that is to be stored. Arrays have no place in a shard
-/// key.
+/// Value at a dotted path of a document. Arrays are not allowed in a shard key.
 fn value_at(document: &Document, path: &str) -> Result<Option<Bson>, Fault> {
     let mut parts = path.split('.');
     let mut value = parts.next().and_then(|name| document.get(name));

@@ -1,5 +1,5 @@
-//! Writes to one document that is not known by its shard key, or whose shard key they change: the
-//! router finds the document first, then acts on its shard.
+//! Writes of one document without its shard key, and updates that change it. The `mongos` finds the
+//! document first, then writes it on its shard.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{change, log::TransactionId, namespace::Namespace};
 
-/// How often a document is looked for again that was gone, or not the same, when it was to change.
+/// Attempts to find a document that was changed or removed meanwhile.
 const ATTEMPTS: usize = 20;
 
-/// Before it is looked for again: a transaction may have it.
+/// Wait before another attempt: a transaction may hold the document.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A statement of `update` or `delete`. Says which shard did it.
+/// Runs a statement of `update` or `delete`. Returns the shard that executed it.
 pub(super) async fn statement(
     op: &Operation,
     kind: Kind,
@@ -36,7 +36,7 @@ pub(super) async fn statement(
     run(op, namespace, Subject::Statement(kind, statement)).await
 }
 
-/// A findAndModify.
+/// Runs `findAndModify`.
 pub(super) async fn modify(op: &Operation, namespace: &Namespace) -> Result<Document, Fault> {
     let (_, mut reply) = run(op, namespace, Subject::Modify).await?;
     reply.remove("retriedStmtId");
@@ -59,7 +59,7 @@ async fn run(
                 "Cannot retry a retryable write that has been converted into a transaction",
             ));
         }
-        // It has been executed there. The shard knows what to answer.
+        // The shard has executed it before and returns the recorded result.
         let body = subject.command(op, &catalog, namespace, &shard);
         let reply = op.ask(&shard, &body, Purpose::Do).await?;
         return Ok((shard, reply));
@@ -105,15 +105,15 @@ async fn run(
     Err(crate::transaction::write_conflict())
 }
 
-/// How the collection's gate was passed.
+/// Guard of the collection lock.
 enum Passed {
     Alone { _guard: OwnedRwLockWriteGuard<()> },
     WithOthers { _guard: Option<OwnedRwLockReadGuard<()>> },
 }
 
-/// Nobody else may change the collection between the look and the act, if the document could come to
-/// be on the wrong shard, or there twice. In a transaction the shards see to that. A shard that has no
-/// primary is waited for before, not while all others wait.
+/// Locks the collection: in exclusive mode if the document can move to another shard or be inserted
+/// twice. In a transaction the shards detect such conflicts. Waits for shards without a primary
+/// before the lock is taken, so that other commands are not blocked meanwhile.
 async fn pass(
     op: &Operation,
     namespace: &Namespace,
@@ -144,7 +144,7 @@ fn concerned(
     })
 }
 
-/// The shard that has executed it before, if it is a retry.
+/// The shard that has executed the statement before, if it is a retry.
 fn executed(op: &Operation, subject: &Subject<'_>) -> Option<String> {
     let (session, transaction) = op.call.session.as_ref().zip(op.call.transaction)?;
     if transaction.several {
@@ -153,7 +153,7 @@ fn executed(op: &Operation, subject: &Subject<'_>) -> Option<String> {
     direct::recorded(op.cluster(), session, transaction.number, subject.statement_id(op))
 }
 
-/// The one document that is meant, and its shard.
+/// The matching document and its shard.
 async fn find(
     op: &Operation,
     catalog: &Catalog,
@@ -202,9 +202,9 @@ fn did_something(reply: &Document) -> bool {
     matched > 0 || reply.contains_key("writeErrors")
 }
 
-/// An update takes a document to another shard: in a transaction as part of it, as a retryable write
-/// at one moment and on record. Otherwise it is refused, as a lost reply would leave it unknown
-/// whether there is one such document.
+/// Moves a document whose shard key was updated to another shard: as part of the client's
+/// transaction, or for a retryable write in a transaction of its own. Rejected for other writes,
+/// because a lost reply would leave the result unknown.
 async fn relocate(
     op: &Operation,
     catalog: &Catalog,
@@ -270,10 +270,11 @@ async fn relocate(
             locked(&op.cluster().converted).extend(transaction_id(op));
         }
         Err(fault) if fault.code == Code::MAX_TIME_MS_EXPIRED => return Err(fault),
-        // A shard lost its primary before most members had its part. The document is where it was.
+        // A shard lost its primary before its part was majority-committed. The document is
+        // unchanged.
         Err(_) => return Ok(None),
     }
-    // Asking for what is on record waits for its write concern, too.
+    // Reading the recorded result also waits for the write concern.
     let body = subject.command(op, catalog, namespace, to);
     let mut reply = op.ask(to, &body, Purpose::Do).await?;
     reply.remove("retriedStmtIds");
@@ -307,7 +308,7 @@ fn check_alone_in_batch(op: &Operation) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An update of many documents whose shard keys it may change: refused if it does.
+/// Runs an update of many documents. Rejects it if it changes the shard key of one of them.
 async fn update_many(
     op: &Operation,
     catalog: &Catalog,

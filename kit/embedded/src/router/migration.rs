@@ -1,5 +1,5 @@
-//! Moving chunks: the documents of a range go from one shard to another, and no command sees them on
-//! both or on none.
+//! Chunk migrations: the documents of a range move from one shard to another. No command sees them
+//! on both shards or on none.
 
 use std::{
     sync::{Arc, Weak},
@@ -13,17 +13,17 @@ use tokio::{sync::OwnedRwLockWriteGuard, time::Instant};
 use super::{balancer::Migration, cluster::Cluster, direct};
 use crate::namespace::Namespace;
 
-/// How long a migration waits for transactions and members.
+/// Longest time that a migration waits for transactions and members.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it is until a transaction is asked again, or something is tried again.
+/// Wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Between rounds of a balancer that could not move what it should.
+/// Wait of the balancer after a failed migration.
 const ROUND: Duration = Duration::from_secs(1);
 
 impl Cluster {
-    /// Moves the next chunk that should move, if there is one. Says whether there was.
+    /// Moves the next chunk. Returns `false` if the cluster is balanced.
     pub(crate) async fn balancer_step(self: &Arc<Self>) -> Result<bool, Fault> {
         self.sweep();
         if self.catalog().clone().as_ref().clone().split_at_zones() {
@@ -34,7 +34,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Moves chunks until all are in their place. Says how many were moved.
+    /// Moves chunks until the cluster is balanced. Returns the number of migrations.
     pub(crate) async fn balance(self: &Arc<Self>) -> Result<usize, Fault> {
         let mut moved = 0;
         while self.balancer_step().await? {
@@ -43,14 +43,15 @@ impl Cluster {
         Ok(moved)
     }
 
-    /// Moves a range. It goes on if nobody waits for it any more.
+    /// Moves a range. The migration continues if the caller stops waiting.
     pub(crate) async fn migrate(self: &Arc<Self>, migration: Migration) -> Result<(), Fault> {
         let cluster = self.clone();
         let task = tokio::spawn(async move { cluster.migrate_to_its_end(&migration).await });
         task.await.map_err(|error| Fault::new(Code::INTERNAL_ERROR, error.to_string()))?
     }
 
-    /// Copies, switches, deletes: alone on the collection, so that nothing is written meanwhile.
+    /// Copies the documents, changes the owner, deletes the originals. The exclusive lock prevents
+    /// writes meanwhile.
     async fn migrate_to_its_end(self: &Arc<Self>, migration: &Migration) -> Result<(), Fault> {
         let Migration { namespace, range, from, to, .. } = migration;
         let _alone = self.pass_without_transactions(namespace).await?;
@@ -81,7 +82,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Passes a collection's gate alone, when no open transaction has been there.
+    /// Locks a collection in exclusive mode while no open transaction has accessed it.
     async fn pass_without_transactions(
         &self,
         namespace: &Namespace,
@@ -103,8 +104,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until a shard has nothing of a collection that it does not own: what comes there now
-    /// could have the same `_id`.
+    /// Waits until a shard has no orphaned documents of a collection. Arriving documents could have
+    /// the same `_id`.
     pub(super) async fn until_swept(
         &self,
         namespace: &Namespace,
@@ -128,7 +129,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A shard has documents that it does not own: commands leave them out until they are deleted.
+    /// Records orphaned documents of a shard. Commands ignore them until they are deleted.
     pub(super) fn disown(&self, namespace: &Namespace, shard: &str, ids: Vec<Bson>) {
         if ids.is_empty() {
             return;
@@ -139,8 +140,8 @@ impl Cluster {
         });
     }
 
-    /// Deletes what shards have and do not own, as far as they can be reached, and forgets it once that
-    /// cannot be rolled back.
+    /// Deletes orphaned documents on reachable shards. Removes the records once the deletion is
+    /// majority-committed.
     pub(super) fn sweep(&self) {
         let catalog = self.catalog();
         for ((namespace, name), ids) in &catalog.orphans {
@@ -164,8 +165,7 @@ impl Cluster {
     }
 }
 
-/// Moves chunks whenever the catalog changes, for as long as the cluster is there and its balancer is
-/// started.
+/// Balances the cluster whenever the catalog changes, while the balancer is enabled.
 pub(super) fn balance_in_background(cluster: &Arc<Cluster>) {
     let cluster = Arc::downgrade(cluster);
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! `findAndModify` through a router.
+//! `findAndModify` on a `mongos`.
 
 use bson::Document;
 use steadfast_query::Fault;
@@ -11,7 +11,7 @@ use super::{
     writes::refuse_config,
 };
 
-/// `findAndModify`.
+/// Runs `findAndModify`.
 pub(super) async fn find_and_modify(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;

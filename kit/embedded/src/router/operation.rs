@@ -1,4 +1,4 @@
-//! One command on its way through a router: what it asks of shards, and what it heard from them.
+//! A command in progress on a `mongos`, and its commands to shards.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ use crate::{
     namespace::Namespace,
 };
 
-/// The arguments that every command may have. A router gives its own to shards.
+/// Generic arguments. A `mongos` sends its own values to shards.
 const GENERAL: &[&str] = &[
     "lsid",
     "txnNumber",
@@ -38,14 +38,14 @@ const GENERAL: &[&str] = &[
     "$readPreference",
 ];
 
-/// What a command to a shard is for.
+/// Purpose of a command to a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To do what the client asked for.
+    /// Executes the client's command.
     Do,
-    /// To do the same on a shard as another does: change streams show it once.
+    /// Executes the same change on another shard. Change streams show only one of them.
     Repeat,
-    /// To look at something first.
+    /// Reads before a write.
     Look,
 }
 
@@ -55,14 +55,14 @@ impl Purpose {
     }
 }
 
-/// One command on its way through a router.
+/// A command in progress on a `mongos`.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) router: Arc<Router>,
     pub(super) call: Call,
     pub(super) preference: Preference,
     pub(super) deadline: Instant,
-    /// When a snapshot is read that the client does not give a time for.
+    /// Time of a snapshot read without `atClusterTime`.
     snapshot: Option<Timestamp>,
     heard: Mutex<Option<TimestampOrder>>,
 }
@@ -89,20 +89,19 @@ impl Operation {
         self.cluster().catalog()
     }
 
-    /// Notes that the reply tells of what happened at a time.
+    /// Records the time of an event for `operationTime`.
     pub(super) fn note_time(&self, time: TimestampOrder) {
         let mut heard = locked(&self.heard);
         *heard = (*heard).max(Some(time));
         self.cluster().hear(time.into());
     }
 
-    /// When the newest of what it was told happened.
+    /// `operationTime` of the reply.
     pub(super) fn operation_time(&self) -> Option<Timestamp> {
         (*locked(&self.heard)).map(Timestamp::from)
     }
 
-    /// The shard of what is not sharded in the command's database. Of a database that is not there,
-    /// any shard has nothing.
+    /// Primary shard of the command's database. For a missing database any shard will do.
     pub(super) fn home(&self, catalog: &Catalog) -> String {
         let first = || catalog.shards().first().cloned().unwrap_or_default();
         catalog.primary(&self.call.database).map_or_else(first, str::to_owned)
@@ -113,7 +112,7 @@ impl Operation {
         matches!(self.call.name.as_str(), "commitTransaction" | "abortTransaction")
     }
 
-    /// The collection that the command names first.
+    /// Namespace in the first argument.
     pub(super) fn namespace(&self) -> Result<Namespace, Fault> {
         let argument = self.call.body.get(&self.call.name);
         match self.call.name.as_str() {
@@ -122,12 +121,12 @@ impl Operation {
         }
     }
 
-    /// The command's own arguments, its name first.
+    /// The command without generic arguments. Its name is the first field.
     pub(super) fn arguments(&self) -> Document {
         own(&self.call.body)
     }
 
-    /// What it reads on each shard. A snapshot is one of the same time on all of them.
+    /// Read concern for shards. A snapshot has the same time on all of them.
     pub(super) fn read_concern(&self) -> Option<Document> {
         let mut concern = self.call.body.get_document("readConcern").ok()?.clone();
         if let (Some(at), false) = (self.snapshot, concern.contains_key("atClusterTime")) {
@@ -137,22 +136,22 @@ impl Operation {
         Some(concern)
     }
 
-    /// The time that a snapshot is read at.
+    /// Time of a snapshot read.
     pub(super) fn snapshot(&self) -> Option<Timestamp> {
         self.call.read_concern.at_cluster_time.or(self.snapshot)
     }
 
-    /// Whether it is a part of a transaction of several documents.
+    /// Returns `true` in a multi-document transaction.
     pub(super) fn in_transaction(&self) -> bool {
         self.call.transaction.is_some_and(|it| it.several)
     }
 
-    /// Whether it is a retryable write.
+    /// Returns `true` for a retryable write.
     pub(super) fn is_retryable_write(&self) -> bool {
         self.call.transaction.is_some_and(|it| !it.several)
     }
 
-    /// What a query of this command can see.
+    /// Environment of the command's expressions.
     pub(super) fn environment(&self, sharded: Option<&Sharded>) -> Result<Environment, Fault> {
         let mut env = self.cluster().environment();
         if let Ok(variables) = self.call.body.get_document("let") {
@@ -165,7 +164,8 @@ impl Operation {
         Ok(env)
     }
 
-    /// A command for a shard. It is run on the command's own database, unless its `$db` says another.
+    /// Creates a command for a shard. It runs on the command's database, unless its `$db` names
+    /// another.
     pub(super) fn errand(
         &self,
         shard: &str,
@@ -233,7 +233,7 @@ impl Operation {
         Errand { call, preference, deadline: self.deadline, repeatable }
     }
 
-    /// The milliseconds that are left of `maxTimeMS`.
+    /// Milliseconds left of `maxTimeMS`.
     fn left(&self) -> i64 {
         let left = self.deadline.saturating_duration_since(Instant::now());
         i64::try_from(left.as_millis()).unwrap_or(i64::MAX).max(1)
@@ -251,12 +251,12 @@ impl Operation {
         self.hear(answer)
     }
 
-    /// Runs the command on one shard, as the client asked for it.
+    /// Forwards the client's command to one shard.
     pub(super) async fn forward(&self, shard: &str) -> Result<Document, Fault> {
         self.ask(shard, &self.call.body, Purpose::Do).await
     }
 
-    /// Runs commands on several shards side by side. The answers come in the order of the questions.
+    /// Runs commands on several shards concurrently. Replies are in the order of the commands.
     pub(super) async fn ask_all(
         &self,
         questions: Vec<(String, Document)>,
@@ -277,7 +277,7 @@ impl Operation {
         Ok(answers.into_iter().map(|(_, shard, answer)| (shard, answer)).collect())
     }
 
-    /// Runs the same command on these shards; the first error is the answer of all.
+    /// Runs the same command on several shards. The first error is returned.
     pub(super) async fn ask_each(
         &self,
         shards: &BTreeSet<String>,
@@ -289,7 +289,7 @@ impl Operation {
         answers.into_iter().map(|(shard, answer)| Ok((shard, answer?))).collect()
     }
 
-    /// Takes the times out of an answer: a router says its own.
+    /// Removes the times from a reply, because a `mongos` adds its own.
     pub(super) fn hear(&self, answer: Result<Document, Fault>) -> Result<Document, Fault> {
         let (mut answer, failed) = match answer {
             Ok(reply) => (reply, None),
@@ -316,8 +316,8 @@ impl Operation {
         }
     }
 
-    /// Runs a read on these shards side by side, to its end: all documents of each. With `partial`,
-    /// shards that cannot be reached are left out, which the answer says.
+    /// Runs a read on several shards concurrently and fetches all documents. With `partial`,
+    /// unreachable shards are skipped (`allowPartialResults`).
     pub(super) async fn gather(
         &self,
         questions: Vec<(String, Document)>,
@@ -350,8 +350,7 @@ impl Operation {
         Ok(gathered)
     }
 
-    /// Keeps what clients have not fetched yet of documents that came from several shards, and gives
-    /// the first of them.
+    /// Opens a cursor over merged documents and returns its first batch.
     pub(super) fn open(
         &self,
         namespace: &Namespace,
@@ -373,8 +372,8 @@ impl Operation {
         Ok(reply)
     }
 
-    /// Passes the gate of the command's collection, with others. A transaction passes it once; chunks
-    /// do not move before it ends.
+    /// Locks the collection of the command in shared mode. A transaction does so once. Chunks do
+    /// not move before it ends.
     pub(super) async fn pass(
         &self,
         namespace: &Namespace,
@@ -391,22 +390,22 @@ impl Operation {
     }
 }
 
-/// What a read gave on several shards.
+/// Documents of a read on several shards.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) found: Vec<(String, Vec<Document>)>,
-    /// Whether a shard is missing.
+    /// `true` if a shard was skipped.
     pub(super) partial: bool,
 }
 
 impl Gathered {
-    /// All documents, those of one shard after those of the other.
+    /// Documents of all shards, one shard after the other.
     pub(super) fn documents(self) -> Vec<Document> {
         self.found.into_iter().flat_map(|(_, documents)| documents).collect()
     }
 }
 
-/// A read that gives all it has as soon as it can.
+/// The read without limits on its batches.
 fn whole(mut body: Document) -> Document {
     match body.keys().next().map(String::as_str) {
         Some("find") => {
@@ -420,12 +419,12 @@ fn whole(mut body: Document) -> Document {
     body
 }
 
-/// A task ends without an answer only by a panic.
+/// Error of a task that panicked.
 pub(super) fn broken(error: tokio::task::JoinError) -> Fault {
     Fault::new(Code::INTERNAL_ERROR, error.to_string())
 }
 
-/// A command without what every command may have.
+/// The command without generic arguments.
 pub(super) fn own(body: &Document) -> Document {
     body.iter()
         .filter(|(name, _)| !GENERAL.contains(&name.as_str()))
@@ -433,7 +432,7 @@ pub(super) fn own(body: &Document) -> Document {
         .collect()
 }
 
-/// Whether a command of this kind only reads.
+/// Returns `true` for commands that only read.
 fn is_read(call: &Call) -> bool {
     match call.name.as_str() {
         "aggregate" => !ends_in_write(&call.body),
@@ -444,7 +443,7 @@ fn is_read(call: &Call) -> bool {
     }
 }
 
-/// Whether an aggregation ends in `$out` or `$merge`.
+/// Returns `true` if a pipeline ends in `$out` or `$merge`.
 pub(super) fn ends_in_write(body: &Document) -> bool {
     let stages = body.get_array("pipeline").map(Vec::as_slice).unwrap_or_default();
     stages

@@ -1,9 +1,9 @@
-//! Read preferences as a router reads them from a command.
+//! Read preferences (`$readPreference`).
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault};
 
-/// Which kind of member a read prefers.
+/// Mode of a read preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Primary,
@@ -22,7 +22,7 @@ impl Mode {
         Mode::Nearest,
     ];
 
-    /// The name that commands have for it.
+    /// Name of the mode in commands.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Primary => "primary",
@@ -34,21 +34,21 @@ impl Mode {
     }
 }
 
-/// Which member a read prefers.
+/// A read preference.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Preference {
     pub(crate) mode: Mode,
-    /// A member must have all tags of one of these; an empty one allows any member.
+    /// Tag sets. A member must have all tags of one of them. An empty set matches every member.
     tags: Vec<Document>,
 }
 
 impl Preference {
-    /// The primary, as for everything that says nothing else.
+    /// The mode `primary`, the default.
     pub(crate) fn primary() -> Self {
         Self { mode: Mode::Primary, tags: Vec::new() }
     }
 
-    /// The one of a command.
+    /// Read preference of a command.
     pub(crate) fn of(body: &Document) -> Result<Self, Fault> {
         let Some(given) = body.get("$readPreference") else { return Ok(Self::primary()) };
         let Bson::Document(given) = given else {
@@ -75,7 +75,7 @@ impl Preference {
         Ok(Self { mode, tags })
     }
 
-    /// Whether a member's tags, which its `hello` shows, are allowed.
+    /// Returns `true` if the tags in a member's `hello` match.
     pub(crate) fn allows(&self, hello: &Document) -> bool {
         let empty = Document::new();
         let has = hello.get_document("tags").unwrap_or(&empty);

@@ -1,4 +1,4 @@
-//! The commands that read: from the shards that their filter concerns, merged as if there were one.
+//! Reads on a `mongos`: targeted by their filter and merged.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{cursor::FIRST_BATCH, namespace::Namespace};
 
-/// `find`.
+/// Runs `find`.
 pub(super) async fn find(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     if config::knows(&namespace) {
@@ -45,7 +45,7 @@ pub(super) async fn find(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// The documents of a `find` on several shards, in the order that it asks for.
+/// Sorted documents of a `find` on several shards.
 async fn merged_find(
     op: &Operation,
     catalog: &Catalog,
@@ -65,7 +65,7 @@ async fn merged_find(
         body.insert("limit", limit.saturating_add(skip));
     }
     if sorted {
-        // Documents are compared as they are, so they are projected after that.
+        // Projection comes last, because documents are sorted by their original fields.
         refuse(&body, &["returnKey", "showRecordId"], "with a sort over several shards")?;
         body.remove("projection");
     }
@@ -91,7 +91,7 @@ async fn merged_find(
     Ok((documents, is_partial))
 }
 
-/// `count`.
+/// Runs `count`.
 pub(super) async fn count(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     if config::knows(&namespace) {
@@ -132,12 +132,12 @@ fn skip_of(op: &Operation) -> i64 {
     number(&op.call.body, "skip")
 }
 
-/// A negative limit is a limit, too.
+/// A negative limit means the same as the positive one.
 fn limit_of(op: &Operation) -> i64 {
     number(&op.call.body, "limit").saturating_abs()
 }
 
-/// `distinct`.
+/// Runs `distinct`.
 pub(super) async fn distinct(op: &Operation) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     if config::knows(&namespace) {
@@ -172,7 +172,7 @@ pub(super) async fn distinct(op: &Operation) -> Result<Document, Fault> {
     Ok(doc! { "values": values })
 }
 
-/// `explain`: what each shard that it concerns would do.
+/// Runs `explain` on each targeted shard.
 pub(super) async fn explain(op: &Operation) -> Result<Document, Fault> {
     let Ok(explained) = op.call.body.get_document("explain") else {
         return op.forward(&op.home(&op.catalog())).await;
@@ -201,7 +201,7 @@ pub(super) async fn explain(op: &Operation) -> Result<Document, Fault> {
     })
 }
 
-/// The shards that a filter concerns.
+/// Shards that a filter targets.
 pub(super) fn concerned(
     op: &Operation,
     sharded: &Sharded,
@@ -211,7 +211,7 @@ pub(super) fn concerned(
     target::shards(sharded, filter.unwrap_or(&Document::new()), simple)
 }
 
-/// Whether strings compare byte by byte.
+/// Returns `true` for the simple collation.
 pub(super) fn is_simple(collation: Option<&Document>, sharded: &Sharded) -> bool {
     match collation.or(sharded.collation.as_ref()) {
         None => true,
@@ -219,7 +219,7 @@ pub(super) fn is_simple(collation: Option<&Document>, sharded: &Sharded) -> bool
     }
 }
 
-/// The same question for each shard, but for what it has and does not own.
+/// The command for each shard, with a filter that excludes orphaned documents.
 fn questions(
     catalog: &Catalog,
     namespace: &Namespace,
@@ -233,7 +233,7 @@ fn questions(
     shards.iter().map(one).collect()
 }
 
-/// A command whose filter leaves out what this shard has and does not own.
+/// Adds a filter that excludes the orphaned documents of a shard.
 pub(super) fn without_orphans(
     catalog: &Catalog,
     namespace: &Namespace,
@@ -249,7 +249,7 @@ pub(super) fn without_orphans(
     body
 }
 
-/// What `find` makes of documents that are all at hand.
+/// Filters, sorts, cuts and projects documents like `find`.
 fn found(
     documents: Vec<Document>,
     body: &Document,
@@ -307,7 +307,7 @@ fn projected(
     documents.iter().map(|document| projection.apply(document, &filter, env)).collect()
 }
 
-/// The documents after `skip`, up to `limit` if it is not 0.
+/// Applies `skip` and `limit`. A limit of 0 is none.
 fn window(documents: Vec<Document>, skip: i64, limit: i64) -> Vec<Document> {
     let skip = usize::try_from(skip).unwrap_or(0);
     let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
@@ -328,7 +328,7 @@ fn open(
     op.open(namespace, documents, batch_size, single)
 }
 
-/// A number of a command, 0 if there is none.
+/// Number in a field of a command. 0 if it is missing.
 pub(super) fn number(body: &Document, field: &str) -> i64 {
     match body.get(field) {
         Some(Bson::Int32(number)) => i64::from(*number),
@@ -339,7 +339,7 @@ pub(super) fn number(body: &Document, field: &str) -> i64 {
     }
 }
 
-/// Refuses what is not known over several shards.
+/// Rejects arguments that are not supported over several shards.
 fn refuse(body: &Document, fields: &[&str], why: &str) -> Result<(), Fault> {
     for field in fields {
         if body.get_bool(field).unwrap_or(false) {

@@ -1,4 +1,4 @@
-//! The commands that concern sessions: a router has some state of its own, the rest is the shards'.
+//! Session commands on a `mongos`, which has state of its own and informs the shards.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::call::read_session;
 
-/// Runs one.
+/// Runs a session command.
 pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
     let name = op.call.name.as_str();
     if name == "startSession" {
@@ -39,7 +39,7 @@ pub(super) async fn run(op: &Operation) -> Result<Document, Fault> {
     if name.starts_with("killAll") && sessions.is_empty() {
         op.router.transactions.forget_all(op.cluster());
     }
-    // A shard that cannot be reached forgets sessions in its own time.
+    // Unreachable shards expire the sessions later.
     let questions = shards.into_iter().map(|shard| (shard, op.arguments())).collect();
     for (_, answer) in op.ask_all(questions, Purpose::Do).await? {
         match answer {

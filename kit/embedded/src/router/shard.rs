@@ -1,4 +1,4 @@
-//! A shard as routers call it: the member that a read preference chooses, again if that one is gone.
+//! Calls of a shard: server selection by read preference, and retries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,30 +13,29 @@ use crate::{
     set::ReplicaSet,
 };
 
-/// How long a router waits for a member that it may ask.
+/// Server selection timeout of a `mongos`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often a router looks again while there is none. A set's members do not tell when one of them
-/// is a fit.
+/// Poll interval of server selection. Members do not notify about eligibility.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How often a command is sent that may be.
+/// Attempts of a retryable command.
 const ATTEMPTS: usize = 3;
 
-/// A shard.
+/// A shard as its callers see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     pub(crate) name: String,
     pub(crate) set: Arc<ReplicaSet>,
 }
 
-/// A call on its way to a shard.
+/// A command for a shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Errand {
     pub(crate) call: Call,
     pub(crate) preference: Preference,
     pub(crate) deadline: Instant,
-    /// Whether it may be sent again if it is not known what became of it.
+    /// `true` if the command can be retried after an unknown outcome.
     pub(crate) repeatable: bool,
 }
 
@@ -48,12 +47,12 @@ impl Shard {
         format!("{}/{}", self.name, addresses.join(","))
     }
 
-    /// Runs a call on it. An error that the shard answers with is one, also if it never answers.
+    /// Runs a command. Error replies and missing replies are errors.
     pub(crate) async fn run(&self, errand: Errand) -> Result<Document, Fault> {
         self.run_on_one(errand).await.map(|(_, reply)| reply)
     }
 
-    /// The same, and which member it was that answered.
+    /// Runs a command and also returns the member that replied.
     pub(crate) async fn run_on_one(&self, errand: Errand) -> Result<(Arc<Node>, Document), Fault> {
         let mut attempts = 0;
         loop {
@@ -72,7 +71,7 @@ impl Shard {
         }
     }
 
-    /// Runs a read and fetches its cursor to the end.
+    /// Runs a read and fetches all batches of its cursor.
     pub(crate) async fn drain(&self, errand: Errand) -> Result<(Document, Vec<Document>), Fault> {
         let (call, deadline) = (errand.call.clone(), errand.deadline);
         let (node, mut reply) = self.run_on_one(errand).await?;
@@ -100,7 +99,7 @@ impl Shard {
         Ok((first, documents))
     }
 
-    /// The member that a preference chooses, as soon as there is one.
+    /// Selects a member for a read preference. Waits until there is one.
     pub(crate) async fn select(
         &self,
         preference: &Preference,
@@ -124,7 +123,7 @@ impl Shard {
         }
     }
 
-    /// Its primary right now, if one runs.
+    /// Current primary, if it runs.
     pub(crate) fn primary(&self) -> Option<Arc<Node>> {
         self.fit(&Preference::primary())
     }
@@ -140,7 +139,7 @@ impl Shard {
                 (node, hello)
             })
             .collect();
-        // One that has not heard yet that it was replaced says it is primary, too.
+        // A stale primary has not noticed yet that it was replaced. The newest election wins.
         let primary = running
             .iter()
             .filter(|(_, hello)| hello.get_bool("isWritablePrimary").unwrap_or(false))
@@ -162,7 +161,7 @@ impl Shard {
     }
 }
 
-/// The call that fetches more from a cursor that this one opened.
+/// `getMore` of a cursor that `opened` has opened.
 fn more(opened: &Call, id: i64, collection: &str) -> Result<Call, Fault> {
     let mut body = doc! { "getMore": id, "collection": collection };
     for field in ["lsid", "txnNumber", "autocommit", "$db", "$clusterTime", "$readPreference"] {
@@ -179,7 +178,7 @@ fn election(hello: &Document) -> Option<ObjectId> {
     hello.get_object_id("electionId").ok()
 }
 
-/// Asks one member. The answer never comes if the member is killed first, and late if it is frozen.
+/// Runs a command on one member. Fails if the member is killed, waits while it is frozen.
 pub(crate) async fn ask(node: &Node, call: Call, deadline: Instant) -> Result<Document, Fault> {
     let limited = call.max_time.is_some();
     let answered = async {
@@ -202,7 +201,7 @@ pub(crate) async fn ask(node: &Node, call: Call, deadline: Instant) -> Result<Do
     }
 }
 
-/// The error of a member whose process has ended.
+/// Error of a member whose process has ended.
 pub(crate) fn unreachable(node: &Node) -> Fault {
     let address = &node.about().address;
     Fault::new(
@@ -212,7 +211,7 @@ pub(crate) fn unreachable(node: &Node) -> Fault {
 }
 
 async fn thawed(mut power: watch::Receiver<Power>) {
-    // An error means that there is no such member any more, which `gone` finds, too.
+    // An error means that the member does not exist any more. `gone` detects that.
     let _ = power.wait_for(|power| *power != Power::Frozen).await;
 }
 
@@ -220,7 +219,7 @@ async fn gone(mut power: watch::Receiver<Power>) {
     let _ = power.wait_for(|power| *power == Power::Off).await;
 }
 
-/// A reply that says `ok: 0` is an error.
+/// Returns an error for a reply with `ok: 0`.
 pub(crate) fn read_reply(mut reply: Document) -> Result<Document, Fault> {
     let ok = match reply.get("ok") {
         Some(Bson::Double(ok)) => *ok == 1.0,
@@ -236,18 +235,18 @@ pub(crate) fn read_reply(mut reply: Document) -> Result<Document, Fault> {
     Err(fault_of(reply))
 }
 
-/// An error as a document has it.
+/// Converts an error document.
 pub(crate) fn fault_of(mut reply: Document) -> Fault {
     let code = reply.remove("code").and_then(|code| code.as_i32()).unwrap_or(8);
     let message = match reply.remove("errmsg") {
         Some(Bson::String(message)) => message,
         _ => String::new(),
     };
-    // What remains stands beside code and words, the name of the code included.
+    // Remaining fields are extra information of the error, besides `codeName`.
     Fault::new(Code::numbered(code), message).with(reply)
 }
 
-/// Whether it goes away with a new primary, or with a new attempt.
+/// Returns `true` for errors that a new primary or another attempt may resolve.
 pub(crate) fn is_passing(fault: &Fault) -> bool {
     matches!(
         fault.code.number,
@@ -255,12 +254,12 @@ pub(crate) fn is_passing(fault: &Fault) -> bool {
     )
 }
 
-/// Whether a shard could not be reached, or has no primary.
+/// Returns `true` if the shard was unreachable or had no primary.
 pub(crate) fn is_absence(fault: &Fault) -> bool {
     is_passing(fault) || fault.code == Code::FAILED_TO_SATISFY_READ_PREFERENCE
 }
 
-/// An error that a client may answer with a retry says so.
+/// Adds the label of errors that a client can retry.
 fn labelled(fault: Fault, call: &Call) -> Fault {
     if fault.details.contains_key("errorLabels") {
         return fault;
@@ -279,7 +278,7 @@ fn labelled(fault: Fault, call: &Call) -> Fault {
     }
 }
 
-/// The error with another label.
+/// Adds a label to an error.
 pub(crate) fn with_label(mut fault: Fault, label: &str) -> Fault {
     let mut labels = fault.details.get_array("errorLabels").cloned().unwrap_or_default();
     if !labels.iter().any(|it| it.as_str() == Some(label)) {

@@ -1,4 +1,4 @@
-//! The statements of a write command: where each is to go, decided before any of them is sent.
+//! Targeting of write statements, decided before any of them is sent.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,10 @@ use super::{
     target::{self, exact_key},
 };
 
-/// The wire version of the first server that finds the one document to change by itself if a filter
-/// does not say its shard key (7.0).
+/// First wire version that finds the document of a write without a shard key (MongoDB 7.0).
 const FINDS_BY_ITSELF: i32 = 21;
 
-/// What a statement does.
+/// Kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Insert,
@@ -24,12 +23,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a command's statements, if it has any.
+    /// Kind of the statements of a command, if it has any.
     pub(super) fn of_command(name: &str) -> Option<Self> {
         [Self::Insert, Self::Update, Self::Delete].into_iter().find(|it| it.command() == name)
     }
 
-    /// The field of the command that has the statements.
+    /// Field of the command that has the statements.
     pub(super) fn list(self) -> &'static str {
         match self {
             Self::Insert => "documents",
@@ -47,29 +46,28 @@ impl Kind {
     }
 }
 
-/// One statement of a command.
+/// A statement of a command.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
-    /// Its place in the command.
+    /// Index in the command.
     pub(super) index: usize,
-    /// What a retry knows it by.
+    /// Statement id (`stmtId`).
     pub(super) id: i32,
     pub(super) body: Document,
 }
 
-/// Where a statement is to go.
+/// Targets of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Way {
-    /// To this shard.
+    /// One shard.
     One(String),
-    /// To all of these.
+    /// Broadcast to these shards.
     Many(BTreeSet<String>),
-    /// The router has to look at documents first: to find the one that is meant, or to see whether the
-    /// update moves it to another shard.
+    /// The `mongos` must read first, to find the document or to detect an update of its shard key.
     Look(BTreeSet<String>),
 }
 
-/// Where a statement is to go.
+/// Targets a statement of any kind.
 pub(super) fn way(
     kind: Kind,
     statement: &Document,
@@ -168,7 +166,7 @@ fn delete_way(delete: &Document, sharded: &Sharded, wire_version: i32) -> Result
     ))
 }
 
-/// Where a findAndModify is to go. Its filter is `query`.
+/// Targets a `findAndModify`. Its filter is `query`.
 pub(super) fn modify_way(
     body: &Document,
     sharded: &Sharded,
@@ -197,13 +195,13 @@ fn to(shards: BTreeSet<String>) -> Way {
     }
 }
 
-/// The filter of a statement, and whether it compares strings byte by byte.
+/// Filter of a statement, and whether it has the simple collation.
 pub(super) fn filter_of(statement: &Document, sharded: &Sharded) -> (Document, bool) {
     let filter = statement.get_document("q").cloned().unwrap_or_default();
     (filter, is_simple(statement.get_document("collation").ok(), sharded))
 }
 
-/// Whether an update may change the shard key of a document that the filter matches.
+/// Returns `true` if an update can change the shard key of a matching document.
 pub(super) fn moves(update: Option<&Bson>, filter: &Document, sharded: &Sharded) -> bool {
     let Some(Bson::Document(update)) = update else { return true };
     if is_operators(update) {
@@ -226,7 +224,7 @@ pub(super) fn moves(update: Option<&Bson>, filter: &Document, sharded: &Sharded)
     }
 }
 
-/// The `_id` that a filter fixes.
+/// The `_id` that a filter requires.
 fn exact_id(filter: &Document, simple: bool) -> Option<Bson> {
     let value = match filter.get("_id")? {
         Bson::Document(it) if is_operators(it) => it.get("$eq").filter(|_| it.len() == 1)?,

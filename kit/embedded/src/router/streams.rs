@@ -1,8 +1,8 @@
-//! Change streams through a mongos: the events of all shards in the order of their times.
+//! Change streams on a `mongos`: merges the events of all shards in the order of `clusterTime`.
 //!
-//! The mongos reads the log of one member of each shard. It shows an event when it knows the logs of all
-//! shards up to its time. A shard whose log is behind because nothing is written there gets a note of
-//! that time, so that it does not hold up the others.
+//! The `mongos` reads the oplog of one member per shard. It shows an event when it has read the
+//! oplogs of all shards up to its time. An idle shard writes a no-op entry, so that it does not
+//! delay the others.
 
 use std::{
     collections::BTreeMap, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration,
@@ -29,20 +29,20 @@ use crate::{
 };
 use blackpipe_base::codes;
 
-/// The time that `getMore` waits for events, if the client does not say.
+/// Default wait of a `getMore`.
 const AWAIT_DATA: Duration = Duration::from_secs(1);
 
-/// The seconds that a log may be behind the others before it gets a note, with no event to show: a
-/// server writes one every ten seconds.
+/// Seconds after which an idle oplog gets a no-op entry, as `periodicNoopIntervalSecs` does on a
+/// real server.
 const BEHIND: u32 = 10;
 
-/// The change streams of a mongos, by the ids of their cursors.
+/// Change streams of a `mongos`, by cursor id.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: BTreeMap<i64, Vec<Part>>,
 }
 
-/// A member of a shard whose log a stream reads.
+/// Member of a shard whose oplog a change stream reads.
 #[derive(Clone, Debug)]
 struct Part {
     shard: Shard,
@@ -51,7 +51,7 @@ struct Part {
 }
 
 impl Part {
-    /// The log of the member. `None` while it is frozen; an error if its process has ended.
+    /// Oplog of the member. `None` while it is frozen. Returns an error if its process has ended.
     fn history(&self) -> Result<Option<History>, Fault> {
         self.node.history(self.process).map_err(|_| unreachable(&self.node))
     }
@@ -78,7 +78,7 @@ async fn open_on_shards(op: &Operation) -> Result<Document, Fault> {
             None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     };
-    // What is written from now on, through whatever mongos, is later.
+    // Later entries, through any mongos, have greater timestamps.
     op.note_time(seen.last());
     let reply = read(op, &seen)?;
     let id = reply.get_document("cursor").and_then(|cursor| cursor.get_i64("id")).unwrap_or(0);
@@ -91,7 +91,7 @@ async fn open_on_shards(op: &Operation) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// Opens the cursor, as a member of a replica set would on its own log.
+/// Opens the cursor, as a member of a replica set does on its own oplog.
 fn read(op: &Operation, seen: &Histories) -> Result<Document, Fault> {
     let catalog = op.catalog();
     let home = op.home(&catalog);
@@ -99,7 +99,7 @@ fn read(op: &Operation, seen: &Histories) -> Result<Document, Fault> {
     let store = seen.data(home).clone();
     let env = op.environment(None)?;
     let about = About { set_name: Some(String::new()), ..op.router.about.clone() };
-    // A mongos opens it with an empty batch.
+    // A mongos returns an empty first batch.
     let mut call = op.call.clone();
     call.body.insert("cursor", doc! { "batchSize": 0 });
     let reading = Reading {
@@ -120,7 +120,7 @@ fn read(op: &Operation, seen: &Histories) -> Result<Document, Fault> {
     }
 }
 
-/// `getMore` of a change stream: waits for events, for as long as `maxTimeMS` says.
+/// Runs `getMore`: waits for events, up to `maxTimeMS`.
 pub(super) async fn get_more(
     op: &Operation,
     id: i64,
@@ -171,8 +171,8 @@ async fn next_batch(
     }
 }
 
-/// The logs of all parts. `None` while one of them is frozen. Logs that hold up the others are brought
-/// forward; with `all`, also if there is no event to show.
+/// Reads the oplogs of all parts. `None` while a member is frozen. Writes no-op entries where an
+/// oplog delays events, or with `all` wherever it is behind.
 fn look(cluster: &Cluster, parts: &[Part], all: bool) -> Result<Option<Histories>, Fault> {
     let look = || -> Result<Option<Histories>, Fault> {
         let mut histories = Vec::new();
@@ -192,9 +192,9 @@ fn look(cluster: &Cluster, parts: &[Part], all: bool) -> Result<Option<Histories
     look()
 }
 
-/// Waits until one of the sets has changed.
+/// Waits until one of the sets changes.
 async fn any_changed(watches: &mut [watch::Receiver<u64>]) {
-    // The senders are in the sets: there is always one that may change.
+    // The sets hold the senders, so one of them can change.
     let mut changes: Vec<Pin<Box<_>>> =
         watches.iter_mut().map(|watch| Box::pin(watch.changed())).collect();
     poll_fn(|context| {
@@ -204,7 +204,7 @@ async fn any_changed(watches: &mut [watch::Receiver<u64>]) {
     .await;
 }
 
-/// An error after which a client may resume, or must not, says so.
+/// Adds the label of errors after which a client can resume, or must not.
 fn labelled(op: &Operation, fault: Fault) -> Fault {
     let code = fault.code.number;
     if matches!(code, 280 | 286) {

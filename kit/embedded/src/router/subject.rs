@@ -1,5 +1,5 @@
-//! A write to one document that a router has to find first: a statement of `update` or `delete`, or a
-//! findAndModify.
+//! Write of one document that the `mongos` must find first: a statement of `update` or `delete`, or
+//! a `findAndModify`.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Collation, Environment, Fault, Filter, Update, update::stored};
@@ -12,22 +12,22 @@ use super::{
 };
 use crate::namespace::Namespace;
 
-/// Such a write.
+/// A write of one document.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject<'a> {
     Statement(Kind, &'a Statement),
-    /// The findAndModify that the client called.
+    /// The client's `findAndModify`.
     Modify,
 }
 
-/// What is to be done to the one document.
+/// Execution plan after the document was found.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// It stays on its shard, or there is none: the shard does it.
+    /// The shard of the document executes the write. Also if no document was found.
     Stay,
-    /// It belongs to another shard afterwards.
+    /// The document moves to another shard.
     Move(Document),
-    /// There is none, and this is what is inserted.
+    /// The upsert inserts this document.
     Insert(Document),
 }
 
@@ -54,7 +54,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The option of this name.
+    /// An option of the statement.
     pub(super) fn option<'b>(&'b self, op: &'b Operation, field: &str) -> Option<&'b Bson> {
         self.body(op).get(field)
     }
@@ -67,7 +67,7 @@ impl Subject<'_> {
         flag(self.body(op), "upsert")
     }
 
-    /// The update, unless it deletes.
+    /// The update. `None` for a delete.
     fn update<'b>(&'b self, op: &'b Operation) -> Option<&'b Bson> {
         match self {
             Self::Statement(Kind::Delete | Kind::Insert, _) => None,
@@ -76,14 +76,14 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether documents must not change between the look and the act: it may change their shard key,
-    /// or insert one.
+    /// Returns `true` if the exclusive lock is needed: the write can change the shard key or insert
+    /// a document.
     pub(super) fn needs_to_be_alone(&self, op: &Operation, sharded: &Sharded) -> bool {
         let update = self.update(op);
         update.is_some() && (self.upserts(op) || moves(update, &self.filter(op), sharded))
     }
 
-    /// Where it would go.
+    /// Targets the write.
     pub(super) fn way(&self, op: &Operation, sharded: &Sharded) -> Result<Way, Fault> {
         let wire_version = op.cluster().config.max_wire_version;
         match self {
@@ -92,7 +92,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The command for a shard, as the client asked for it.
+    /// The command for a shard, as the client sent it.
     pub(super) fn command(
         &self,
         op: &Operation,
@@ -108,7 +108,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The command for the shard of the document that was found, for that document only.
+    /// The command for the shard of the document, restricted to its `_id`.
     pub(super) fn command_for(
         &self,
         op: &Operation,
@@ -136,7 +136,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The command that inserts the document of an upsert on the shard that it belongs to.
+    /// The command that inserts the document of an upsert on its shard.
     pub(super) fn command_to_insert(
         &self,
         op: &Operation,
@@ -164,7 +164,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What its reply says of a document that moved.
+    /// Result of the write for a document that moved.
     pub(super) fn outcome(&self, op: &Operation, before: &Document, after: &Document) -> Document {
         match self {
             Self::Statement(..) => doc! { "n": 1, "nModified": 1 },
@@ -178,7 +178,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What is to be done to the document that was found.
+    /// Decides how to execute the write for the document that was found.
     pub(super) fn plan(
         &self,
         op: &Operation,
@@ -211,7 +211,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Returns `true` if an update would change the shard key of this document.
+    /// Returns `true` if the update changes the shard key of this document.
     pub(super) fn changes_key(
         &self,
         op: &Operation,

@@ -1,7 +1,7 @@
-//! Which shards a command concerns: from what its filter says of the shard key.
+//! Targeting: shards of a command, from the conditions of its filter on the shard key.
 //!
-//! Too many shards are never wrong for a read, only slow; too few would be. Where a filter says
-//! something that is not understood here, it says nothing.
+//! Too many shards make a read slow, too few make it wrong. Conditions that are not understood here
+//! target all shards.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::{
     key::{Field, Key, ShardKey, hash_of},
 };
 
-/// More combinations of `$in` values than this are not worked out one by one.
+/// Maximum number of `$in` combinations that are targeted one by one.
 const COMBINATIONS: usize = 256;
 
-/// What a filter says of one field: its value lies in one of these, bounds included.
+/// Interval of values that a filter allows for a field, bounds included.
 #[derive(Clone, Debug, PartialEq)]
 struct Span {
     low: Bson,
@@ -36,7 +36,7 @@ impl Span {
         compare(&self.low, &self.high, &Collation::simple()).is_eq()
     }
 
-    /// What both say; `None` if that is nothing.
+    /// Intersection. `None` if it is empty.
     fn and(&self, other: &Span) -> Option<Span> {
         let simple = Collation::simple();
         let low = if compare(&self.low, &other.low, &simple).is_ge() { self } else { other };
@@ -46,7 +46,7 @@ impl Span {
     }
 }
 
-/// The whole key, if a filter fixes each of its fields.
+/// The whole shard key, if a filter requires a value for each of its fields.
 pub(crate) fn exact_key(key: &ShardKey, filter: &Document, simple_collation: bool) -> Option<Key> {
     key.fields()
         .iter()
@@ -57,7 +57,7 @@ pub(crate) fn exact_key(key: &ShardKey, filter: &Document, simple_collation: boo
         .collect()
 }
 
-/// The shards that documents which the filter matches may live on.
+/// Shards that may own matching documents.
 pub(crate) fn shards(
     sharded: &Sharded,
     filter: &Document,
@@ -66,7 +66,7 @@ pub(crate) fn shards(
     let mut lows: Vec<(Key, Key)> = vec![(Vec::new(), Vec::new())];
     let mut ended = false;
     for field in sharded.key.fields() {
-        // After a field that may have many values, those that follow do not narrow one range.
+        // After a field with several values, later fields do not narrow a single range.
         let spans = if ended { vec![Span::all()] } else { spans(field, filter, simple_collation) };
         if lows.len() * spans.len() > COMBINATIONS {
             return sharded.shards();
@@ -92,11 +92,11 @@ pub(crate) fn shards(
     if !found.is_empty() {
         return found;
     }
-    // Nothing can match, but somebody has to say so.
+    // Nothing can match. One shard must still return the empty result.
     sharded.chunks.iter().take(1).map(|chunk| chunk.shard.clone()).collect()
 }
 
-/// What a filter says of a field of the key.
+/// Intervals that a filter allows for a field of the shard key.
 fn spans(field: &Field, filter: &Document, simple_collation: bool) -> Vec<Span> {
     let mut spans = vec![Span::all()];
     narrow(&mut spans, field, filter, simple_collation);
@@ -119,7 +119,7 @@ fn narrow(spans: &mut Vec<Span>, field: &Field, filter: &Document, simple: bool)
                         .collect();
                 }
             }
-            // `{a: {b: 1}}` fixes `a.b`.
+            // `{a: {b: 1}}` requires a value of `a.b`.
             (path, Bson::Document(whole)) if !is_operators(whole) => {
                 let rest = field.path.strip_prefix(path).and_then(|rest| rest.strip_prefix('.'));
                 let Some(rest) = rest else { continue };
@@ -133,7 +133,7 @@ fn narrow(spans: &mut Vec<Span>, field: &Field, filter: &Document, simple: bool)
     }
 }
 
-/// What is said of a field by its condition: each element must hold, by one of its spans.
+/// Intervals of each operator in a condition. The value must be in one interval of each.
 fn conditions(field: &Field, condition: &Bson, simple: bool) -> Vec<Vec<Span>> {
     let one = |value: &Bson| point(field, value, simple).map(|it| vec![it]);
     let Bson::Document(operators) = condition else {
@@ -166,8 +166,8 @@ fn point(field: &Field, value: &Bson, simple: bool) -> Option<Span> {
     Some(Span::point(if field.hashed { hash_of(value) } else { value.clone() }))
 }
 
-/// Whether a value stands for itself and no other: patterns and arrays match more than themselves,
-/// and under a collation, so do strings.
+/// Returns `true` if equality with this value matches only this value. Regular expressions and
+/// arrays match others, as do strings under a collation.
 fn is_plain(value: &Bson, simple_collation: bool) -> bool {
     match value {
         Bson::RegularExpression(_) | Bson::Array(_) | Bson::Undefined => false,

@@ -1,4 +1,4 @@
-//! The catalog by itself: chunks, zones, targets, the balancer. Then clusters of replica sets.
+//! Sharded clusters: the catalog alone, then clusters with commands.
 
 mod cluster;
 mod failures;

@@ -1,5 +1,4 @@
-//! Transactions of several documents through a router: which shards take part, and how all of them
-//! come to the same end.
+//! Transactions on a `mongos`: participating shards, commit and abort.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,48 +22,48 @@ use crate::{
     namespace::Namespace,
 };
 
-/// What became of a transaction.
+/// Phase of a transaction on a `mongos`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Whether it has committed is being found out, or it has.
+    /// Committed, or the outcome of the commit is not known yet.
     Committing,
     Aborted,
 }
 
-/// A shard that takes part.
+/// A shard that participates in a transaction.
 #[derive(Clone, Debug)]
 struct Participant {
     shard: String,
     wrote: bool,
 }
 
-/// A transaction as a router knows it.
+/// A transaction on a `mongos`.
 #[derive(Debug)]
 struct Transaction {
     number: i64,
     phase: Phase,
-    /// In the order that they joined.
+    /// In the order in which they joined.
     participants: Vec<Participant>,
-    /// The collections that it has been at.
+    /// Collections that it has accessed.
     visited: BTreeSet<Namespace>,
-    /// Where chunks were when it began.
+    /// Catalog at the start of the transaction.
     began: Arc<Catalog>,
-    /// What it reads on each shard that joins.
+    /// Read concern for each shard that joins.
     read_concern: Option<Document>,
-    /// The shard that knows whether it committed: the first one that has written.
+    /// Shard that stores the outcome: the first one that has written (`recoveryToken`).
     recovery_shard: Option<String>,
 }
 
-/// The newest transaction of each session.
+/// Newest transaction of each session.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     open: Mutex<BTreeMap<SessionId, Transaction>>,
 }
 
 impl Transactions {
-    /// A part of a transaction is to be run: it begins, or it goes on. If an older one of the session
-    /// is open, this gives its number and the shards that took part in it.
+    /// Starts or continues the transaction of a command. If an older transaction of the session is
+    /// open, returns its number and participants.
     pub(super) fn enter(&self, op: &Operation) -> Result<Option<(i64, Vec<String>)>, Fault> {
         let Some((session, arguments)) = op.call.session.clone().zip(op.call.transaction) else {
             return Ok(None);
@@ -114,7 +113,7 @@ impl Transactions {
         Ok((older.phase == Phase::Open).then_some((older.number, shards)))
     }
 
-    /// A shard takes part from now on. Says whether it has not before.
+    /// Adds a shard to the participants. Returns `true` if it is new.
     pub(super) fn join(&self, op: &Operation, shard: &str, command: &str) -> Result<bool, Fault> {
         if matches!(command, "commitTransaction" | "abortTransaction") {
             return Ok(false);
@@ -130,18 +129,18 @@ impl Transactions {
         })
     }
 
-    /// The read concern that the transaction began with.
+    /// Read concern of the first command.
     pub(super) fn read_concern(&self, op: &Operation) -> Option<Document> {
         self.with(op, |transaction| transaction.read_concern.clone()).ok().flatten()
     }
 
-    /// Whether the transaction has been at a collection.
+    /// Returns `true` if the transaction has accessed a collection.
     pub(super) fn has_visited(&self, op: &Operation, namespace: &Namespace) -> bool {
         self.with(op, |transaction| transaction.visited.contains(namespace)).unwrap_or(false)
     }
 
-    /// The transaction comes to a collection. If its chunks have moved since the transaction began, it
-    /// cannot see the collection as it was then.
+    /// Records the access to a collection. Returns an error if chunks of the collection have moved
+    /// since the transaction began.
     pub(super) fn visit(&self, op: &Operation, namespace: &Namespace) -> Result<(), Fault> {
         let now = op.catalog();
         let version =
@@ -169,8 +168,8 @@ impl Transactions {
         self.with(op, |_| ()).is_ok()
     }
 
-    /// A command of the transaction succeeded: if it is the first that wrote, its shard is named in recovery
-    /// tokens from now on. Returns `true`.
+    /// Records that a command succeeded. The shard of the first write becomes the recovery shard.
+    /// Returns `true`.
     pub(super) fn note_success(&self, op: &Operation) -> bool {
         let _ = self.with(op, |transaction| {
             if transaction.recovery_shard.is_none() && !op.ends_transaction() {
@@ -181,7 +180,7 @@ impl Transactions {
         true
     }
 
-    /// The token that finds the transaction's outcome through any router, once it has written.
+    /// The `recoveryToken`, once the transaction has written.
     pub(super) fn recovery_token(&self, op: &Operation) -> Document {
         let shard = self.with(op, |transaction| transaction.recovery_shard.clone());
         match shard {
@@ -190,7 +189,7 @@ impl Transactions {
         }
     }
 
-    /// Ends the transaction after an error: shards that took part in it are to abort it.
+    /// Ends the transaction after an error. Returns the shards that must abort it.
     pub(super) fn fail(&self, op: &Operation) -> Vec<String> {
         let ended = self.with(op, |transaction| match transaction.phase {
             Phase::Open => {
@@ -211,7 +210,7 @@ impl Transactions {
         }
     }
 
-    /// A session ends, and with it what is open of it.
+    /// Removes the transaction of a session that ends.
     pub(super) fn end(&self, cluster: &Cluster, session: &SessionId) {
         let ended = locked(&self.open).remove(session);
         if let Some(ended) = ended {
@@ -219,7 +218,7 @@ impl Transactions {
         }
     }
 
-    /// The router has forgotten all of them.
+    /// Removes all transactions, because the process has ended.
     pub(super) fn forget_all(&self, cluster: &Cluster) {
         let all = std::mem::take(&mut *locked(&self.open));
         for (session, ended) in all {
@@ -227,7 +226,8 @@ impl Transactions {
         }
     }
 
-    /// The error of a commit without a recovery token, of a transaction that did not begin here.
+    /// Error of a commit without a recovery token, of a transaction that did not begin on this
+    /// `mongos`.
     fn not_begun(&self, op: &Operation, number: i64) -> Fault {
         let open = locked(&self.open);
         match op.call.session.as_ref().and_then(|session| open.get(session)) {
@@ -259,7 +259,7 @@ fn leave(cluster: &Cluster, session: &SessionId, number: i64, visited: BTreeSet<
     }
 }
 
-/// `abortTransaction`.
+/// Runs `abortTransaction`.
 pub(super) async fn abort(op: &Operation) -> Result<Document, Fault> {
     let transactions = &op.router.transactions;
     let known = transactions.with(op, |it| (it.phase, it.participants.clone()));
@@ -275,7 +275,7 @@ pub(super) async fn abort(op: &Operation) -> Result<Document, Fault> {
             return Err(no_such_transaction(op.call.transaction.map_or(-1, |it| it.number)));
         }
         Ok((Phase::Open, participants)) => participants.into_iter().map(|it| it.shard).collect(),
-        // Another router began it.
+        // It began on another mongos.
         Err(fault) => match recovery_shard(op) {
             Some(shard) => BTreeSet::from([shard]),
             None if op.call.body.contains_key("recoveryToken") => {
@@ -290,15 +290,15 @@ pub(super) async fn abort(op: &Operation) -> Result<Document, Fault> {
     Ok(Document::new())
 }
 
-/// Aborts on these shards, as well as it goes: one that cannot be reached does so when the
-/// transaction's lifetime ends.
+/// Aborts on these shards, ignoring errors. Unreachable shards abort when the transaction's
+/// lifetime ends.
 pub(super) async fn abort_on(op: &Operation, shards: impl IntoIterator<Item = String>) {
     let body = doc! { "abortTransaction": 1 };
     let questions = shards.into_iter().map(|shard| (shard, body.clone())).collect();
     let _ = op.ask_all(questions, Purpose::Do).await;
 }
 
-/// Aborts a transaction that the session has left behind, as well as it goes.
+/// Aborts an older transaction of a session, ignoring errors.
 pub(super) async fn abort_older(op: &Operation, number: i64, shards: Vec<String>) {
     let lsid = op.call.body.get("lsid").cloned().unwrap_or(Bson::Null);
     for shard in shards {
@@ -318,7 +318,7 @@ pub(super) async fn abort_older(op: &Operation, number: i64, shards: Vec<String>
     }
 }
 
-/// `commitTransaction`.
+/// Runs `commitTransaction`.
 pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
     if op.call.transaction.is_none() {
         let message = "commitTransaction can only be run within a context of a session";
@@ -347,7 +347,7 @@ pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
     let names = |list: Vec<Participant>| list.into_iter().map(|it| it.shard).collect::<Vec<_>>();
     let committed = commit_on(op, names(writers), names(readers)).await;
     match committed {
-        // What has not been heard of may have committed; the client asks again.
+        // A shard without a reply may have committed. The client retries.
         Err(fault) if is_absence(&fault) => Err(with_label(fault, "RetryableWriteError")),
         Err(fault) => {
             let _ = transactions.with(op, |transaction| transaction.phase = Phase::Aborted);
@@ -361,8 +361,8 @@ pub(super) async fn commit(op: &Operation) -> Result<Document, Fault> {
     }
 }
 
-/// Those that only read first: as long as nobody has committed what was written, all can still end
-/// without it. One writer's commit is the commit of all; several commit in two phases.
+/// Commits on read-only participants first, because the transaction can still abort without harm. A
+/// single writer then commits alone. Several writers commit in two phases.
 async fn commit_on(
     op: &Operation,
     writers: Vec<String>,
@@ -389,7 +389,7 @@ async fn commit_on(
     let mut reply = Document::new();
     for shard in writers {
         let answer = match op.ask(&shard, &body, Purpose::Do).await {
-            // Committed in two phases; the session did not wait to begin something else.
+            // Two-phase commit, after the session has already started another transaction.
             Err(fault) if several && fault.code == Code::TRANSACTION_TOO_OLD => continue,
             answer => answer?,
         };
@@ -400,7 +400,8 @@ async fn commit_on(
     Ok(reply)
 }
 
-/// Finds out for a transaction of another router whether it committed. If it has not, it never will.
+/// Recovers the outcome of a transaction of another `mongos`. An uncommitted transaction is
+/// aborted.
 async fn recover(op: &Operation, shard: &str) -> Result<Document, Fault> {
     let number = op.call.transaction.map_or(-1, |it| it.number);
     if let Some(id) = transaction_id(op)

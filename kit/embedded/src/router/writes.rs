@@ -1,5 +1,5 @@
-//! `insert`, `update` and `delete`: statements go to their shards, in batches where they can, and the
-//! replies become one.
+//! `insert`, `update` and `delete`: targets statements, sends them in batches, and merges the
+//! replies.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::namespace::Namespace;
 
-/// `insert`, `update` or `delete`.
+/// Runs `insert`, `update` or `delete`.
 pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault> {
     let namespace = op.namespace()?;
     refuse_config(&namespace)?;
@@ -30,7 +30,7 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
             .or_else(|fault| refused_by_shard(op, kind, fault));
     }
     let Some(statements) = read_statements(op, kind) else {
-        // The shard says what is wrong with it.
+        // The shard reports the error.
         return op.forward(&home).await;
     };
     drop(passed);
@@ -39,10 +39,10 @@ pub(super) async fn write(op: &Operation, kind: Kind) -> Result<Document, Fault>
     Ok(outcome.into_reply(kind))
 }
 
-/// Errors of a shard that a mongos reports of statements, in `writeErrors`.
+/// Errors of a shard that a mongos reports in `writeErrors`.
 const OF_STATEMENTS: [i32; 4] = [73, 217, 225, 256];
 
-/// The reply to a command that a shard has refused as a whole.
+/// Reply to a command that a shard has rejected as a whole.
 pub(super) fn refused_by_shard(
     op: &Operation,
     kind: Kind,
@@ -113,9 +113,9 @@ pub(super) async fn run(
     Ok(outcome)
 }
 
-/// What is sent at a time.
+/// Statements that are sent together.
 enum Batch {
-    /// Statements that each go to one shard, by shard.
+    /// Statements that target one shard each, by shard.
     Same(Vec<(String, Vec<Statement>)>),
     Many(Statement, BTreeSet<String>),
     Look(Statement),
@@ -123,8 +123,9 @@ enum Batch {
 
 type Refused = Option<(usize, Fault)>;
 
-/// Takes as many statements as can go at once: in order, those that go to the same shard; else all
-/// that go to one shard each. A statement that cannot go anywhere ends it.
+/// Takes as many statements as can be sent together. Ordered: consecutive statements for the same
+/// shard. Unordered: all that target one shard each. A statement that cannot be targeted ends the
+/// batch.
 fn next_batch(
     op: &Operation,
     kind: Kind,
@@ -201,7 +202,7 @@ async fn send(
     Ok(())
 }
 
-/// Sends several shards the same statement. What they did adds up.
+/// Broadcasts a statement to several shards and adds up the results.
 async fn broadcast(
     op: &Operation,
     kind: Kind,
@@ -222,12 +223,12 @@ async fn broadcast(
             Err(fault) => outcome.refuse(op, statement.index, fault)?,
         }
     }
-    // One statement has one error, wherever it failed first.
+    // A statement has one error, that of the first shard.
     outcome.errors.dedup_by_key(|error| number(error, "index"));
     Ok(())
 }
 
-/// The command that a shard gets for statements.
+/// The command with statements for a shard.
 pub(super) fn command(
     op: &Operation,
     kind: Kind,
@@ -270,7 +271,7 @@ pub(super) fn command(
     body
 }
 
-/// The statements of a command, or `None` if a shard will refuse it.
+/// Statements of a command. `None` if the command is invalid and a shard will reject it.
 fn read_statements(op: &Operation, kind: Kind) -> Option<Vec<Statement>> {
     let list = op.call.body.get_array(kind.list()).ok()?;
     if list.is_empty() {
@@ -298,7 +299,7 @@ fn read_statements(op: &Operation, kind: Kind) -> Option<Vec<Statement>> {
         .collect()
 }
 
-/// Refuses to write where the catalog is shown.
+/// Rejects writes to collections that show the catalog.
 pub(super) fn refuse_config(namespace: &Namespace) -> Result<(), Fault> {
     if namespace.database == "config" {
         return Err(Fault::new(
@@ -309,7 +310,7 @@ pub(super) fn refuse_config(namespace: &Namespace) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What became of the statements of a command.
+/// Results of the statements of a command.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) n: i64,
@@ -322,7 +323,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Adds what a shard answered; `index` tells the place of a statement in the client's command.
+    /// Adds the reply of a shard. `index` maps a statement to its index in the client's command.
     pub(super) fn add(&mut self, shard: &str, reply: &Document, index: impl Fn(usize) -> usize) {
         self.executed = true;
         self.n += number(reply, "n");
@@ -331,7 +332,7 @@ impl Outcome {
             let mut document = document.as_document()?.clone();
             let place = usize::try_from(number(&document, "index")).ok()?;
             let place = i32::try_from(index(place)).ok()?;
-            // Keeps its place as the first field.
+            // Replacing the value keeps the first position of the field.
             document.insert("index", place);
             Some(document)
         };
@@ -344,8 +345,8 @@ impl Outcome {
         }
     }
 
-    /// A statement failed as a whole command does. As long as nothing was done, or if all of it can
-    /// be sent again, so does the client's command.
+    /// Records an error of the whole command for a statement. The error is returned instead if
+    /// nothing was executed or everything can be retried, so that the client retries the command.
     fn refuse(&mut self, op: &Operation, index: usize, fault: Fault) -> Result<(), Fault> {
         let is_shards = is_absence(&fault);
         if op.in_transaction() || is_shards && (op.is_retryable_write() || !self.executed) {
@@ -370,7 +371,7 @@ impl Outcome {
         }
     }
 
-    /// The reply to the client's command.
+    /// Reply to the client's command.
     fn into_reply(mut self, kind: Kind) -> Document {
         let count = |count: i64| i32::try_from(count).map_or(Bson::Int64(count), Bson::Int32);
         let mut reply = doc! { "n": count(self.n) };
@@ -395,7 +396,7 @@ impl Outcome {
     }
 }
 
-/// The reply of the only shard, with the `writeConcernError` of a mongos.
+/// Reply of the only shard, with the `writeConcernError` of a mongos.
 fn with_own_concern_error(shard: &str, mut reply: Document) -> Document {
     if let Ok(error) = reply.get_document("writeConcernError") {
         let errors = [(shard.to_owned(), error.clone())];
@@ -406,7 +407,7 @@ fn with_own_concern_error(shard: &str, mut reply: Document) -> Document {
     reply
 }
 
-/// One error for what some shards could not make durable in time.
+/// Combines the write concern errors of several shards.
 pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Document> {
     match errors {
         [] => None,

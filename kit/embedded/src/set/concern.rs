@@ -1,4 +1,4 @@
-//! What reads and writes wait for, asked of the state: is it there, may it still come, or never?
+//! Read and write concerns, evaluated on the state: satisfied, pending, or impossible.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
@@ -11,19 +11,19 @@ use crate::{
     store::Store,
 };
 
-/// What a read sees.
+/// Data that a read sees.
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) store: Store,
     pub(crate) history: Histories,
-    /// Until when, for a snapshot.
+    /// Time of a snapshot.
     pub(crate) at: Option<TimestampOrder>,
-    /// What must have reached most members before the read is answered.
+    /// Entry that must be majority-committed before the reply (linearizable reads).
     pub(crate) confirm: Option<OpTime>,
 }
 
 impl State {
-    /// Whether a write has reached as many members as it should. `None`: not yet.
+    /// Evaluates a write concern. `None` while it is not satisfied yet.
     pub(crate) fn acknowledged(
         &self,
         index: usize,
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// What a read of this concern sees. `None`: not yet.
+    /// Data for a read with this concern. `None` while it must wait.
     pub(crate) fn sight(
         &mut self,
         index: usize,
@@ -99,19 +99,19 @@ impl State {
         }
     }
 
-    /// A sight of this data of a member.
+    /// A read of this data.
     pub(crate) fn plain_sight(&self, index: usize, store: &Store) -> Sight {
         let history = self.history(index).into();
         Sight { store: store.clone(), history, at: None, confirm: None }
     }
 
-    /// The log of a member, up to what it knows most members to have.
+    /// Oplog of a member up to the commit point that it knows.
     pub(crate) fn history(&self, index: usize) -> History {
         let member = self.member(index);
         History::new(&member.log, member.commit, &member.committed)
     }
 
-    /// The data at a time, or as most members have it.
+    /// Snapshot at a time, or at the commit point.
     pub(crate) fn snapshot(
         &self,
         index: usize,
@@ -134,7 +134,7 @@ impl State {
         Ok(Sight { at: Some(at), ..self.plain_sight(index, &store) })
     }
 
-    /// Nobody can have heard of a time that has not come.
+    /// Rejects a time after the newest cluster time.
     pub(crate) fn check_not_ahead(
         &self,
         index: usize,
@@ -159,7 +159,7 @@ impl State {
         ))
     }
 
-    /// What a standalone server cannot promise.
+    /// Rejects read concerns that a standalone server does not support.
     fn check_standalone(&self, concern: &ReadConcern) -> Result<(), Fault> {
         let not_a_set = |what: &str| {
             Err(Fault::new(

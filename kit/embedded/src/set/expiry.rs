@@ -1,4 +1,4 @@
-//! Documents with an end: every minute a primary deletes those whose time has passed.
+//! TTL monitor: every minute a primary deletes expired documents.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::time::Instant;
 use super::state::State;
 use crate::{change::Change, store::Store, ttl};
 
-/// How often documents that have had their time are looked for.
+/// Interval of TTL passes (`ttlMonitorSleepSecs`).
 const SWEEP: Duration = Duration::from_secs(60);
 
 impl State {
-    /// Looks for documents from now on, if a change means that some may have an end.
+    /// Schedules a TTL pass after changes that involve a TTL index.
     pub(super) fn note_expiry(&mut self, changes: &[Change], now: Instant) {
         if self.sweep.is_none() && changes.iter().any(brings_an_end) {
             self.sweep = Some(now + SWEEP);
         }
     }
 
-    /// Deletes what has had its time, if it is time to. What a transaction has reserved stays for now.
+    /// Runs a due TTL pass. Documents that a transaction has reserved stay until the next one.
     pub(super) fn sweep(&mut self, now: Instant) {
         let Some(due) = self.sweep.filter(|due| *due <= now) else { return };
         self.sweep = Some((due + SWEEP).max(now));
@@ -35,7 +35,7 @@ impl State {
             .collect();
         let goes_on = has_ends(member.store());
         for change in free {
-            // What cannot be deleted now is looked at again.
+            // The next pass retries documents that cannot be deleted now.
             let _ = self.append(primary, vec![change], None, now);
         }
         self.replicate(now);
@@ -63,7 +63,7 @@ fn brings_an_end(change: &Change) -> bool {
     }
 }
 
-/// Whether an index gives documents an end.
+/// Returns `true` if a collection has a TTL index.
 fn has_ends(store: &Store) -> bool {
     store.databases().into_iter().any(|database| {
         store.collections(database).any(|(_, collection)| {

@@ -1,4 +1,4 @@
-//! What a member keeps of sessions and transactions while it is primary.
+//! Sessions and open transactions in the memory of a primary.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     transaction::Transaction,
 };
 
-/// How many sessions are many.
+/// Number of sessions above which expired ones are removed.
 pub(super) const MANY_SESSIONS: usize = 10_000;
 
 impl Member {
@@ -39,7 +39,7 @@ impl Member {
         self.transactions.get_mut(session)
     }
 
-    /// A new transaction; an older one of the session ends.
+    /// Starts a transaction. An older one of the session ends.
     pub(crate) fn begin_transaction(
         &mut self,
         session: &SessionId,
@@ -52,7 +52,7 @@ impl Member {
         self.set_active(session, Active { number, phase: Phase::Open });
     }
 
-    /// Takes a session's transaction out to run a part of it, which must not see itself as another.
+    /// Takes a session's transaction out, so that its statement does not conflict with itself.
     pub(crate) fn take_transaction(&mut self, session: &SessionId) -> Option<Transaction> {
         self.transactions.remove(session)
     }
@@ -61,7 +61,7 @@ impl Member {
         self.transactions.insert(session.clone(), transaction);
     }
 
-    /// Ends a session's transaction, as aborted until somebody says otherwise. A prepared one goes on.
+    /// Ends a session's transaction as aborted. A prepared one continues.
     pub(crate) fn end_transaction(&mut self, session: &SessionId) -> Option<Transaction> {
         if self.transaction(session)?.is_prepared() {
             return None;
@@ -89,19 +89,19 @@ impl State {
         }
     }
 
-    /// Wakes those who wait: a transaction may have ended.
+    /// Notifies waiters that a transaction may have ended.
     pub(crate) fn note_change(&mut self) {
         self.revision += 1;
     }
 
-    /// An older transaction of a session that has begun something new is over.
+    /// Ends an older transaction of a session that has started something new.
     pub(crate) fn replace_transaction(&mut self, index: usize, session: &SessionId) {
         if self.members[index].end_transaction(session).is_some() {
             self.revision += 1;
         }
     }
 
-    /// Forgets the sessions that have expired, when there are many.
+    /// Removes expired sessions when there are many.
     pub(crate) fn forget_expired_sessions(&mut self, now: Instant) {
         if self.used.len() < self.many_sessions {
             return;
@@ -119,7 +119,7 @@ impl State {
         self.many_sessions = MANY_SESSIONS.max(2 * self.used.len());
     }
 
-    /// A session has expired: nothing is known of it.
+    /// Removes an expired session and its records.
     pub(crate) fn forget_session(&mut self, session: &SessionId) {
         self.revision += 1;
         self.used.remove(session);
@@ -133,13 +133,13 @@ impl State {
         }
     }
 
-    /// Ends a session (`endSessions`). Its record stays, and so does an open transaction: it ends with
+    /// Runs `endSessions` for a session. Its record stays. An open transaction ends with
     /// `transactionLifetimeLimitSeconds`.
     pub(crate) fn end_session(&mut self, session: &SessionId) {
         self.used.remove(session);
     }
 
-    /// Ends what a session does, or what all do.
+    /// Aborts the transaction of one session, or of all.
     pub(crate) fn kill_transactions(&mut self, index: usize, session: Option<&SessionId>) {
         let member = &mut self.members[index];
         let sessions: Vec<SessionId> = match session {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// A transaction that goes on for too long does not go on.
+    /// Aborts transactions that exceed `transactionLifetimeLimitSeconds`.
     pub(super) fn end_old_transactions(&mut self, now: Instant) {
         let lifetime = self.transaction_lifetime;
         for member in &mut self.members {

@@ -1,4 +1,4 @@
-//! How members come to have the same log, and what most of them have.
+//! Replication: oplog entries, sync sources, rollback, majority commit point.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl State {
-    /// Writes an entry to a primary's log and applies it, or nothing of both. The others have it when
-    /// [`replicate`](Self::replicate) is next called.
+    /// Appends an entry to a primary's oplog and applies it, or does neither. Other members get it
+    /// with the next [`replicate`](Self::replicate).
     pub(crate) fn append(
         &mut self,
         index: usize,
@@ -24,7 +24,7 @@ impl State {
         self.append_step(index, changes, record, None, now)
     }
 
-    /// The same for an entry that is a step of a two-phase commit.
+    /// Appends an entry that is a step of a two-phase commit.
     pub(crate) fn append_step(
         &mut self,
         index: usize,
@@ -48,7 +48,7 @@ impl State {
         Ok(at)
     }
 
-    /// Lets every member copy what it can, and primaries see what most members have.
+    /// Replicates entries to all members in reach, then advances the commit points.
     pub(crate) fn replicate(&mut self, now: Instant) {
         for index in 0..self.members.len() {
             if self.members[index].role == Role::Secondary
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// When a member that copies late is to copy next.
+    /// Time at which a member with replication latency copies next.
     pub(super) fn next_replication(&self) -> Option<Instant> {
         (0..self.members.len())
             .filter_map(|index| {
@@ -79,7 +79,8 @@ impl State {
             .min()
     }
 
-    /// Whom a secondary copies from: the primary, or without one whoever has more of the same log.
+    /// Sync source of a secondary: the primary, otherwise a member that is ahead on the same
+    /// branch.
     fn source_of(&self, index: usize) -> Option<usize> {
         if let Some(primary) = self.primary_of(index) {
             return Some(primary);
@@ -93,12 +94,12 @@ impl State {
             .max_by_key(|other| self.members[*other].last())
     }
 
-    /// One member copies from another, as far as it may.
+    /// Replicates from the sync source.
     fn follow(&mut self, index: usize, source: usize, now: Instant) {
         let [member, source_member] = self
             .members
             .get_disjoint_mut([index, source])
-            .unwrap_or_else(|_| unreachable!("a member is not its own source"));
+            .unwrap_or_else(|_| unreachable!("the sync source is another member"));
         if !member.held {
             if !source_member.log.has(member.last()) {
                 member.return_to_common_ground(source_member);
@@ -110,7 +111,8 @@ impl State {
                 member.copy_until(source_member, due);
             }
         }
-        // A rollback may have brought it behind what a source's log still has.
+        // A rollback may have removed entries that the truncated oplog of the source continues
+        // from.
         if source_member.log.has(member.last()) {
             source_member.known[index] = member.last();
             let commit = source_member.commit.min(member.last());
@@ -119,7 +121,7 @@ impl State {
         member.cluster_time = member.cluster_time.max(source_member.cluster_time);
     }
 
-    /// What most members have is there to stay, once it is of the primary's own term.
+    /// Advances the majority commit point to an entry of the primary's own term.
     fn advance_commit(&mut self, index: usize) {
         let majority = self.majority();
         let member = &mut self.members[index];
@@ -143,7 +145,7 @@ impl State {
         }
     }
 
-    /// A member that has just won takes what others have more of the same log than it has.
+    /// Catches up a newly elected primary with members that have more entries.
     pub(super) fn catch_up(&mut self, index: usize, now: Instant) {
         if self.members[index].held {
             return;
@@ -163,7 +165,8 @@ impl State {
         }
     }
 
-    /// A primary's log moves on to a time that a reader has heard of, which may be another set's.
+    /// Appends a no-op entry if the oplog of a primary is behind a time. The time may come from
+    /// another shard.
     pub(crate) fn reach_time(&mut self, index: usize, time: TimestampOrder, now: Instant) {
         let Some(primary) = self.primary_of(index) else { return };
         let member = &mut self.members[primary];
@@ -179,8 +182,8 @@ impl State {
 }
 
 impl super::state::Member {
-    /// Goes back to the newest entry that a source has, too; from there both logs are one. If that is
-    /// not known any more, it forgets all and copies everything.
+    /// Rolls back to the common point with a source. If it is truncated, the member copies all data
+    /// (initial sync).
     fn return_to_common_ground(&mut self, source: &Self) {
         let common = self.log.common(&source.log);
         match common.and_then(|common| self.log.roll_back(common)) {
@@ -192,7 +195,7 @@ impl super::state::Member {
         }
     }
 
-    /// Has all that its source has.
+    /// Copies the whole oplog and data of the source.
     fn copy(&mut self, source: &Self) {
         if self.last() != source.last() {
             self.log = source.log.clone();
@@ -200,7 +203,7 @@ impl super::state::Member {
         }
     }
 
-    /// Has what its source wrote until then.
+    /// Copies the entries that the source wrote until a time.
     fn copy_until(&mut self, source: &Self, until: Option<Instant>) {
         if let Some(until) = until {
             (self.log, self.store) = source.log.until(until, &self.log, &self.store);

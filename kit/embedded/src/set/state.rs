@@ -1,7 +1,7 @@
-//! All that a set is at one moment: its members, who reaches whom, who is primary.
+//! State of a replica set at one moment: members, partitions, terms, roles.
 //!
-//! Nothing here waits or does I/O. Whatever happens is told with the time at which it does; afterwards
-//! [`State::settle`] draws the conclusions: who steps down, who is elected, who copies what from whom.
+//! Nothing here waits or does I/O. Each input comes with the current time. Afterwards
+//! [`State::settle`] applies the consequences: step-downs, elections, replication.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,17 +20,17 @@ use crate::{
     transaction::Transaction,
 };
 
-/// What a member is to the others.
+/// Role of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
     Secondary,
 }
 
-/// Which start of a member's process, in which term, and as what.
+/// Process, term and role of a member. A waiting command checks that none of them has changed.
 pub(crate) type Identity = (ObjectId, i64, Role);
 
-/// What clients are told of the set by one member.
+/// Topology as a member reports it in `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) role: Role,
@@ -38,7 +38,7 @@ pub(super) struct View {
     pub(super) term: i64,
 }
 
-/// One member of a set.
+/// A member of a replica set.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(super) power: Power,
@@ -46,30 +46,31 @@ pub(crate) struct Member {
     pub(super) term: i64,
     pub(super) log: Log,
     pub(super) store: Store,
-    /// The newest entry that it knows most members to have, and the data after it.
+    /// Majority commit point, and the data at it.
     pub(super) commit: OpTime,
     pub(super) committed: Store,
     pub(crate) cluster_time: TimestampOrder,
-    /// While it is primary: how far it knows each member to have come.
+    /// Match optime of each member, known while it is primary.
     pub(super) known: Vec<OpTime>,
-    /// While it is primary: its first entry. Only with it, or a later one, older ones commit.
+    /// First entry of its term as primary. Older entries commit only together with this one.
     pub(super) first_of_term: OpTime,
     pub(super) elected: Instant,
-    /// Whether it copies nothing for now, and how late it does.
+    /// Replication is stopped by the test.
     pub(super) held: bool,
     pub(super) latency: Duration,
-    /// How far its clock is ahead.
+    /// Clock skew.
     pub(super) skew: Duration,
-    /// Since when it has reached no primary; a primary: not most members.
+    /// Time of the last contact to a primary, or of a primary to a majority. `None` while there is
+    /// contact.
     pub(super) lonely_since: Option<Instant>,
-    /// Until when it does not stand for election.
+    /// End of the time during which it is not electable.
     pub(super) passive_until: Option<Instant>,
-    /// Which start of its process this is.
+    /// Id of the current process.
     pub(super) process: ObjectId,
     pub(super) started: Instant,
     pub(super) view: View,
     pub(super) topology: u64,
-    /// While it is primary: what sessions are doing.
+    /// State of sessions while it is primary.
     pub(super) sessions: BTreeMap<SessionId, Active>,
     pub(super) transactions: BTreeMap<SessionId, Transaction>,
 }
@@ -102,12 +103,12 @@ impl Member {
         }
     }
 
-    /// Its newest entry.
+    /// Optime of its newest entry.
     pub(crate) fn last(&self) -> OpTime {
         self.log.last()
     }
 
-    /// Whether it runs and is primary.
+    /// Returns `true` for a running primary.
     pub(crate) fn is_primary(&self) -> bool {
         self.power == Power::On && self.role == Role::Primary
     }
@@ -116,23 +117,22 @@ impl Member {
         self.power == Power::On
     }
 
-    /// Whether it misses nobody.
+    /// Returns `true` if it reaches a primary, or as a primary a majority.
     pub(crate) fn is_content(&self) -> bool {
         self.lonely_since.is_none()
     }
 
-    /// Its data now.
+    /// Current data.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Which start of its process this is, and as what: whoever waits for something on a member that
-    /// is no longer the same waits in vain.
+    /// Process, term and role. A command that waits on a member fails when they change.
     pub(crate) fn identity(&self) -> Identity {
         (self.process, self.term, self.role)
     }
 
-    /// Is no longer primary: what is not in the log is lost.
+    /// Becomes a secondary. State that is not in the oplog is lost.
     pub(super) fn become_secondary(&mut self) {
         self.role = Role::Secondary;
         self.lonely_since = None;
@@ -140,7 +140,7 @@ impl Member {
         self.transactions.clear();
     }
 
-    /// Makes the data that most members have of the data that they had.
+    /// Applies the entries up to the new commit point to the committed data.
     fn commit_entries(&mut self, at: OpTime) {
         if !self.log.has(self.commit) {
             if let Some(store) = self.log.data_until(at.timestamp) {
@@ -149,14 +149,14 @@ impl Member {
             return;
         }
         for entry in self.log.after(self.commit.timestamp) {
-            // It is the same data that the entry was applied to before.
+            // The entry was applied to the same data before.
             if entry.at > at || self.committed.apply(&entry).is_err() {
                 break;
             }
         }
     }
 
-    /// Moves what most members have, which it has, too.
+    /// Advances the commit point to an entry that the member has.
     pub(super) fn commit_to(&mut self, at: OpTime) {
         if at <= self.commit {
             return;
@@ -171,30 +171,30 @@ impl Member {
     }
 }
 
-/// A set at one moment.
+/// State of a replica set.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(super) config: SetConfig,
     pub(super) clock: Clock,
     pub(super) members: Vec<Member>,
-    /// Which side of a partition each member is on.
+    /// Partition group of each member.
     pub(super) sides: Vec<usize>,
-    /// Whether elections are held only when asked for.
+    /// `true` disables automatic elections.
     pub(super) manual_elections: bool,
-    /// When sessions were used last.
+    /// Last use of sessions.
     pub(super) used: BTreeMap<SessionId, Instant>,
     pub(super) many_sessions: usize,
-    /// When documents are looked for that have had their time, if any may have.
+    /// Time of the next TTL pass, if a TTL index exists.
     pub(super) sweep: Option<Instant>,
     pub(super) session_timeout: Duration,
     pub(super) transaction_lifetime: Duration,
-    /// Counts what others wait for: entries, and transactions that end.
+    /// Counts changes that others wait for: entries, ended transactions.
     pub(super) revision: u64,
     rng: Rng,
 }
 
 impl State {
-    /// A set whose first member is primary, of those that may be.
+    /// A set whose first electable member is primary.
     pub(crate) fn new(config: SetConfig, clock: Clock, now: Instant) -> Self {
         let count = config.addresses.len();
         let mut state = Self {
@@ -221,7 +221,7 @@ impl State {
         state
     }
 
-    /// Draws the conclusions from whatever has happened.
+    /// Applies the consequences of an input.
     pub(crate) fn settle(&mut self, now: Instant) {
         loop {
             self.yield_to_newer_terms();
@@ -237,7 +237,7 @@ impl State {
         self.note_views();
     }
 
-    /// When something happens by itself next.
+    /// Time of the next timer.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let transactions = self.members.iter().filter_map(|member| {
             let open = member.transactions.values().filter(|open| !open.is_prepared());
@@ -263,30 +263,30 @@ impl State {
         &self.members
     }
 
-    /// Whether it is a replica set, and not a standalone server.
+    /// Returns `true` for a replica set, `false` for a standalone server.
     pub(crate) fn is_set(&self) -> bool {
         self.config.name.is_some()
     }
 
-    /// The primary that clients should find: of the newest term.
+    /// The primary with the newest term.
     pub(crate) fn primary(&self) -> Option<usize> {
         let primaries = (0..self.members.len()).filter(|i| self.members[*i].is_primary());
         primaries.max_by_key(|i| self.members[*i].term)
     }
 
-    /// How many members are most of them.
+    /// Number of members in a majority.
     pub(crate) fn majority(&self) -> usize {
         self.members.len() / 2 + 1
     }
 
-    /// Whether two members hear each other.
+    /// Returns `true` if two members reach each other.
     pub(super) fn reaches(&self, one: usize, other: usize) -> bool {
         self.members[one].is_on()
             && self.members[other].is_on()
             && self.sides[one] == self.sides[other]
     }
 
-    /// Whom a member hears, itself among them.
+    /// Members that a member reaches, including itself.
     pub(super) fn reached_by(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.members.len()).filter(move |other| self.reaches(index, *other))
     }
@@ -296,8 +296,8 @@ impl State {
         self.reached_by(index).find(|other| self.members[*other].role == Role::Primary)
     }
 
-    /// A client's newest cluster time: this member's is not older. Far ahead of the time of day it is
-    /// refused.
+    /// Advances a member's cluster time to that of a client (`$clusterTime`). Rejects a time that
+    /// is far ahead of the wall clock.
     pub(crate) fn hear_of(
         &mut self,
         index: usize,
@@ -320,12 +320,12 @@ impl State {
         Ok(())
     }
 
-    /// The newest time that a member has heard of.
+    /// Newest cluster time of a member.
     pub(crate) fn cluster_time(&self, index: usize) -> TimestampOrder {
         self.members[index].cluster_time
     }
 
-    /// The time of day on a member's clock.
+    /// Wall time on a member's clock.
     pub(crate) fn time_of_day(&self, index: usize, now: Instant) -> DateTime {
         self.clock.time_at(now, self.members[index].skew)
     }
@@ -334,7 +334,7 @@ impl State {
         u32::try_from(self.time_of_day(index, now).timestamp_millis() / 1000).unwrap_or(0)
     }
 
-    /// Returns the next random number.
+    /// Returns a random number.
     pub(crate) fn roll(&mut self) -> u64 {
         self.rng.next_u64()
     }
@@ -347,7 +347,7 @@ impl State {
         ObjectId::from_bytes(bytes)
     }
 
-    /// Counts what clients would see differently.
+    /// Increments the topology version of members whose `hello` has changed.
     fn note_views(&mut self) {
         for index in 0..self.members.len() {
             let primary = self.primary_of(index);
@@ -355,7 +355,7 @@ impl State {
             let view = View { role: member.role, primary, term: member.term };
             if member.power == Power::On && member.view != view {
                 member.view = view;
-                // Nothing of what a standalone server says of itself changes.
+                // The `hello` of a standalone server does not change.
                 member.topology += u64::from(self.config.name.is_some());
             }
         }

@@ -1,4 +1,4 @@
-//! What a set tells of itself: `hello`, `replSetGetStatus`, `replSetGetConfig`.
+//! Status commands of a set: `hello`, `replSetGetStatus`, `replSetGetConfig`.
 
 use bson::{Bson, Document, Timestamp, doc, oid::ObjectId};
 use tokio::time::Instant;
@@ -6,14 +6,14 @@ use tokio::time::Instant;
 use super::state::{Member, Role, State};
 use crate::node::Power;
 
-/// The version of the set's configuration, which does not change.
+/// Configuration version. It never changes.
 const SET_VERSION: i32 = 1;
 
-/// The wire version of the first shards whose hello has the default write concern (5.0).
+/// First wire version whose shards report a default write concern in `hello` (MongoDB 5.0).
 const TELLS_DEFAULT_CONCERN: i32 = 13;
 
 impl State {
-    /// What `hello` says of the set and of a member.
+    /// `hello` of a member, without the fields of a connection.
     pub(crate) fn hello(&self, index: usize, now: Instant) -> Document {
         let member = self.member(index);
         let mut hello = match &self.config().name {
@@ -72,7 +72,7 @@ impl State {
             },
         );
         if self.config().is_shard && self.config().max_wire_version >= TELLS_DEFAULT_CONCERN {
-            // A majority of members that bear data, as all members do.
+            // A majority of data-bearing members, which all members are.
             hello.insert("isImplicitDefaultMajorityWC", true);
         }
         hello
@@ -83,7 +83,7 @@ impl State {
         members.filter(|(member, _)| which(*member)).map(|(_, address)| address).collect()
     }
 
-    /// The reply to `replSetGetStatus`.
+    /// Reply to `replSetGetStatus`.
     pub(crate) fn status(&self, index: usize, now: Instant) -> Document {
         let member = self.member(index);
         let majority = i32::try_from(self.majority()).unwrap_or(i32::MAX);
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// The configuration as `replSetGetConfig` shows it.
+    /// Configuration as `replSetGetConfig` returns it.
     pub(crate) fn configuration(&self, index: usize) -> Document {
         let members: Vec<Document> = self
             .config()
@@ -210,23 +210,23 @@ impl State {
         }
     }
 
-    /// The version of what a member tells of the set.
+    /// `topologyVersion` of a member.
     pub(crate) fn topology_version(&self, index: usize) -> Document {
         topology(self.member(index))
     }
 
-    /// The id of the election that made a member primary.
+    /// `electionId` of a primary.
     pub(crate) fn election_id(&self, index: usize) -> ObjectId {
         election_id(self.member(index).term)
     }
 
-    /// The counter of a member's topology version, and whether it runs: what connections watch.
+    /// Counter of the topology version, and process state.
     pub(crate) fn signals(&self, index: usize) -> (u64, Power) {
         let member = self.member(index);
         (member.topology, member.power)
     }
 
-    /// Which start of its process this is.
+    /// Id of the current process.
     pub(crate) fn process(&self, index: usize) -> ObjectId {
         self.member(index).process
     }
@@ -237,7 +237,7 @@ fn topology(member: &Member) -> Document {
     doc! { "processId": member.process, "counter": counter }
 }
 
-/// Ids of later elections are greater.
+/// Later elections have greater ids.
 fn election_id(term: i64) -> ObjectId {
     let mut bytes = [0xff; 12];
     bytes[0] = 0x7f;

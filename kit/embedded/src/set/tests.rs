@@ -1,4 +1,4 @@
-//! What a set does, told to its state alone: no runtime, no socket, the time in the hand of the test.
+//! State of a replica set: no runtime, no socket, simulated time.
 
 mod elections;
 mod random;
@@ -20,10 +20,10 @@ use crate::{
     namespace::Namespace,
 };
 
-/// How long members do without a primary.
+/// Election timeout.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A set and the time.
+/// A state with its time.
 struct Lab {
     state: State,
     now: Instant,
@@ -60,7 +60,7 @@ impl Lab {
         lab
     }
 
-    /// Lets time pass, and what is due by then happen when it is.
+    /// Advances the time and fires timers when they are due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.state.next_deadline().filter(|due| *due <= end) {
@@ -71,7 +71,7 @@ impl Lab {
         self.state.settle(end);
     }
 
-    /// Inserts a document on a member that takes itself for the primary.
+    /// Inserts a document on a member that considers itself primary.
     fn insert(&mut self, index: usize, id: i32) -> Result<OpTime, Fault> {
         self.insert_as(index, id, None)
     }
@@ -91,7 +91,7 @@ impl Lab {
         Ok(at)
     }
 
-    /// The ids that a member has, in order.
+    /// The `_id`s on a member, in order.
     fn ids(&self, index: usize) -> Vec<i32> {
         let collection = self.state.member(index).store().collection(&namespace());
         let documents = collection.into_iter().flat_map(|it| it.documents());

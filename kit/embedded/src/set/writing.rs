@@ -1,4 +1,4 @@
-//! How a command changes data on a primary outside of a transaction: each change is an entry at once.
+//! Writes on a primary outside of a transaction: each change is an oplog entry at once.
 
 use bson::{Bson, Document};
 use steadfast_query::Fault;
@@ -14,17 +14,17 @@ use crate::{
     transaction::write_conflict,
 };
 
-/// The means of a command to change a primary's data.
+/// Writes the changes of a command to a primary.
 pub(crate) struct Direct<'a> {
     state: &'a mut State,
     index: usize,
-    /// The session and the number of a retryable write.
+    /// Session and `txnNumber` of a retryable write.
     retryable: Option<(&'a SessionId, i64)>,
     trap: Option<&'a Trap>,
-    /// Change streams do not show its entries.
+    /// `true` hides its entries from change streams.
     hidden: bool,
     now: Instant,
-    /// Its newest entry.
+    /// Optime of its newest entry.
     written: Option<OpTime>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Direct<'a> {
         Self { state, index, retryable, trap: None, hidden: false, now, written: None }
     }
 
-    /// Its statements run into this.
+    /// Sets the fail point of its statements.
     pub(crate) fn trapped(self, trap: Option<&'a Trap>) -> Self {
         Self { trap, ..self }
     }
@@ -48,7 +48,7 @@ impl<'a> Direct<'a> {
         Self { hidden, ..self }
     }
 
-    /// The newest entry that it wrote.
+    /// Optime of the newest entry that it wrote.
     pub(crate) fn written(&self) -> Option<OpTime> {
         self.written
     }

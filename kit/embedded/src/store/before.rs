@@ -1,4 +1,4 @@
-//! What a change finds where it is about to be made: change streams tell of it later.
+//! Prior state of a change, for change streams.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Collection, Index, Store};
 use crate::{change::Change, log::Before, namespace::Namespace};
 
 impl Store {
-    /// What this change finds.
+    /// State before this change.
     pub(super) fn before(&self, change: &Change) -> Before {
         match change {
             Change::Insert { namespace, .. } | Change::CreateIndex { namespace, .. } => {

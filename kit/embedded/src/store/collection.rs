@@ -1,4 +1,4 @@
-//! A collection: its documents in natural order, and its indexes.
+//! A collection: documents in natural order, and indexes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +13,11 @@ use steadfast_query::{Code, Collation, Environment, Fault, Filter, index::Key, v
 use super::{index::Index, size::size_of_document};
 use crate::namespace::Namespace;
 
-/// Where a document stands in natural order.
+/// Position of a document in natural order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordId(pub(super) u64);
 
-/// A collection, or a view.
+/// A collection or a view.
 #[derive(Clone, Debug)]
 pub(crate) struct Collection {
     uuid: Uuid,
@@ -25,7 +25,7 @@ pub(crate) struct Collection {
     records: RedBlackTreeMapSync<RecordId, Record>,
     next: RecordId,
     size: u64,
-    /// The one on `_id` first. A view has none.
+    /// The index on `_id` first. A view has none.
     indexes: Vec<Index>,
 }
 
@@ -53,47 +53,47 @@ impl Collection {
         })
     }
 
-    /// What identifies it however it is called.
+    /// UUID of the collection.
     pub(crate) fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// The options that it was created with.
+    /// Options of the collection.
     pub(crate) fn options(&self) -> &Document {
         &self.options
     }
 
-    /// Whether it is a view of another collection (`viewOn`).
+    /// Returns `true` for a view (`viewOn`).
     pub(crate) fn is_view(&self) -> bool {
         self.options.contains_key("viewOn")
     }
 
-    /// Whether it forgets its oldest documents (`capped`).
+    /// Returns `true` for a capped collection.
     pub(crate) fn is_capped(&self) -> bool {
         self.options.get_bool("capped").unwrap_or(false)
     }
 
-    /// Its indexes, the one on `_id` first.
+    /// Indexes, the one on `_id` first.
     pub(crate) fn indexes(&self) -> &[Index] {
         &self.indexes
     }
 
-    /// The index of this name.
+    /// An index by its name.
     pub(crate) fn index(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// How many documents it has.
+    /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.records.size()
     }
 
-    /// How many bytes its documents have.
+    /// Size of the documents in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its documents in natural order: as they were inserted.
+    /// Documents in natural order.
     pub(crate) fn documents(&self) -> impl DoubleEndedIterator<Item = &Arc<Document>> {
         self.records.values().map(|record| &record.document)
     }
@@ -103,8 +103,8 @@ impl Collection {
         self.record_of(id).map(|(_, record)| &record.document)
     }
 
-    /// Documents in natural order, among them all that a filter matches: those that an index finds for
-    /// what must be equal, or all.
+    /// Documents in natural order, including all that match a filter: those that an index finds by
+    /// equality, or all.
     pub(crate) fn candidates<'a>(
         &'a self,
         filter: &Filter,
@@ -127,7 +127,7 @@ impl Collection {
         Box::new(records.into_iter().filter_map(|id| Some(&self.records.get(&id)?.document)))
     }
 
-    /// The index that finds what a filter demands to be equal, if one does.
+    /// Index that finds the equality conditions of a filter, if there is one.
     pub(crate) fn searched(&self, filter: &Filter, env: &Environment) -> Option<&Index> {
         self.search(filter, env).map(|(index, _)| index)
     }
@@ -140,7 +140,7 @@ impl Collection {
         self.indexes.iter().find_map(|index| Some((index, index.prefix(&equalities, env)?)))
     }
 
-    /// The documents that an index has from one key on and before another, in its order, each once.
+    /// Documents between two keys of an index, in its order, each once.
     pub(crate) fn in_order<'a>(
         &'a self,
         index: &'a Index,
@@ -154,12 +154,12 @@ impl Collection {
             .filter_map(|id| Some(&self.records.get(&id)?.document))
     }
 
-    /// Where the document with this `_id` stands in natural order.
+    /// Record number of the document with this `_id` (`$recordId`).
     pub(crate) fn record_number(&self, id: &Bson) -> Option<u64> {
         self.record_of(id).map(|(record, _)| record.0)
     }
 
-    /// Whether an index has the keys of all documents, and no others.
+    /// Returns `true` if an index has exactly the keys of all documents.
     pub(crate) fn is_sound(&self, index: &Index) -> Result<bool, Fault> {
         let mut keys = 0;
         for (id, record) in &self.records {
@@ -261,8 +261,7 @@ impl Collection {
         Ok(())
     }
 
-    /// A fault that is found while an index is built. A server names the build, too; here it has the
-    /// identity of the collection.
+    /// Adds the index build to an error. Here the UUID of the build is that of the collection.
     fn while_building(&self, namespace: &Namespace, mut fault: Fault) -> Fault {
         let uuid = self.uuid;
         fault.message = format!(
@@ -272,7 +271,7 @@ impl Collection {
         fault
     }
 
-    /// A document's keys in each index, if no other record has one that may be there once only.
+    /// Keys of a document in each index. Returns an error for a duplicate key.
     fn checked_keys(
         &self,
         namespace: &Namespace,
@@ -307,7 +306,7 @@ impl Collection {
         Ok(())
     }
 
-    /// A capped collection has no more documents and no more bytes than it was created for.
+    /// Removes the oldest documents of a capped collection above `max` and `size`.
     fn forget_oldest(&mut self) -> Result<(), Fault> {
         if !self.is_capped() {
             return Ok(());
@@ -326,7 +325,7 @@ impl Collection {
     }
 }
 
-/// A view is written to.
+/// Error of a write to a view.
 fn view(namespace: &Namespace) -> Fault {
     Fault::new(
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
@@ -334,7 +333,7 @@ fn view(namespace: &Namespace) -> Fault {
     )
 }
 
-/// No command asks for this: what it changes it has found before.
+/// Internal error: commands change only documents that they have found.
 fn no_record(namespace: &Namespace, id: &Bson) -> Fault {
     Fault::new(Code::INTERNAL_ERROR, format!("no document in {namespace} has the _id {id}"))
 }

@@ -1,4 +1,4 @@
-//! An index: the records of a collection in the order of their keys.
+//! An index: records of a collection in the order of their keys.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -21,12 +21,12 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Definition {
-    /// As `listIndexes` shows it.
+    /// Specification as `listIndexes` shows it.
     specification: Document,
     index: index::Index,
 }
 
-/// A key and the record that has it.
+/// A key and its record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) key: Key,
@@ -34,7 +34,7 @@ pub(super) struct Position {
 }
 
 impl Index {
-    /// An index by its specification, as `listIndexes` shows it, without entries.
+    /// An empty index by its specification.
     pub(super) fn new(specification: &Document) -> Result<Self, Fault> {
         let index = index::Index::parse(specification, &timeless())?;
         Ok(Self::of(specification.clone(), index))
@@ -54,42 +54,42 @@ impl Index {
         Self { definition, entries: RedBlackTreeSetSync::new_sync() }
     }
 
-    /// Its name: `a_1`.
+    /// Name, such as `a_1`.
     pub(crate) fn name(&self) -> &str {
         self.definition.index.name()
     }
 
-    /// Its fields and their order: `{a: 1}`.
+    /// Key pattern, such as `{a: 1}`.
     pub(crate) fn pattern(&self) -> &Document {
         self.definition.index.key_pattern()
     }
 
-    /// What `listIndexes` shows of it.
+    /// Specification as `listIndexes` shows it.
     pub(crate) fn specification(&self) -> &Document {
         &self.definition.specification
     }
 
-    /// Whether a key may be there once only.
+    /// Returns `true` for a unique index.
     pub(crate) fn unique(&self) -> bool {
         self.definition.index.is_unique()
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.entries.size()
     }
 
-    /// Whether it has a document at all: a sparse or a partial one leaves some out.
+    /// Returns `true` if a document belongs to the index. Sparse and partial indexes omit some.
     pub(crate) fn holds(&self, document: &Document) -> Result<bool, Fault> {
         Ok(!self.keys(document)?.is_empty())
     }
 
-    /// The keys of a document in it, each once.
+    /// Distinct keys of a document.
     pub(super) fn keys(&self, document: &Document) -> Result<Vec<Key>, Fault> {
         self.definition.index.keys(document, &timeless())
     }
 
-    /// The first of these keys that another record has, if a key may be there once only.
+    /// First of these keys that another record has, in a unique index.
     pub(super) fn taken<'a>(&self, keys: &'a [Key], by: Option<RecordId>) -> Option<&'a Key> {
         if !self.unique() {
             return None;
@@ -97,12 +97,12 @@ impl Index {
         keys.iter().find(|key| self.with_key(key).any(|record| Some(record) != by))
     }
 
-    /// The fault of a change that would bring a key a second time.
+    /// Duplicate key error.
     pub(super) fn duplicate(&self, namespace: &Namespace, key: &Key) -> Fault {
         self.definition.index.duplicate_key(&namespace.to_string(), key)
     }
 
-    /// The records with this key, or whose keys begin with it.
+    /// Records with this key or key prefix.
     pub(super) fn with_key(&self, key: &Key) -> impl Iterator<Item = RecordId> {
         let first = Position { key: key.clone(), record: RecordId(0) };
         self.entries
@@ -111,8 +111,7 @@ impl Index {
             .map(|position| position.record)
     }
 
-    /// The records in it from one key on and before another, in the order of their keys: once for each
-    /// key.
+    /// Records between two keys in the order of the index, once for each key.
     pub(super) fn records(
         &self,
         from: Option<Vec<Bson>>,
@@ -127,7 +126,7 @@ impl Index {
             .map(|position| position.record)
     }
 
-    /// Whether the first of these keys comes before the second in it.
+    /// Returns `true` if the first key comes before the second.
     pub(crate) fn is_before(&self, one: Vec<Bson>, other: Vec<Bson>) -> bool {
         self.key(one) < self.key(other)
     }
@@ -144,13 +143,13 @@ impl Index {
         }
     }
 
-    /// A key of these values, for a search.
+    /// Key of these values, for a lookup.
     pub(super) fn key(&self, values: Vec<Bson>) -> Key {
         self.definition.index.key_of(values)
     }
 
-    /// What a filter that demands these equalities demands of the first fields of the index: the key
-    /// that all its matches have. `None` if the index may not have all matches, or none can be said.
+    /// Key prefix that all matches of these equalities have. `None` if the index may omit matches
+    /// or has no such prefix.
     pub(super) fn prefix(&self, equalities: &[(String, Bson)], env: &Environment) -> Option<Key> {
         let index = &self.definition.index;
         if index.is_sparse() || index.partial_filter().is_some() {
@@ -162,7 +161,8 @@ impl Index {
             .pattern()
             .iter()
             .take_while(|(path, order)| {
-                // Two paths into one array may be met by two of its elements, which share no key.
+                // Two paths into one array can match in different elements, which have no common
+                // key.
                 let root = path.split('.').next();
                 let is_new = !roots.contains(&root);
                 roots.push(root);
@@ -175,22 +175,21 @@ impl Index {
         (!values.is_empty()).then(|| self.key(values))
     }
 
-    /// The positions, for tests that compare them with a scan.
+    /// Entries, for comparison with a scan in tests.
     #[cfg(test)]
     pub(super) fn positions(&self) -> impl Iterator<Item = &Position> {
         self.entries.iter()
     }
 }
 
-/// Whether a field of a pattern has values themselves as keys, not their hashes, and is no element of
-/// an array by its number.
+/// Returns `true` for a field of a pattern that is not hashed and not an array index.
 fn is_by_value(path: &str, order: &Bson) -> bool {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     !matches!(order, Bson::String(_)) && !path.split('.').any(is_number)
 }
 
-/// Whether a key that equals it finds all that equals it: an array equals an array, but has its
-/// elements as keys.
+/// Returns `true` if a key lookup finds all equal values. An array is equal to an array, but
+/// indexed by its elements.
 fn is_searchable(value: &Bson) -> bool {
     !matches!(value, Bson::Array(_) | Bson::Undefined | Bson::Null)
 }
@@ -199,7 +198,7 @@ fn has_strings(value: &Bson) -> bool {
     matches!(value, Bson::String(_) | Bson::Symbol(_) | Bson::Document(_))
 }
 
-/// What the filter of a partial index sees: it may ask for nothing that changes.
+/// Environment of a partial index filter, which cannot depend on the time.
 fn timeless() -> Environment {
     Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0)
 }

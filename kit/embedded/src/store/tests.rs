@@ -1,4 +1,4 @@
-//! What a store holds after changes, and what it refuses.
+//! Stores: changes and rejected changes.
 
 mod model;
 
@@ -34,13 +34,13 @@ fn index(specification: bson::Document) -> Change {
 fn store_with(changes: impl IntoIterator<Item = Change>) -> Store {
     let mut store = Store::default();
     for change in [create(doc! {})].into_iter().chain(changes) {
-        store.check_and_apply(&change).expect("the change can be made");
+        store.check_and_apply(&change).expect("a valid change");
     }
     store
 }
 
 fn documents(store: &Store) -> Vec<bson::Document> {
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     collection.documents().map(|document| (**document).clone()).collect()
 }
 
@@ -65,10 +65,10 @@ fn a_collection_must_be_there_before_a_document() {
 #[test]
 fn documents_whose_ids_are_named_are_looked_up_and_no_others_looked_at() {
     let store = store_with([3, 2, 1].map(|id| insert(doc! { "_id": id })));
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0);
     let filter = doc! { "_id": { "$in": [1, 3, 1.0, 9] } };
-    let filter = Filter::parse(&filter, &env).expect("a filter");
+    let filter = Filter::parse(&filter, &env).expect("a valid filter");
     let found: Vec<_> = collection.candidates(&filter, &env).map(|it| (**it).clone()).collect();
     assert_eq!(found, [doc! { "_id": 3 }, doc! { "_id": 1 }], "in natural order, each once");
 }
@@ -91,7 +91,7 @@ fn a_unique_index_looks_into_arrays() {
     let mut store = store_with([
         index(unique),
         insert(doc! { "_id": 1, "a": [{ "b": 1 }, { "b": 2 }] }),
-        // The same key twice in one document is no matter.
+        // Equal keys of one document are no duplicates.
         insert(doc! { "_id": 2, "a": [{ "b": 5 }, { "b": 5 }] }),
     ]);
     let fault =
@@ -113,7 +113,7 @@ fn a_unique_index_is_not_built_over_duplicates() {
     let unique = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true };
     let fault = store.check_and_apply(&index(unique)).expect_err("refused");
     assert_eq!(fault.code, Code::DUPLICATE_KEY);
-    assert_eq!(store.collection(&namespace()).expect("there").indexes().len(), 1);
+    assert_eq!(store.collection(&namespace()).expect("the collection exists").indexes().len(), 1);
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn an_entry_is_applied_whole_or_not_at_all() {
     assert!(store.session(&record.session).is_none());
 
     let both = vec![insert(doc! { "_id": 2 }), insert(doc! { "_id": 3 })];
-    store.apply(&entry(both, Some(record.clone()))).expect("both can be made");
+    store.apply(&entry(both, Some(record.clone()))).expect("valid changes");
     assert_eq!(documents(&store).len(), 3);
-    let known = store.session(&record.session).expect("on record");
+    let known = store.session(&record.session).expect("a session record");
     assert!(known.committed());
     assert_eq!((known.number(), known.last_use()), (3, DateTime::from_millis(1)));
 }
@@ -154,9 +154,9 @@ fn the_records_of_an_older_number_go_when_a_newer_one_comes() {
     };
     let mut store = Store::default();
     for record in [record(1, 0), record(1, 1), record(2, 1), record(1, 5)] {
-        store.apply(&entry(Vec::new(), Some(record))).expect("nothing stands against it");
+        store.apply(&entry(Vec::new(), Some(record))).expect("a valid entry");
     }
-    let known = store.session(&session).expect("on record");
+    let known = store.session(&session).expect("a session record");
     assert_eq!(known.number(), 2);
     assert_eq!(known.statement(0), None);
     assert_eq!(known.statement(1), Some(&doc! { "n": 1 }));
@@ -174,7 +174,7 @@ fn a_capped_collection_forgets_its_oldest() {
         store.check_and_apply(&insert(doc! { "_id": id })).expect("inserted");
     }
     assert_eq!(documents(&store), [doc! { "_id": 4 }, doc! { "_id": 5 }]);
-    store.check_and_apply(&insert(doc! { "_id": 1 })).expect("its _id is free again");
+    store.check_and_apply(&insert(doc! { "_id": 1 })).expect("_id 1 was removed");
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn a_renamed_collection_takes_the_place_of_another() {
         Change::CreateCollection { namespace: other.clone(), uuid, options: doc! {} },
         Change::RenameCollection { from: namespace(), to: other.clone() },
     ];
-    changes.iter().for_each(|change| store.check_and_apply(change).expect("possible"));
+    changes.iter().for_each(|change| store.check_and_apply(change).expect("a valid change"));
     assert!(store.collection(&namespace()).is_none());
-    let renamed = store.collection(&other).expect("it is there");
+    let renamed = store.collection(&other).expect("the collection exists");
     assert_eq!((renamed.len(), renamed.uuid()), (1, bson::Uuid::from_bytes([7; 16])));
     assert_eq!(store.databases(), ["shop"]);
     assert_eq!(store.collections("shop").count(), 1);
@@ -212,6 +212,6 @@ fn a_documents_size_is_that_of_its_bytes() {
         "min": bson::Bson::MinKey, "max": bson::Bson::MaxKey,
         "decimal": "1.5".parse::<bson::Decimal128>().expect("a decimal"),
     };
-    let bytes = document.to_vec().expect("it can be written");
+    let bytes = document.to_vec().expect("a valid document");
     assert_eq!(size_of_document(&document), bytes.len());
 }

@@ -1,8 +1,8 @@
-//! `updateDescription`: a difference as clients are told it, field by field.
+//! `updateDescription`: a difference as change events show it.
 
 use bson::{Bson, Document, doc};
 
-/// What a server of some version says of an update.
+/// Fields of the description that depend on the server version.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Details {
     /// `truncatedArrays`.
@@ -11,7 +11,7 @@ pub(super) struct Details {
     pub(super) disambiguated: bool,
 }
 
-/// A path, and its parts if they cannot be told from the path.
+/// A path, and its parts if they are ambiguous (`disambiguatedPaths`).
 #[derive(Clone, Debug, Default)]
 struct Path {
     text: String,
@@ -35,7 +35,7 @@ impl Path {
             path.text.push('.');
         }
         path.text.push_str(text);
-        // A number alone can only be a field.
+        // A number at the start of a path can only be a field name.
         let is_number = !text.contains('.');
         path.is_ambiguous |= is_ambiguous && !(path.parts.is_empty() && is_number);
         path.parts.push(part);
@@ -43,7 +43,7 @@ impl Path {
     }
 }
 
-/// What has been told so far.
+/// Fields of the description.
 #[derive(Default)]
 struct Told {
     updated: Document,
@@ -52,7 +52,7 @@ struct Told {
     disambiguated: Document,
 }
 
-/// The `updateDescription` of a difference.
+/// Converts a difference to an `updateDescription`.
 pub(super) fn description(difference: &Document, details: Details) -> Document {
     let mut told = Told::default();
     told.document(difference, &Path::default());

@@ -1,9 +1,9 @@
-//! What an update changed, as servers write it down: which fields were removed, which have other values,
-//! which are new, and the same of what is inside.
+//! Differences of updates, as the oplog of a server stores them: removed, updated and inserted
+//! fields, recursively.
 //!
-//! A difference is a document. That of a document is `{ d: removed, u: updated, i: inserted, s…: of the
-//! field … }`, that of an array `{ a: true, l: new length, u…: element …, s…: of element … }`; what is
-//! empty is left out.
+//! A difference is a document. That of a document is `{ d: removed, u: updated, i: inserted,
+//! s<field>: difference … }`. That of an array is `{ a: true, l: new length, u<index>: element,
+//! s<index>: difference … }`. Empty parts are omitted.
 
 use bson::{Bson, Document, doc};
 
@@ -12,11 +12,10 @@ use crate::{
     store::size_of_document,
 };
 
-/// How much larger an entry of the log is that has a difference.
+/// Overhead in bytes of an oplog entry with a difference.
 const AROUND: usize = 15;
 
-/// The difference between a document and what became of it. `None`: a server writes down the whole
-/// document instead.
+/// Difference between a document and its update. `None` if a server stores the whole document.
 pub(super) fn difference(before: &Document, after: &Document, by: &Rewrite) -> Option<Document> {
     match by {
         Rewrite::Whole => None,
@@ -31,7 +30,7 @@ pub(super) fn difference(before: &Document, after: &Document, by: &Rewrite) -> O
     }
 }
 
-/// Whether two values are the same to the bit, and in the same order.
+/// Returns `true` if two values are bitwise equal, including the order of fields.
 pub(super) fn identical(one: &Bson, other: &Bson) -> bool {
     match (one, other) {
         (Bson::Document(one), Bson::Document(other)) => {
@@ -50,7 +49,7 @@ pub(super) fn identical(one: &Bson, other: &Bson) -> bool {
     }
 }
 
-/// The parts of a difference of documents.
+/// Parts of a difference of documents.
 #[derive(Default)]
 struct Parts {
     removed: Document,
@@ -72,7 +71,7 @@ impl Parts {
     }
 }
 
-/// The rest of a path that an update names.
+/// Remaining path of an updated field.
 #[derive(Clone, Copy)]
 struct Rest<'a> {
     path: &'a [String],
@@ -84,7 +83,7 @@ impl<'a> Rest<'a> {
         Self { path: &touched.path, appends: touched.appends }
     }
 
-    /// What is left of it inside a field.
+    /// Remaining path inside a field.
     fn inside(self, name: &str) -> Option<Self> {
         let (first, path) = self.path.split_first()?;
         let is_it = first == name || first.starts_with('$');
@@ -96,7 +95,7 @@ fn inside<'a>(touched: &[Rest<'a>], name: &str) -> Vec<Rest<'a>> {
     touched.iter().filter_map(|rest| rest.inside(name)).collect()
 }
 
-/// The difference that operators made, which is told at the fields that they name.
+/// Difference made by update operators, at the fields that they name.
 fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]) -> Document {
     let mut parts = Parts::default();
     for name in before.keys().filter(|name| !after.contains_key(name)) {
@@ -115,7 +114,7 @@ fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]
     parts.into_document()
 }
 
-/// The difference inside a value, if it is told at all.
+/// Difference inside a value. `None` if the whole value is stored.
 fn touched_inside(old: &Bson, new: &Bson, touched: &[Rest<'_>]) -> Option<Document> {
     let named = touched.iter().find(|rest| rest.path.is_empty());
     match (old, new, named) {
@@ -142,8 +141,8 @@ fn appended(from: usize, new: &[Bson]) -> Document {
     found
 }
 
-/// The difference of an array some of whose elements are named. If a path is about many of them, and
-/// more than one changed, the whole array is told.
+/// Difference of an array with named elements. If a path matches several elements and more than one
+/// changed, the whole array is stored.
 fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<Document> {
     let many = touched.iter().any(|rest| rest.path.first().is_some_and(|it| it.starts_with("$[")));
     let mut found = doc! { "a": true };
@@ -160,9 +159,9 @@ fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<
     (!many || found.len() <= 2).then_some(found)
 }
 
-/// The smallest difference of two documents, if it is smaller than the new one.
+/// Smallest difference of two documents, if it is smaller than the new document.
 ///
-/// Both are gone through side by side: a field that stands elsewhere is told as a new one.
+/// Both are compared field by field: a field that moved counts as new.
 fn of_documents(before: &Document, after: &Document) -> Option<Document> {
     let mut parts = Parts::default();
     let mut old = before.iter().peekable();

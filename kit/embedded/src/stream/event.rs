@@ -1,4 +1,4 @@
-//! The events that an entry of the log means to a change stream.
+//! Change events of an oplog entry.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::{
     namespace::Namespace,
 };
 
-/// What a change stream is about.
+/// Target of a change stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
     Collection(Namespace),
     Database(String),
-    /// All databases that are not the servers' own.
+    /// All databases except `admin`, `config` and `local`.
     Cluster,
 }
 
@@ -48,12 +48,12 @@ impl Subject {
     }
 }
 
-/// Whether a database is the servers' own.
+/// Returns `true` for internal databases.
 pub(crate) fn is_internal(database: &str) -> bool {
     matches!(database, "admin" | "config" | "local")
 }
 
-/// A change that a stream tells of.
+/// A change that a stream shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
     entry: &'a Entry,
@@ -62,7 +62,7 @@ pub(super) struct Event<'a> {
     pub(super) position: Position,
 }
 
-/// The events of an entry, in order; each `invalidate` follows the event that it is about.
+/// Events of an entry in order. An `invalidate` follows its event.
 pub(super) fn events<'a>(entry: &'a Entry, shard: u32, options: &Options) -> Vec<Event<'a>> {
     let mut all = Vec::new();
     if entry.is_migration() {
@@ -100,7 +100,7 @@ fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
         | Change::CreateIndex { namespace, .. }
         | Change::ModifyIndex { namespace, .. }
         | Change::DropIndex { namespace, .. } => {
-            // Nobody can watch a view.
+            // Change streams do not support views.
             let watched = !(before.is_view && matches!(subject, Subject::Collection(_)));
             options.expanded && watched && subject.is(namespace)
         }
@@ -110,17 +110,17 @@ fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
     }
 }
 
-/// The collection that a note of the log says to be sharded.
+/// Collection of a `shardCollection` no-op entry.
 fn sharded(note: &Document) -> Option<Namespace> {
     let (database, collection) = note.get_str(SHARD_COLLECTION).ok()?.split_once('.')?;
     Some(Namespace::new(database, collection))
 }
 
-/// The field of a note that names a collection that is sharded from now on. The note has the
-/// collection's `uuid`, too, and a `description`.
+/// Field of a no-op entry that names a newly sharded collection. The entry also has `uuid` and
+/// `description`.
 pub(crate) const SHARD_COLLECTION: &str = "shardCollection";
 
-/// Whether nothing is left that a stream could be about.
+/// Returns `true` if the change removes the target of the stream.
 fn ends(change: &Change, subject: &Subject) -> bool {
     match (change, subject) {
         (
@@ -133,12 +133,12 @@ fn ends(change: &Change, subject: &Subject) -> bool {
 }
 
 impl Event<'_> {
-    /// Whether it is an `invalidate`.
+    /// Returns `true` for an `invalidate` event.
     pub(super) fn invalidates(&self) -> bool {
         matches!(self.position.point, Point::Invalidate(_))
     }
 
-    /// As it is told; `seen` is where the current document is looked up.
+    /// The event document. `seen` provides the current document for lookups.
     pub(super) fn document(&self, options: &Options, seen: &Histories) -> Result<Document, Fault> {
         let mut told = Document::new();
         if self.invalidates() {
@@ -163,7 +163,7 @@ impl Event<'_> {
         }
     }
 
-    /// The transaction that the change was a part of, as the client knows it.
+    /// Client transaction of the change.
     fn transaction(&self) -> Option<TransactionId> {
         if let Some(CommitStep::Committed { id, .. }) = &self.entry.step {
             return Some(id.of_client());
@@ -172,7 +172,7 @@ impl Event<'_> {
         Some(TransactionId { session: record.session.clone(), number: record.number })
     }
 
-    /// What all events begin with.
+    /// Adds the fields that all events have.
     fn head(&self, told: &mut Document, kind: &str, options: &Options) {
         told.insert("_id", self.position.token());
         told.insert("operationType", kind);
@@ -193,7 +193,7 @@ impl Event<'_> {
         }
     }
 
-    /// The collection that the change was made in.
+    /// UUID of the collection.
     fn collection(&self) -> Option<Uuid> {
         match self.change {
             Change::Note(note) => match note.get("uuid") {
@@ -249,7 +249,7 @@ impl Event<'_> {
         Ok(told)
     }
 
-    /// The `updateDescription`, if the entry has a difference and not a whole document.
+    /// `updateDescription`, unless the entry stores a whole document.
     fn update(&self, options: &Options) -> Option<Document> {
         let (Change::Replace { document, by, .. }, Some(before)) =
             (self.change, &self.before.document)
@@ -268,7 +268,7 @@ impl Event<'_> {
         Some(description(&found, details))
     }
 
-    /// The `fullDocument` of an update.
+    /// `fullDocument` of an update.
     fn after(
         &self,
         namespace: &Namespace,
@@ -379,7 +379,7 @@ impl Event<'_> {
                 let description = note.get_document("description").cloned().unwrap_or_default();
                 (SHARD_COLLECTION, name(&namespace), Some(description))
             }
-            // These are told elsewhere.
+            // Handled elsewhere.
             Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return told,
         };
         self.head(&mut told, kind, options);
@@ -396,7 +396,7 @@ impl Event<'_> {
         told
     }
 
-    /// What a `collMod` found.
+    /// State before a `collMod` (`stateBeforeChange`).
     fn state_before(&self) -> Option<Document> {
         let uuid = self.before.collection?;
         let found = self.before.document.as_deref()?;
@@ -420,7 +420,7 @@ impl Event<'_> {
         }
     }
 
-    /// The options of a collection or an index that are others than before.
+    /// Changed options of a collection or an index.
     fn modified(&self, options: &Document) -> Document {
         let before = self.before.document.as_deref().cloned().unwrap_or_default();
         let new = options.iter().filter(|(name, value)| before.get(name) != Some(value));

@@ -1,4 +1,4 @@
-//! What a log means to who watches it.
+//! Change streams on an oplog.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     store::Store,
 };
 
-/// A log that is written entry by entry, at the seconds 1, 2, 3 …
+/// An oplog with entries at the seconds 1, 2, 3 …
 #[derive(Default)]
 struct Lab {
     log: Log,
@@ -44,7 +44,7 @@ impl Lab {
         self.log.push(entry, tokio::time::Instant::now(), &self.store);
     }
 
-    /// What most members have, all or up to a second.
+    /// Majority-committed entries up to a second.
     fn history(&self, until: u32) -> Histories {
         let timestamp = TimestampOrder { time: until, increment: 1 };
         History::new(&self.log, OpTime { term: 1, timestamp }, &self.store).into()
@@ -54,7 +54,7 @@ impl Lab {
         self.history(self.log.last().timestamp.time)
     }
 
-    /// What a stream of this subject tells from the beginning.
+    /// All events of a stream with these options.
     fn told(&self, options: Options) -> Vec<Document> {
         let mut stream = stream(options, start());
         stream.see(&self.all());
@@ -203,7 +203,7 @@ fn the_parts_of_a_transaction_are_events_of_one_time() {
         assert_eq!(event.get_i64("txnNumber").unwrap(), 5);
         assert!(event.get_document("lsid").unwrap().contains_key("uid"));
     }
-    // A stream goes on in the midst of it.
+    // A stream resumes within a transaction.
     let after = Position::read(told[0].get_document("_id").unwrap()).unwrap();
     let mut rest = stream(options(), after);
     rest.see(&lab.all());
@@ -296,7 +296,7 @@ fn a_token_of_an_event_that_is_not_there_is_refused() {
     let mut lost = stream(options(), Position { at, point: Point::Event(3), shard: 0 });
     lost.see(&lab.all());
     assert_eq!(lost.take(9).unwrap_err().code.number, 280);
-    // Not if the member does not know yet that most have it.
+    // Nor if the member does not know yet that it is committed.
     let mut early = stream(options(), Position { at, point: Point::Event(0), shard: 0 });
     early.see(&lab.history(1));
     assert!(early.take(9).unwrap().documents.is_empty());
@@ -338,7 +338,7 @@ fn a_pipeline_is_told_by_its_difference_unless_that_is_large() {
         found(doc! { "_id": 1, "a": [&long, 7] }),
         Some(doc! { "d": { "b": false }, "sa": inside })
     );
-    // A field that stands elsewhere is a new one.
+    // A field that moved is a new one.
     assert_eq!(
         found(doc! { "_id": 1, "b": 1, "a": [&long, 2, 3] }),
         None,
@@ -347,7 +347,7 @@ fn a_pipeline_is_told_by_its_difference_unless_that_is_large() {
     assert_eq!(found(doc! { "_id": 1, "a": 1, "b": 1 }), None);
 }
 
-/// Two shards that shard the collection by `k`.
+/// Two shards, with the shard key `k`.
 #[derive(Debug)]
 struct ByK;
 
@@ -393,7 +393,7 @@ fn entries_of_two_shards_at_the_same_time_are_told_one_by_one() {
         let mut rest = stream(options(), token);
         rest.see(&seen);
         assert_eq!(rest.take(usize::MAX).unwrap().documents, all[place + 1..]);
-        // One by one it is the same.
+        // The same events with batches of one.
         let mut slowly = stream(options(), token);
         for expected in &all[place + 1..] {
             slowly.see(&seen);

@@ -1,5 +1,4 @@
-//! Where a change stream is, and the resume token that says so: a string of hexadecimal digits whose
-//! order is that of the events. It is the same on every member.
+//! Resume tokens: hexadecimal strings in the order of events, equal on all members.
 
 use std::cmp::Ordering;
 
@@ -8,28 +7,28 @@ use steadfast_query::{Code, Fault, value::show_document};
 
 use crate::log::TimestampOrder;
 
-/// Where a change stream is. What it tells next is after it.
+/// Position of a change stream. The next event comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) at: TimestampOrder,
     pub(crate) point: Point,
-    /// The number of the shard. Entries of several shards can have the same time.
+    /// Index of the shard. Entries of several shards can have the same timestamp.
     pub(crate) shard: u32,
 }
 
-/// A point within one entry of the log.
+/// A point within an oplog entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// Before all of it.
+    /// Before the entry.
     Start,
-    /// A change's event.
+    /// After the event of a change.
     Event(u32),
-    /// The `invalidate` that follows a change's event.
+    /// After the `invalidate` that follows the event of a change.
     Invalidate(u32),
 }
 
 impl Point {
-    /// Where it stands: what follows from a change comes before the next change.
+    /// Sort key: the event of a change and its `invalidate` come before the next change.
     fn place(self) -> (Option<u32>, bool) {
         match self {
             Self::Start => (None, false),
@@ -51,7 +50,7 @@ impl PartialOrd for Point {
     }
 }
 
-/// The kinds of points as they are written, in their order: before the number of a change, and after.
+/// Encoded kinds of points, in their order: before the index of a change, and after it.
 const TIME: &str = "82";
 const START: &str = "29296E04";
 const CHANGE: &str = "2C";
@@ -59,12 +58,12 @@ const EVENT: &str = "6E04";
 const INVALIDATE: &str = "6F04";
 
 impl Position {
-    /// Before all that was written at a time.
+    /// Position before all entries of a timestamp.
     pub(crate) fn start(at: TimestampOrder) -> Self {
         Self { at, point: Point::Start, shard: 0 }
     }
 
-    /// The newest time that is before all that it has not told yet.
+    /// Timestamp before all events that follow.
     pub(crate) fn floor(self) -> TimestampOrder {
         let TimestampOrder { time, increment } = self.at;
         match increment.checked_sub(1) {
@@ -73,7 +72,7 @@ impl Position {
         }
     }
 
-    /// As clients keep it.
+    /// The resume token.
     pub(crate) fn token(self) -> Document {
         let TimestampOrder { time, increment } = self.at;
         let point = match self.point {
@@ -88,7 +87,7 @@ impl Position {
         doc! { "_data": format!("{TIME}{time:08X}{increment:08X}{point}{shard}") }
     }
 
-    /// Reads a token.
+    /// Parses a resume token.
     pub(crate) fn read(token: &Document) -> Result<Self, Fault> {
         let Some(Bson::String(data)) = token.get("_data") else {
             return Err(Fault::location(
@@ -137,7 +136,7 @@ fn number(data: &str) -> Option<(u32, &str)> {
     Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// A token of an event that this log does not have.
+/// Error of a resume token whose event is not in this oplog.
 pub(super) fn not_found(position: Position) -> Fault {
     Fault::new(
         Code::named(280, "ChangeStreamFatalError"),

@@ -1,11 +1,11 @@
-//! Chance that comes out the same each time: numbers from a seed.
+//! Random operations, reproducible from a seed.
 
 use testbed::Version;
 
-/// SplitMix64.
+/// Generator of random operations (SplitMix64).
 pub(crate) struct Dice {
     state: u64,
-    /// Whether expressions may use the variable `v`, which the command defines.
+    /// `true` allows the variable `v` in expressions. The command defines it.
     pub(crate) variables: bool,
     /// The version of the real server.
     version: Version,
@@ -29,12 +29,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one.
+    /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.roll() % u64::try_from(bound).expect("a small bound")).expect("small")
     }
 
-    /// The same as an int.
+    /// An int below `bound`.
     pub(crate) fn few(&mut self, bound: usize) -> i32 {
         i32::try_from(self.below(bound)).expect("small")
     }
@@ -44,7 +44,7 @@ impl Dice {
         self.few(9) - 2
     }
 
-    /// True once in so many times.
+    /// `true` with probability 1/`times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -1,8 +1,8 @@
-//! The same operations, by chance, on the embedded deployment and on a real server: the answers are
-//! the same, and so is what is stored in the end.
+//! Random operations on the embedded deployment and on a real server. Replies and stored documents
+//! must agree.
 //!
-//! A few thousand operations run with the other tests. `STEADFAST_DIFFERENTIAL=100000` runs as many as
-//! it says, `STEADFAST_SEED=7` others than usual.
+//! A few thousand operations run by default. `STEADFAST_DIFFERENTIAL=100000` sets their number,
+//! `STEADFAST_SEED=7` the seed.
 #![allow(missing_docs)]
 
 mod compare;
@@ -32,16 +32,19 @@ use crate::{
     tally::Tally,
 };
 
-/// After so many operations the collections are compared and begun anew, so that they stay small.
+/// Operations between two comparisons of the stored documents. Afterwards the collections are
+/// dropped, so that they stay small.
 const ROUND: usize = 250;
 
-/// So many differences are shown.
+/// Maximum number of reported differences.
 const SHOWN: usize = 100;
 
-/// What an expression that fails for a document does to a pipeline depends on what the server's
-/// optimizer has made of it: a constant may be computed though no document comes to it, a `$match`
-/// may go before the stage that fails. So there are two real servers, one of which takes pipelines as
-/// they are, and where the two differ, either is right.
+/// The servers under comparison.
+///
+/// Whether a failing expression fails a pipeline depends on the server's optimizer: it may compute
+/// constants that no document needs, or move a `$match` before the failing stage. So there are two
+/// real servers. One of them, `literal`, does not optimize pipelines. Where the two disagree,
+/// either reply is accepted.
 struct Servers {
     real: Server,
     literal: Server,
@@ -50,12 +53,12 @@ struct Servers {
     version: Version,
 }
 
-/// What came of an operation.
+/// Result of a comparison.
 enum Verdict {
     Same,
-    /// The real servers do not agree. After a write, what is stored may differ from now on.
+    /// The real servers disagree. After a write, their stored documents may differ.
     Undecided,
-    /// In words.
+    /// Description of the difference.
     Different(String),
 }
 
@@ -90,7 +93,7 @@ impl Servers {
         match (same(&real, &literal), same(&real, &ours) || same(&literal, &ours)) {
             (true, true) => Verdict::Same,
             (false, true) => Verdict::Undecided,
-            // 8.2 leaves out what nothing reads later, and orders conditions as it likes.
+            // 8.2 omits fields that no later stage reads, and evaluates conditions in any order.
             (_, false) if operation.may_fail_unseen(self.version) && fails_once(&real, &ours) => {
                 Verdict::Undecided
             }
@@ -105,7 +108,8 @@ impl Servers {
         }
     }
 
-    /// Operations until one differs, and then what is stored; with care, after each that writes.
+    /// Runs operations until one differs, then compares the stored documents. With `careful`,
+    /// compares them after each write.
     fn round(&mut self, dice: &mut Dice, careful: bool) -> Verdict {
         self.begin(dice);
         for _ in 0..ROUND {
@@ -154,20 +158,20 @@ fn fails_once(one: &Document, other: &Document) -> bool {
     one.contains_key("code") != other.contains_key("code")
 }
 
-/// A server that takes pipelines and filters as they are.
+/// A server that executes pipelines and filters as they are, without optimization.
 fn literal(version: Version) -> Mongod {
     let options = Options::new().version(version);
     let mongod = Mongod::standalone(options).unwrap_or_else(|error| panic!("{error}"));
     for name in ["disablePipelineOptimization", "disableMatchExpressionOptimization"] {
         let command = doc! { "configureFailPoint": name, "mode": "alwaysOn" };
-        mongod.run_command("admin", command).expect("a fail point that is known");
+        mongod.run_command("admin", command).expect("a known fail point");
     }
-    // Nor does it translate them: what the other engine of 6.0 joins has lost the types of some values.
+    // Nor does it use the slot-based engine, whose `$lookup` in 6.0 loses the types of some values.
     let classic = match version {
         Version::V6_0 => doc! { "setParameter": 1, "internalQueryForceClassicEngine": true },
         _ => doc! { "setParameter": 1, "internalQueryFrameworkControl": "forceClassicEngine" },
     };
-    mongod.run_command("admin", classic).expect("a parameter that is known");
+    mongod.run_command("admin", classic).expect("a known parameter");
     mongod
 }
 
@@ -197,7 +201,7 @@ fn compare_with(version: Version, usual: usize) {
     while servers.tally.operations() < operations {
         let dice = || Dice::new(u64::try_from(round).expect("a seed"), version);
         if let Verdict::Different(late) = servers.round(&mut dice(), false) {
-            // Once more, to find the operation with which it began.
+            // Repeats the round carefully, to find the first operation that differs.
             match servers.round(&mut dice(), true) {
                 Verdict::Different(difference) => differences.push(difference),
                 Verdict::Same | Verdict::Undecided => differences.push(late),
@@ -245,7 +249,7 @@ fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
     if !testbed::require(Version::V8_2) {
         return;
     }
-    // An idle shard holds up the change streams of a cluster until it writes its next no-op entry.
+    // An idle shard delays the change streams of a cluster until it writes its next no-op entry.
     let options = Options::new().version(Version::V8_2).parameter("periodicNoopIntervalSecs=1");
     let cluster = ShardedCluster::start(ClusterOptions::new().options(options)).expect("a cluster");
     let real = Addresses {

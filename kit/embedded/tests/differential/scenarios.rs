@@ -50,7 +50,7 @@ pub(crate) struct Step {
     pub(crate) mode: StepMode,
 }
 
-/// Manner of waiting for the reply.
+/// Expected reply of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepMode {
     OneReply,

@@ -1,4 +1,4 @@
-//! What came of the operations: a test in which all are refused shows nothing.
+//! Counts of results: a run in which all operations fail proves nothing.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,20 +7,20 @@ use bson::Document;
 #[derive(Default)]
 pub(crate) struct Tally {
     kinds: BTreeMap<String, Outcomes>,
-    /// How often the real servers did not agree.
+    /// Number of operations for which the real servers disagreed.
     pub(crate) undecided: usize,
 }
 
 #[derive(Default)]
 struct Outcomes {
     done: usize,
-    /// Nothing was found, or nothing changed.
+    /// Operations without effect: nothing found, or nothing changed.
     idle: usize,
     refused: usize,
 }
 
 impl Tally {
-    /// Notes what a server made of a command.
+    /// Counts the result of a command.
     pub(crate) fn note(&mut self, command: &Document, reply: &Document) {
         let kind = command.keys().next().cloned().unwrap_or_default();
         let outcomes = self.kinds.entry(kind).or_default();

@@ -1,4 +1,4 @@
-//! Who watches is told what happens.
+//! Change streams on a replica set.
 
 use bson::{Bson, Timestamp};
 
@@ -24,7 +24,7 @@ fn token(reply: &Document) -> Document {
     cursor(reply).get_document("postBatchResumeToken").unwrap().clone()
 }
 
-/// The kinds of a batch's events and the documents that they are about.
+/// Operation types and document keys of a batch's events.
 fn events(reply: &Document) -> Vec<(String, Bson)> {
     let cursor = cursor(reply);
     let batch = cursor.get_array("nextBatch").or(cursor.get_array("firstBatch")).unwrap();

@@ -1,4 +1,4 @@
-//! A sharded cluster behind its routers.
+//! Sharded clusters behind mongos.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Hello: what a server says of itself, once or whenever it changes.
+//! `hello`: single replies, awaitable and streaming protocol.
 
 use steadfast_wire::{Compressor, MsgFlags};
 
@@ -122,7 +122,7 @@ async fn a_client_introduces_itself_once() {
     assert_eq!(code(&client.run(introduction).await), 186);
 }
 
-/// The fields that 8.2 has after those of its role.
+/// Fields of 8.2 that follow those of the role.
 const OF_ALL: &str = "maxBsonObjectSize maxMessageSizeBytes maxWriteBatchSize localTime \
                       logicalSessionTimeoutMinutes connectionId";
 
@@ -186,7 +186,7 @@ async fn local_time_and_last_write_are_of_the_members_own_clock() {
     set.faults().elect(1).unwrap();
     assert!(is_ok(&connect(&set, 1).await.run(insert(1)).await));
     set.until_replicated().await;
-    // A secondary whose own clock is right has the times of the primary's entries.
+    // A secondary without clock skew shows the times of the primary's entries.
     assert!(time(0, "lastWriteDate").await - before >= 3_590_000);
     assert_eq!(time(0, "majorityWriteDate").await, time(1, "majorityWriteDate").await);
     let reply = connect(&set, 1).await.run(hello()).await;

@@ -1,4 +1,4 @@
-//! Clients that ask for what no server can do: each is refused, and nobody else notices.
+//! Extreme input: rejected without effect on other clients.
 
 use bson::Timestamp;
 

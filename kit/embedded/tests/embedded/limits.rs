@@ -1,11 +1,11 @@
-//! Servers that shed load, and slow ones.
+//! Load shedding and injected latency.
 
 use super::*;
 
 #[tokio::test]
 async fn requests_beyond_the_rate_are_shed_with_the_labels_of_overload() {
     let server = Deployment::standalone().request_rate(0.0001, 2.0).start();
-    // Without a rate to speak of, what is there at first is all.
+    // The rate is negligible, so only the burst capacity counts.
     server.faults().request_rate(0, 0.0001, 2.0);
     let mut client = connect(&server, 0).await;
     assert!(is_ok(&client.run(insert(1)).await));

@@ -1,4 +1,4 @@
-//! The embedded deployment, as a client that knows nothing but the wire protocol meets it.
+//! The embedded deployment as a client of the wire protocol sees it.
 
 #![allow(missing_docs)]
 
@@ -25,7 +25,7 @@ use client::Client;
 use steadfast_embedded::Deployment;
 use tokio::net::TcpStream;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn connect(deployment: &Deployment, member: usize) -> Client {
@@ -40,7 +40,7 @@ fn insert(id: i32) -> Document {
     doc! { "insert": "things", "documents": [{ "_id": id }], "$db": "db" }
 }
 
-/// The same as a retryable write.
+/// The insert as a retryable write.
 fn retryable_insert(id: i32, number: i64) -> Document {
     let session = Binary { subtype: BinarySubtype::Uuid, bytes: vec![7; 16] };
     let mut command = insert(id);
@@ -56,7 +56,7 @@ fn hello() -> Document {
     doc! { "hello": 1, "$db": "admin" }
 }
 
-/// The ids of the documents that a find found.
+/// The `_id`s that a `find` returned.
 fn ids(reply: &Document) -> Vec<i32> {
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
     batch.iter().map(|it| it.as_document().unwrap().get_i32("_id").unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Change streams through a mongos: the events of all shards, in order, and resumed anywhere.
+//! Change streams through a mongos: events of all shards in order, resumable through any mongos.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const ELECTION: Duration = Duration::from_millis(50);
 
-/// Two shards and two mongos. The documents of `db.things` are on the shard that their `dc` names.
+/// Two shards and two mongos. The documents of `db.things` are on the shard named by their `dc`.
 async fn start() -> Deployment {
     let cluster = Deployment::sharded(&["alfa", "bravo"])
         .version("8.2")
@@ -42,18 +42,18 @@ fn thing(id: i32, dc: &str) -> Document {
     doc! { "insert": "things", "documents": [{ "_id": id, "dc": dc }], "$db": "db" }
 }
 
-/// A change stream as a client has it.
+/// A client's change stream.
 struct Watch {
     client: Client,
     database: &'static str,
     collection: String,
     id: i64,
-    /// The events that came with the first batch.
+    /// Events of the first batch.
     first: Vec<Document>,
     token: Document,
 }
 
-/// What is watched.
+/// Target of a change stream.
 #[derive(Clone, Copy)]
 enum What {
     Collection,
@@ -94,7 +94,7 @@ impl Watch {
         Self { client, database, collection, id, first, token }
     }
 
-    /// The next batch, waited for up to a time. An error is that of the reply.
+    /// The next batch, with a `maxTimeMS`. Returns the reply if it is an error.
     async fn try_more(&mut self, wait: i64) -> Result<Vec<Document>, Document> {
         let command = doc! {
             "getMore": self.id, "collection": &self.collection, "maxTimeMS": wait,
@@ -110,7 +110,7 @@ impl Watch {
         Ok(documents(cursor, "nextBatch"))
     }
 
-    /// So many events; waits for as long as it takes.
+    /// Waits for this many events.
     async fn take(&mut self, count: usize) -> Vec<Document> {
         let mut events = std::mem::take(&mut self.first);
         let all = async {
@@ -141,7 +141,7 @@ fn data(token: &Document) -> &str {
     token.get_str("_data").unwrap()
 }
 
-/// Times do not go back, and each token is greater than the one before.
+/// Checks that times do not go back and that tokens increase.
 fn assert_ordered(events: &[Document]) {
     let times = events.iter().map(|event| event.get_timestamp("clusterTime").unwrap());
     assert!(times.map(|time| (time.time, time.increment)).is_sorted(), "{events:?}");
@@ -181,7 +181,7 @@ async fn an_idle_shard_does_not_hold_up_the_others() {
         let (events, _) = tokio::join!(watch.take(1), ok(&mut client, thing(id, "bravo")));
         assert_eq!(keys(&events), [id]);
     }
-    // Nothing was written to alfa but notes, and an idle stream writes none.
+    // Only no-op entries were written to alfa, and an idle stream writes none.
     let before = watch.try_more(20).await.unwrap();
     let token = watch.token.clone();
     assert!(before.is_empty());
@@ -195,7 +195,7 @@ async fn a_shard_that_is_frozen_holds_up_events_until_it_goes_on() {
     let mut watch = Watch::open(&cluster, 0, doc! {}).await;
     let alfa = cluster.shard("alfa");
     let primary = alfa.primary().unwrap();
-    // The stream goes on with the member that it was opened on, whoever is primary meanwhile.
+    // The stream stays on the member on which it was opened, whichever member is primary meanwhile.
     alfa.faults().freeze(primary);
     let mut client = connect(&cluster, 1).await;
     ok(&mut client, thing(1, "bravo")).await;
@@ -338,7 +338,7 @@ async fn a_document_is_looked_up_where_its_chunk_is_now() {
     }
 }
 
-/// A watcher that resumes through the other mongos after each error sees every write once.
+/// A client that resumes through the other mongos after each error sees every write once.
 #[tokio::test]
 async fn a_resumed_watcher_misses_and_repeats_nothing() {
     const WRITES: i32 = 120;

@@ -1,4 +1,4 @@
-//! Messages: those that are answered, those that are not, and those that are none.
+//! Messages: replies, unacknowledged requests, invalid messages.
 
 use steadfast_wire::{MessageWriter, MsgFlags};
 use tokio::io::AsyncWriteExt;
@@ -25,7 +25,7 @@ async fn a_request_that_wants_no_answer_is_executed_and_gets_none() {
     let mut client = connect(&server, 0).await;
     client.send_with(insert(1), MsgFlags::MORE_TO_COME, None).await;
     assert_eq!(ids(&client.run(find()).await), [1]);
-    // Also if the client does not wait to see it go.
+    // Also if the client disconnects at once.
     let mut hasty = connect(&server, 0).await;
     hasty.send_with(insert(2), MsgFlags::MORE_TO_COME, None).await;
     hasty.stream.shutdown().await.unwrap();

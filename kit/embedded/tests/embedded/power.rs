@@ -1,4 +1,4 @@
-//! Servers that die, come back, and stand still.
+//! Killed, restarted and frozen servers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Clients that must log in. That drivers can is shown where drivers are.
+//! Authentication. Tests with drivers are in the driver's crate.
 
 use super::*;
 

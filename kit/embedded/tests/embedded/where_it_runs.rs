@@ -1,4 +1,4 @@
-//! In tests with a runtime and in tests without one.
+//! Runtimes: the test's own, or a thread of the deployment.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use steadfast_wire::MsgFlags;
 
 use super::*;
 
-/// A blocking client: sends a command, gives what comes first.
+/// Sends a command with blocking I/O and returns the first bytes of the reply.
 fn talk(deployment: &Deployment, command: &Document) -> Vec<u8> {
     let mut stream = TcpStream::connect(deployment.member(0).address()).unwrap();
     stream.write_all(&client::message(1, command, MsgFlags::empty())).unwrap();
@@ -45,7 +45,7 @@ async fn a_paused_clock_is_the_deployments_too() {
 
 #[tokio::test]
 async fn addresses_can_be_chosen() {
-    // One that was free a moment ago.
+    // A port that was free a moment ago.
     let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     if let Ok(server) = Deployment::standalone().ports(free..).try_start() {
         assert_eq!(server.member(0).address().port(), free);

@@ -1,4 +1,4 @@
-//! Writes through failovers: none is lost, none is applied twice.
+//! Writes during failovers: none is lost, none is executed twice.
 
 use super::*;
 

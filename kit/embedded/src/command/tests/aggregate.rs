@@ -1,4 +1,4 @@
-//! `aggregate`: its arguments, and the stages that only a server can begin with.
+//! `aggregate`: its arguments, and stages that must come first.
 
 use bson::{Bson, Document, doc};
 

@@ -1,4 +1,4 @@
-//! `create`, `drop`, `dropDatabase`, `renameCollection`, `collMod`, and what lists show of it.
+//! `create`, `drop`, `dropDatabase`, `renameCollection`, `collMod`, and the lists that show them.
 
 use bson::{Document, doc};
 

@@ -1,4 +1,4 @@
-//! `explain`: on which way documents are found.
+//! `explain`: query plans.
 
 use bson::{Document, doc};
 

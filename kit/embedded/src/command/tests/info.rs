@@ -1,4 +1,4 @@
-//! What a server tells of itself, and how much there is in it.
+//! Diagnostic commands and statistics.
 
 use bson::{Bson, doc};
 
@@ -64,7 +64,7 @@ fn what_is_not_supported_says_so() {
 #[test]
 fn sizes_are_those_of_the_documents() {
     let mut server = Server::with(numbers(5));
-    // Two ints with names of three bytes and of one.
+    // Two ints whose names have three bytes and one byte.
     let size = 5 * (5 + (2 + 3 + 4) + (2 + 1 + 4));
     let statistics = server.ok(doc! { "collStats": "c" });
     assert_eq!(statistics.get_i32("size").unwrap(), size);

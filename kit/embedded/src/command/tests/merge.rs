@@ -16,7 +16,7 @@ fn out(server: &mut Server, pipeline: Vec<Document>) -> Result<(), (i32, String)
     }
 }
 
-/// The first two documents, merged with these options.
+/// Merges the first two documents with these options.
 fn merge(server: &mut Server, options: Document) -> Result<(), (i32, String)> {
     out(server, vec![doc! { "$match": { "_id": { "$lt": 3 } } }, doc! { "$merge": options }])
 }

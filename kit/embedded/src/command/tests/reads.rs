@@ -256,7 +256,7 @@ fn a_range_of_keys_is_cut_out_of_an_index() {
     assert_eq!(server.refused(find(3, 2)).0, 51175);
     assert_eq!(server.refused(doc! { "find": "c", "min": { "b": 2 }, "hint": "a_1" }).0, 51174);
     assert_eq!(server.refused(doc! { "find": "c", "min": { "a": 2 } }).0, 51173);
-    // A condition that an index has in a range comes in its order, too.
+    // A range condition on an index returns the documents in its order, too.
     assert_eq!(server.ids(doc! { "find": "c", "filter": { "a": { "$gt": 1 } } }), [1, 6, 4, 2, 7]);
 }
 

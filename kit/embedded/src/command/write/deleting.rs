@@ -1,4 +1,4 @@
-//! Documents that go.
+//! Execution of a delete statement.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use super::{
 };
 use crate::{change::Change, namespace::Namespace};
 
-/// A statement that deletes documents.
+/// A delete statement.
 #[derive(Debug)]
 pub(in super::super) struct Deleting<'a> {
     pub(in super::super) namespace: &'a Namespace,
     pub(in super::super) query: Query<'a>,
-    /// Whether all that match go, not the first alone.
+    /// Deletes all matching documents (`limit: 0`), not only the first.
     pub(in super::super) multi: bool,
 }
 
 impl Deleting<'_> {
-    /// Executes it and gives the documents that went. What goes on record says of the first one what
-    /// `outcome` makes of it.
+    /// Executes the statement and returns the deleted documents. The recorded result is `outcome`
+    /// of the first one.
     pub(in super::super) fn run(
         &self,
         writing: &mut Writing<'_>,

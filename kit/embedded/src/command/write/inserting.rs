@@ -1,4 +1,4 @@
-//! A new document, and the collection that comes with the first one.
+//! Execution of an insert statement, with implicit creation of the collection.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::{
     namespace::Namespace,
 };
 
-/// A statement that inserts a document.
+/// An insert statement.
 #[derive(Debug)]
 pub(in super::super) struct Inserting<'a> {
     pub(in super::super) namespace: &'a Namespace,
     pub(in super::super) document: &'a Document,
-    /// Whether it need not be as the collection's validator demands.
+    /// Skips schema validation (`bypassDocumentValidation`).
     pub(in super::super) bypass: bool,
 }
 
 impl Inserting<'_> {
-    /// Executes it.
+    /// Executes the statement.
     pub(in super::super) fn run(
         &self,
         writing: &mut Writing<'_>,
@@ -41,7 +41,7 @@ impl Inserting<'_> {
     }
 }
 
-/// Inserts a document that has been checked, and creates the collection if it is missing.
+/// Inserts a validated document. Creates a missing collection.
 pub(super) fn insert(
     writing: &mut Writing<'_>,
     namespace: &Namespace,
@@ -61,7 +61,7 @@ pub(super) fn insert(
     writing.changes.make(Change::Insert { namespace: namespace.clone(), document }, statement)
 }
 
-/// A new identity, by chance (version 4).
+/// A random UUID (version 4).
 pub(in super::super) fn uuid(env: &Environment) -> Uuid {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&env.roll().to_be_bytes());

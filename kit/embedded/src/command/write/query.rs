@@ -1,4 +1,4 @@
-//! Which documents a statement is about.
+//! Query of a write statement.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::{
     store::{Collection, Store},
 };
 
-/// Which documents a statement is about.
+/// Filter, sort, hint and collation of a write statement.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Query<'a> {
     pub(in super::super) filter: &'a Document,
-    /// Which of several is the first.
+    /// Decides which of several matching documents comes first.
     pub(in super::super) sort: Option<&'a Document>,
     pub(in super::super) hint: Hint,
     pub(in super::super) collation: Option<&'a Document>,
-    /// The command's `let`.
+    /// Variables of the command (`let`).
     pub(in super::super) variables: Option<&'a Document>,
 }
 
 impl Query<'_> {
-    /// What the statement's expressions and comparisons see.
+    /// Environment of the statement's expressions.
     pub(in super::super) fn environment(
         &self,
         env: &Environment,
@@ -37,7 +37,7 @@ impl Query<'_> {
         scope(env, self.variables, self.collation, collection)
     }
 
-    /// The documents that it means, at most so many.
+    /// Finds at most `most` matching documents.
     pub(super) fn find(
         &self,
         collection: Option<&Collection>,
@@ -53,7 +53,7 @@ impl Query<'_> {
         };
         let sort = Sort::parse(sort)?;
         let mut documents = select(&sight, way, filter, env, usize::MAX)?.documents;
-        // One that is found by its `_id` is not sorted, whatever its arrays.
+        // A document found by its `_id` is not sorted, so parallel arrays are no error.
         if !matches!(way, Way::Id) {
             sort.try_sort(&mut documents, env)?;
         }
@@ -62,7 +62,7 @@ impl Query<'_> {
     }
 }
 
-/// The collection of this name, if it is there. A view cannot be written to.
+/// The collection, or `None` if it does not exist. Rejects views.
 pub(super) fn writable<'a>(
     store: &'a Store,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! What the write commands reply, and what they leave behind.
+//! Write commands: replies and stored documents.
 
 mod batches;
 mod bulk;
@@ -20,14 +20,14 @@ use crate::{
     store::Store,
 };
 
-/// A server that is alone: each change is there at once.
+/// A standalone server without network: each change is applied at once.
 #[derive(Default)]
 struct Alone {
     store: Store,
-    /// What is on record of the retryable writes, by number and statement.
+    /// Recorded results of retryable writes, by `txnNumber` and statement id.
     records: BTreeMap<(i64, i32), Document>,
     number: Option<i64>,
-    /// The documents that a transaction of somebody else has changed.
+    /// Documents that another session's transaction has changed.
     held: Vec<Bson>,
     reserved: Vec<Bson>,
     made: usize,
@@ -80,7 +80,7 @@ impl Alone {
         Self { max_wire_version: 17, ..Self::default() }
     }
 
-    /// One with these documents in `shop.orders`.
+    /// A server with these documents in `shop.orders`.
     fn with(documents: impl IntoIterator<Item = Document>) -> Self {
         let mut server = Self::new();
         let documents: Vec<Document> = documents.into_iter().collect();
@@ -88,14 +88,16 @@ impl Alone {
         server
     }
 
-    /// Runs a command to its reply, or as far as it comes.
+    /// Runs a command until its reply, or until it must wait.
     fn go_on(&mut self, command: &Document, progress: &mut Progress) -> Result<Document, Fault> {
         let name = command.keys().next().expect("a command has a name").clone();
         let database = if name == "bulkWrite" { "admin" } else { "shop" };
         let database = command.get_str("$db").unwrap_or(database).to_owned();
         let call = Call::read(&name, database, command.clone())?;
-        let found = find(&name).expect("a command that is known");
-        let Run::Write(run) = (found.run)(&call.body) else { panic!("{name} does not write") };
+        let found = find(&name).expect("a known command");
+        let Run::Write(run) = (found.run)(&call.body) else {
+            panic!("{name} is not a write command")
+        };
         self.seed += 1;
         let env = Environment::new(
             DateTime::from_millis(1),
@@ -138,7 +140,7 @@ impl Alone {
         (fault.code.number, fault.message)
     }
 
-    /// The documents of a collection, in natural order.
+    /// Documents of a collection, in natural order.
     fn documents(&self, collection: &str) -> Vec<Document> {
         let collection = self.store.collection(&Namespace::new("shop", collection));
         collection.map_or_else(Vec::new, |it| it.documents().map(|it| (**it).clone()).collect())
@@ -149,14 +151,14 @@ impl Alone {
     }
 }
 
-/// A command as a retryable write of this number.
+/// The command as a retryable write with this `txnNumber`.
 fn numbered(mut command: Document, number: i64) -> Document {
     let id = bson::Uuid::from_bytes([1; 16]);
     command.extend(doc! { "lsid": { "id": id }, "txnNumber": number });
     command
 }
 
-/// A command as a part of a transaction.
+/// The command as part of a transaction.
 fn in_transaction(command: Document) -> Document {
     let mut command = numbered(command, 1);
     command.extend(doc! { "autocommit": false, "startTransaction": true });

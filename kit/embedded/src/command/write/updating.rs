@@ -1,4 +1,4 @@
-//! Documents that change, and the one that comes into being if there is none.
+//! Execution of an update statement, with upserts.
 
 use std::sync::Arc;
 
@@ -19,40 +19,40 @@ use crate::{
     namespace::Namespace,
 };
 
-/// A statement that updates documents.
+/// An update statement.
 #[derive(Debug)]
 pub(in super::super) struct Updating<'a> {
     pub(in super::super) namespace: &'a Namespace,
     pub(in super::super) query: Query<'a>,
-    /// Operators, a whole document, or a pipeline.
+    /// Update operators, a replacement document, or a pipeline.
     pub(in super::super) update: &'a Bson,
     pub(in super::super) array_filters: Vec<Document>,
-    /// Variables of this statement alone.
+    /// Variables of this statement only (`c`).
     pub(in super::super) constants: Option<&'a Document>,
-    /// Whether all that match change, not the first alone.
+    /// Updates all matching documents (`multi`), not only the first.
     pub(in super::super) multi: bool,
-    /// Whether a document is inserted if none matches.
+    /// Inserts a document if none matches (`upsert`).
     pub(in super::super) upsert: bool,
-    /// Whether documents need not be as the collection's validator demands.
+    /// Skips schema validation (`bypassDocumentValidation`).
     pub(in super::super) bypass: bool,
-    /// What comes before the words of what goes wrong with a document.
+    /// Prefix of errors that occur while a document is updated.
     pub(in super::super) during: &'static str,
 }
 
-/// What an update came to.
+/// Result of an update statement.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Updated {
     pub(in super::super) matched: usize,
     pub(in super::super) modified: usize,
-    /// The `_id` of the document that was inserted.
+    /// The `_id` of the inserted document.
     pub(in super::super) upserted: Option<Bson>,
-    /// The first document that matched, as it was.
+    /// First matching document before the update.
     pub(in super::super) before: Option<Arc<Document>>,
-    /// The same as it is, or the one that was inserted.
+    /// The same document after the update, or the inserted document.
     pub(in super::super) after: Option<Arc<Document>>,
 }
 
-/// A statement's parts, checked.
+/// A parsed and checked statement.
 struct Plan {
     env: Environment,
     filter: Filter,
@@ -61,7 +61,7 @@ struct Plan {
 }
 
 impl Updating<'_> {
-    /// Executes it. What goes on record is what `outcome` makes of the result.
+    /// Executes the statement. `outcome` of the result is recorded.
     pub(in super::super) fn run(
         &self,
         writing: &mut Writing<'_>,
@@ -98,7 +98,7 @@ impl Updating<'_> {
         result.map_err(|fault| self.told(fault))
     }
 
-    /// Inserts the document that the filter and the update make.
+    /// Inserts the document that filter and update produce.
     fn insert(
         &self,
         writing: &mut Writing<'_>,
@@ -120,8 +120,7 @@ impl Updating<'_> {
         Ok(updated)
     }
 
-    /// Changes the documents, one after the other. If it goes wrong with one, those before it have
-    /// changed.
+    /// Updates documents one after the other. After an error the documents before it stay changed.
     fn change(
         &self,
         writing: &mut Writing<'_>,
@@ -186,7 +185,7 @@ impl Updating<'_> {
         env
     }
 
-    /// A fault of the execution, in the words of the command.
+    /// Adds the command's prefix to an error of the execution.
     fn told(&self, mut fault: Fault) -> Fault {
         if !self.during.is_empty() && !ends_command(&fault) {
             fault.message = format!("{} :: caused by :: {}", self.during, fault.message);
@@ -196,7 +195,7 @@ impl Updating<'_> {
 }
 
 impl Plan {
-    /// What becomes of a document; `None` if it stays as it is.
+    /// Applies the update. `None` if the document does not change.
     fn apply(&self, document: &Document) -> Result<Option<Document>, Fault> {
         let Some(changed) = self.update.apply(document, &self.filter, &self.env)? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What reads and writes wait for.
+//! Read and write concerns.
 
 use tokio::time::{advance, timeout};
 
@@ -82,7 +82,8 @@ async fn a_read_after_a_write_waits_for_it_on_a_secondary() {
     lab.insert(1, doc! {}).await;
     lab.set.replication_latency(2, Duration::from_millis(500));
     let at = lab.insert(2, doc! {}).await.get_timestamp("operationTime").unwrap();
-    // A client says what it has heard of: without it, the member would not believe in that time.
+    // The client gossips the cluster time. Without it the member would reject the operation time as
+    // too far ahead.
     let after = doc! {
         "readConcern": { "afterClusterTime": at },
         "$clusterTime": { "clusterTime": at, "signature": {} },

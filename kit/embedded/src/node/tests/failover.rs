@@ -1,4 +1,4 @@
-//! What clients see of elections.
+//! Elections and step-downs as clients see them.
 
 use tokio::time::timeout;
 

@@ -1,4 +1,4 @@
-//! What stands in replies beside what the command says.
+//! Generic fields of replies: times, labels, topology version.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Retryable writes: once, however often they are sent.
+//! Retryable writes and sessions.
 
 use super::*;
 

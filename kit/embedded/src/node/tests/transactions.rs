@@ -1,4 +1,4 @@
-//! Transactions of several documents.
+//! Multi-document transactions.
 
 use tokio::time::timeout;
 

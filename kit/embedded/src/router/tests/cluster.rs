@@ -1,4 +1,4 @@
-//! A cluster of two datacenters, as tests of routers start it.
+//! A cluster of two datacenters for the tests of a `mongos`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     set::{ReplicaSet, SetConfig},
 };
 
-/// The wire version of servers 6.0, and of servers 8.0.
+/// Wire versions of servers 6.0 and 8.0.
 pub(super) const SIX: i32 = 17;
 pub(super) const EIGHT: i32 = 25;
 
@@ -22,7 +22,7 @@ pub(super) struct Deployment {
     number: std::cell::Cell<i64>,
 }
 
-/// Two shards, one for each datacenter, of three members each.
+/// A cluster with two shards, one per datacenter, of three members each.
 pub(super) fn start(max_wire_version: i32) -> Deployment {
     let shard = |name: &str| SetConfig {
         name: Some(name.to_owned()),
@@ -47,7 +47,7 @@ pub(super) fn start(max_wire_version: i32) -> Deployment {
     Deployment { cluster, router, number: std::cell::Cell::new(0) }
 }
 
-/// The same, with the collection of the messages: zones first, then it is sharded.
+/// A cluster with zones and the sharded collection of messages.
 pub(super) async fn zoned(max_wire_version: i32) -> Deployment {
     let it = start(max_wire_version);
     for zone in ["alfa", "bravo"] {
@@ -83,7 +83,7 @@ impl Deployment {
         self.run_on(&self.router, "log", body).await
     }
 
-    /// The same; it succeeds.
+    /// Runs a command that must succeed.
     pub(super) async fn ok(&self, body: Document) -> Document {
         let reply = self.run(body.clone()).await;
         assert_eq!(reply.get_f64("ok").ok(), Some(1.0), "{body}: {reply}");
@@ -104,7 +104,7 @@ impl Deployment {
         body
     }
 
-    /// The command as part of a transaction of a session, whose first it is or not.
+    /// The command in the transaction of a session. `starts` marks the first command.
     pub(super) fn in_transaction(&self, mut body: Document, starts: bool) -> Document {
         if starts {
             self.number.set(self.number.get() + 1);
@@ -116,7 +116,7 @@ impl Deployment {
         body
     }
 
-    /// Runs a command on a shard's primary, past the mongos.
+    /// Runs a command on a shard's primary, not through the mongos.
     pub(super) async fn ask_shard(&self, shard: &str, mut body: Document) -> Document {
         let name = body.keys().next().unwrap().clone();
         body.insert("$db", "admin");
@@ -129,7 +129,7 @@ impl Deployment {
         self.cluster.shard(shard).unwrap().set.clone()
     }
 
-    /// The documents that a shard has, in its own order.
+    /// Documents of a shard, in natural order.
     pub(super) fn on(&self, shard: &str) -> Vec<Document> {
         let shard = self.cluster.shard(shard).unwrap();
         let seen = direct::collection(shard, &Namespace::new("log", "messages")).unwrap();
@@ -142,7 +142,7 @@ impl Deployment {
         self.ok(self.retryable(body)).await
     }
 
-    /// A migration of a datacenter's range.
+    /// Moves the range of a datacenter.
     pub(super) async fn move_chunk(&self, datacenter: &str, to: &str) {
         self.admin(doc! {
             "moveChunk": "log.messages",
@@ -157,7 +157,7 @@ pub(super) fn session(id: u8) -> Document {
     doc! { "id": Uuid::from_bytes([id; 16]) }
 }
 
-/// A message, as the application writes it.
+/// A message of the application.
 pub(super) fn message(id: i32, datacenter: &str, user: i32) -> Document {
     doc! { "_id": id, "message_id": id, "datacenter": datacenter, "userid": user }
 }

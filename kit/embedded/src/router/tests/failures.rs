@@ -1,4 +1,4 @@
-//! Shards fail under writes, and transactions span shards.
+//! Failovers of shards during writes and transactions.
 
 use bson::doc;
 
@@ -167,6 +167,6 @@ async fn an_error_in_a_transaction_ends_it_on_all_shards() {
     let reply = it.run(it.in_transaction(insert(1, "bravo"), false)).await;
     let failed = reply.contains_key("writeErrors") || reply.get_f64("ok").unwrap() == 0.0;
     assert!(failed, "{reply}");
-    // Nobody holds the document any more.
+    // The document is not reserved any more.
     it.insert(vec![message(2, "alfa", 2)]).await;
 }

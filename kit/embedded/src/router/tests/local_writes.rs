@@ -1,4 +1,4 @@
-//! Distributed local writes: each datacenter's messages live on its shard.
+//! Distributed local writes: each datacenter's messages are on its shard.
 
 use bson::{Bson, doc};
 

@@ -1,4 +1,4 @@
-//! Chunks move: no document is lost or there twice, and no write is executed twice.
+//! Chunk migrations: no document is lost or duplicated, no write is executed twice.
 
 use bson::{Bson, doc};
 

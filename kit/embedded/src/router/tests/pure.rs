@@ -1,5 +1,5 @@
-//! The catalog by itself: chunks cover the key space, every key has one owner, balancing ends and
-//! leaves no zone violated, and filters concern the shards that their documents live on.
+//! The catalog alone: chunks cover the key space, every key has one owner, the balancer terminates
+//! without zone violations, and filters target the shards of their documents.
 
 use bson::{Bson, Document, Uuid, doc, oid::ObjectId};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn sharded(key: &Document, chunks: Chunks) -> Sharded {
     }
 }
 
-/// The zones of two datacenters, one shard each, then the collection.
+/// Zones of two datacenters with one shard each, then the sharded collection.
 fn two_datacenters() -> Catalog {
     let mut catalog = catalog(&["shard0000", "shard0001"]);
     catalog.add_to_zone("shard0000", "alfa").unwrap();
@@ -220,7 +220,7 @@ fn chunks_of_one_shard_are_merged_and_those_of_two_are_not() {
     assert_eq!(chunks.len(), 1);
 }
 
-/// What somebody may do to a catalog.
+/// A random operation on a catalog.
 #[derive(Clone, Debug)]
 enum Act {
     Split(i32),
@@ -263,7 +263,7 @@ fn apply(catalog: &mut Catalog, act: &Act) {
         Act::Zone(min, width, zone) => {
             let (min, max) = (doc! { "k": *min }, doc! { "k": min + width });
             let zone = zone.map(|zone| ZONES[zone]);
-            // An overlap is refused, and changes nothing.
+            // An overlap is rejected without effect.
             drop(catalog.set_zone_range(&messages(), min, max, zone));
         }
         Act::Step => drop(step(catalog)),

@@ -1,5 +1,5 @@
-//! Everything at once: writers, transactions, chunks that move, primaries that step down. In the end
-//! each write has happened once.
+//! Writers, transactions, chunk migrations and step-downs at the same time. Each write is executed
+//! once.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::cluster::{Deployment, EIGHT, batch, message, zoned};
 const WRITERS: u8 = 4;
 const WRITES: i64 = 40;
 
-/// An application's session: it sends a retryable write again until it hears what became of it.
+/// A session of an application that retries each write until it has the outcome.
 struct Client<'a> {
     it: &'a Deployment,
     lsid: Document,
@@ -32,7 +32,7 @@ impl Client<'_> {
         }
     }
 
-    /// Takes one from the account in one datacenter and adds it to that in the other.
+    /// Transfers one unit from the account in one datacenter to that in the other.
     async fn transfer(&mut self, user: i32) {
         'again: loop {
             self.number += 1;
@@ -86,7 +86,7 @@ async fn count_up(it: &Deployment, id: u8) {
     let mut client = client(it, 10 + id);
     for turn in 0..WRITES {
         let datacenter = if id.is_multiple_of(2) { "alfa" } else { "bravo" };
-        // By its shard key, and by what any shard may have.
+        // Once with the shard key, once without.
         let q = match turn % 2 {
             0 => doc! { "datacenter": datacenter, "userid": i32::from(id) },
             _ => doc! { "message_id": i32::from(id) },
@@ -117,7 +117,7 @@ async fn through_all_of_it_each_write_happens_once() {
                 let to = if turn % 2 == 0 { other } else { datacenter };
                 let find = doc! { "datacenter": datacenter, "userid": 1 };
                 let body = doc! { "moveChunk": "log.messages", "find": find, "to": to };
-                // A shard without a primary, or a transaction, may stand in its way.
+                // A shard without a primary, or a transaction, can make the migration fail.
                 let _ = it.run_on(&it.router, "admin", body).await;
             }
         }

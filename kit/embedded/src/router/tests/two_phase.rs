@@ -1,5 +1,4 @@
-//! Transactions over several shards whose primaries die at the worst moment: all parts are there in
-//! the end, or none.
+//! Two-phase commits during failovers: all parts are committed in the end, or none.
 
 use std::time::Duration;
 
@@ -20,14 +19,14 @@ fn is_labelled(reply: &Document, label: &str) -> bool {
 }
 
 impl Deployment {
-    /// A transaction with a document for each shard, not yet committed.
+    /// Starts a transaction with a document for each shard.
     async fn begin(&self) {
         self.ok(self.in_transaction(insert(1, "alfa"), true)).await;
         self.ok(self.in_transaction(insert(2, "bravo"), false)).await;
     }
 
-    /// Commits with a majority's acknowledgement, again for as long as the error says to. Returns
-    /// `false` if the transaction was aborted.
+    /// Commits with `w: "majority"` and retries while the error is retryable. Returns `false` if
+    /// the transaction was aborted.
     async fn commit(&self) -> bool {
         let mut commit = self.in_transaction(doc! { "commitTransaction": 1 }, false);
         commit.insert("writeConcern", doc! { "w": "majority" });
@@ -63,7 +62,7 @@ impl Deployment {
         }
     }
 
-    /// The primary dies; what the others have not copied by now, they never will.
+    /// Kills the primary. Entries that were not replicated by now are lost.
     fn lose_primary(&self, shard: &str) {
         let set = self.set(shard);
         (0..3).for_each(|member| set.restart(member));
@@ -74,7 +73,7 @@ impl Deployment {
         }
     }
 
-    /// Waits until both shards have a primary, and returns what each has.
+    /// Waits for a primary of both shards and returns their documents.
     async fn found(&self) -> (Vec<i32>, Vec<i32>) {
         for shard in ["alfa", "bravo"] {
             self.set(shard).until_primary().await;
@@ -97,7 +96,7 @@ async fn a_part_that_no_other_member_copied_does_not_tear_the_transaction() {
         let expected = if committed { (vec![1], vec![2]) } else { (vec![], vec![]) };
         assert_eq!(it.found().await, expected, "{shard}");
         assert!(!committed, "the primary of {shard} that prepared it is gone");
-        // Documents of an aborted transaction are free.
+        // Documents of an aborted transaction are not reserved any more.
         it.insert(vec![message(1, "alfa", 1), message(2, "bravo", 2)]).await;
     }
 }
@@ -112,8 +111,8 @@ async fn a_commit_that_a_majority_acknowledged_is_never_lost() {
     assert_eq!(it.found().await, (vec![1], vec![2]));
 }
 
-/// The time line: both parts are prepared on most members after one latency of alfa's, the decision
-/// is on most of alfa's after another.
+/// Time line: both parts are prepared on a majority after one replication latency of alfa, the
+/// decision is majority-committed on alfa after another.
 #[tokio::test(start_paused = true)]
 async fn a_new_primary_finishes_a_prepared_transaction_by_the_decision() {
     for (shard, moment) in
@@ -129,7 +128,7 @@ async fn a_new_primary_finishes_a_prepared_transaction_by_the_decision() {
         let (committed, ()) = tokio::join!(it.commit(), failing);
         assert!(committed, "{shard} {moment}");
         assert_eq!(it.found().await, (vec![1], vec![2]), "{shard} {moment}");
-        // Bravo's commit may have reached nobody when its primary died.
+        // Bravo's commit may not have been replicated when its primary died.
         it.lose_primary("bravo");
         assert_eq!(it.found().await, (vec![1], vec![2]), "{shard} {moment}");
     }
@@ -159,7 +158,7 @@ async fn a_client_that_gives_up_leaves_no_prepared_transaction_behind() {
     it.slow_down("alfa");
     let impatient = tokio::time::timeout(LATENCY / 2, it.commit());
     assert!(impatient.await.is_err());
-    // Asked through another router, the same commit waits for the decision.
+    // The same commit through another mongos waits for the decision.
     let other = it.cluster.router("other:27017");
     let mut recover = it.in_transaction(doc! { "commitTransaction": 1 }, false);
     recover.insert("recoveryToken", doc! { "recoveryShardId": "alfa" });
@@ -180,7 +179,7 @@ async fn a_prepared_transaction_is_neither_aborted_nor_followed_before_the_decis
         let reply = it.run_on(&it.router, "admin", abort).await;
         assert_eq!(reply.get_i32("code").ok(), Some(256), "{reply}");
         it.admin(doc! { "killSessions": [lsid.clone()] }).await;
-        // What it has changed is still reserved: this insert waits, and comes too late.
+        // The prepared changes are still reserved: this insert waits and exceeds its time limit.
         let mut late = insert(2, "bravo");
         late.extend(doc! { "lsid": super::cluster::session(2), "txnNumber": 1_i64 });
         let reply = it.run(late).await;
@@ -210,7 +209,7 @@ async fn a_snapshot_shows_both_parts_of_a_transaction_or_none() {
         let mut seen = Vec::new();
         for step in 0..6 {
             sleep(Duration::from_millis(300)).await;
-            // The newest time of all: that of a note on both shards.
+            // The newest cluster time, that of a no-op entry on both shards.
             for shard in ["alfa", "bravo"] {
                 let note = doc! { "appendOplogNote": 1, "data": { "step": step } };
                 let reply = it.ask_shard(shard, note).await;
@@ -228,7 +227,7 @@ async fn a_snapshot_shows_both_parts_of_a_transaction_or_none() {
     };
     let (committed, seen) = tokio::join!(it.commit(), reading);
     assert!(committed);
-    // The past stays as it was.
+    // Earlier snapshots do not change.
     for (at, then) in seen {
         let reply = it.ok(snapshot(at)).await;
         assert_eq!(batch(&reply).len(), then, "at {at}");
@@ -274,7 +273,7 @@ async fn a_document_whose_shard_key_changes_is_on_one_shard_whatever_dies() {
     }
 }
 
-/// Transfers between the two shards while primaries die with entries that nobody else has.
+/// Transfers between two shards while primaries die with entries that were not replicated.
 #[tokio::test(start_paused = true)]
 async fn transfers_through_random_failures_are_whole() {
     for seed in 0..12 {
@@ -314,7 +313,7 @@ async fn transfers_through_random_failures_are_whole() {
 }
 
 impl Deployment {
-    /// The statements of a transfer. Returns `false` if one failed.
+    /// Runs the statements of a transfer. Returns `false` if one failed.
     async fn transfer(&self) -> bool {
         for (step, (datacenter, amount)) in [("alfa", -1), ("bravo", 1)].into_iter().enumerate() {
             let q = doc! { "datacenter": datacenter, "userid": 1 };

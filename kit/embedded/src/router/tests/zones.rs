@@ -1,10 +1,10 @@
-//! What routers refuse about zones, and what those of earlier versions did not know yet.
+//! Zones: rejected ranges, and commands of earlier versions.
 
 use bson::{Bson, Document, doc};
 
 use super::cluster::{Deployment, EIGHT, SIX, batch, start, zoned};
 
-/// The wire versions of servers 4.2, 4.4 and 5.0.
+/// Wire versions of servers 4.2, 4.4 and 5.0.
 const FOUR_TWO: i32 = 8;
 const FOUR_FOUR: i32 = 9;
 const FIVE: i32 = 13;

@@ -1,4 +1,4 @@
-//! Who is primary, and when.
+//! Elections and step-downs.
 
 use super::*;
 

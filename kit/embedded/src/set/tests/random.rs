@@ -1,19 +1,19 @@
-//! Whatever happens: what most members acknowledged stays, logs agree where they are committed, and a
-//! term has one primary at most.
+//! Random faults: majority-acknowledged writes are never lost, committed oplogs agree, a term has
+//! at most one primary.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::set::Role;
 
-/// What has been seen so far, and what must therefore hold.
+/// Observations, and the invariants that follow from them.
 #[derive(Default)]
 struct Witness {
-    /// Who was primary in which term.
+    /// Primary of each term.
     primaries: BTreeMap<i64, usize>,
-    /// Writes that most members acknowledged.
+    /// Majority-acknowledged writes.
     kept: Vec<(i32, OpTime)>,
-    /// Writes that may still be.
+    /// Writes that may still be acknowledged.
     pending: Vec<(usize, i64, i32, OpTime)>,
 }
 
@@ -43,7 +43,7 @@ impl Witness {
     }
 }
 
-/// One thing that happens.
+/// Applies a random operation or fault.
 fn step(lab: &mut Lab, witness: &mut Witness, id: i32) {
     let members = lab.state.members().len();
     let pick = |lab: &mut Lab| usize::try_from(lab.state.roll() % 64).unwrap() % members;
@@ -76,7 +76,7 @@ fn step(lab: &mut Lab, witness: &mut Witness, id: i32) {
             lab.pass(time);
         }
         _ => {
-            // Clients may talk to any member that takes itself for the primary.
+            // Clients can write on every member that considers itself primary.
             let primary =
                 (0..members).find(|at| lab.state.member((at + index) % members).is_primary());
             if let Some(primary) = primary.map(|at| (at + index) % members) {
@@ -98,7 +98,7 @@ fn run(members: usize, seed: u64) {
     for id in 0..400 {
         step(&mut lab, &mut witness, id);
     }
-    // All is well again in the end.
+    // All faults end.
     for index in 0..members {
         lab.state.restart(index, lab.now);
         lab.state.thaw(index, lab.now);
@@ -109,7 +109,7 @@ fn run(members: usize, seed: u64) {
     lab.state.heal(lab.now);
     lab.pass(Duration::from_secs(1));
     witness.look(&lab);
-    let primary = lab.state.primary().expect("most members run");
+    let primary = lab.state.primary().expect("a majority runs");
     assert!(lab.state.is_replicated());
     let ids = lab.ids(primary);
     for (id, at) in &witness.kept {
@@ -118,7 +118,7 @@ fn run(members: usize, seed: u64) {
     for index in 0..members {
         assert_eq!(lab.ids(index), ids, "seed {seed}: a member has something else");
     }
-    // A store that was copied is the one that the log makes.
+    // Data that was copied equals the data that the oplog produces.
     let mut replayed = crate::store::Store::default();
     for entry in lab.state.member(primary).log.entries() {
         replayed.apply(&entry).unwrap();

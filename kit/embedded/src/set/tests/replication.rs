@@ -1,4 +1,4 @@
-//! What members have, what most have, and what is taken back.
+//! Replication, commit point, rollback.
 
 use super::*;
 use crate::{change::Rewrite, log::TimestampOrder};
@@ -136,7 +136,7 @@ fn a_member_that_was_away_for_too_long_copies_everything() {
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     lab.insert(0, 1).unwrap();
     lab.state.elect(1, lab.now).unwrap();
-    // More than is remembered, on both sides.
+    // More entries than are retained, on both sides.
     for id in 10..2500 {
         lab.insert(0, id).unwrap();
         lab.insert(1, -id).unwrap();

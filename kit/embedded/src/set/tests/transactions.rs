@@ -1,4 +1,4 @@
-//! Who stands in whose way.
+//! Transactions: isolation and conflicts.
 
 use steadfast_query::Code;
 
@@ -14,7 +14,7 @@ impl Lab {
         self.state.enter_transaction(0, session, arguments(number, true), None, self.now)
     }
 
-    /// Inserts within a session's transaction.
+    /// Inserts a document in a session's transaction.
     fn insert_within(&mut self, session: &SessionId, id: i32) -> Result<(), Fault> {
         let member = self.state.member_mut(0);
         let mut transaction = member.take_transaction(session).unwrap();

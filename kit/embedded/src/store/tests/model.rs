@@ -1,4 +1,4 @@
-//! Whatever is done to a store, it holds what a plain list of documents would.
+//! Random changes: a store equals a plain list of documents.
 
 use bson::{Bson, Document};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::change::Rewrite;
 
-/// One change; the numbers are of few values, so that they meet.
+/// A change. Values come from small ranges, so that they collide.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Document),
@@ -58,7 +58,7 @@ fn with_id(id: Bson, fields: Document) -> Document {
     document
 }
 
-/// A list of documents, and the indexes by name with whether they are unique.
+/// A list of documents, and index names with their uniqueness.
 #[derive(Clone, Default)]
 struct Model {
     documents: Vec<Document>,
@@ -66,7 +66,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whether no two documents share a key that may be there once only.
+    /// Returns `true` if no unique index has a duplicate key.
     fn is_sound(&self) -> bool {
         let ids = std::iter::once(&("_id", true));
         ids.chain(&self.indexes).filter(|(_, unique)| *unique).all(|(field, _)| {
@@ -117,7 +117,7 @@ impl Model {
     }
 }
 
-/// The keys of a document, written for fields of at most two steps.
+/// Keys of a document, for paths of at most two fields.
 fn naive_keys(document: &Document, field: &str) -> Vec<Bson> {
     let (first, rest) = field.split_once('.').unwrap_or((field, ""));
     let inner = |value: &Bson| match value {
@@ -141,13 +141,13 @@ fn equal(left: &Bson, right: &Bson) -> bool {
 }
 
 fn assert_same(store: &Store, model: &Model) {
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     assert_eq!(documents(store), model.documents);
     assert_eq!(collection.len(), model.documents.len());
     let bytes: usize = model.documents.iter().map(size_of_document).sum();
     assert_eq!(collection.size(), bytes as u64);
     for document in &model.documents {
-        let id = document.get("_id").expect("each has one");
+        let id = document.get("_id").expect("a document has an _id");
         assert_eq!(collection.by_id(id).map(|it| &**it), Some(document));
     }
     let fields: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Batches: how far they go, and what their replies say.
+//! Write batches: order of execution, errors, waiting.
 
 use super::*;
 
@@ -36,9 +36,9 @@ fn an_unordered_batch_goes_on_after_errors_but_not_in_a_transaction() {
     };
     let mut server = Alone::with([doc! { "_id": 5 }]);
     let reply = server.ok(command.clone());
-    assert_eq!(reply.get_i32("n").expect("it counts"), 2);
+    assert_eq!(reply.get_i32("n").expect("n"), 2);
     let indexes = |reply: &Document| -> Vec<i32> {
-        let errors = reply.get_array("writeErrors").expect("there are errors");
+        let errors = reply.get_array("writeErrors").expect("writeErrors");
         errors.iter().filter_map(|error| error.as_document()?.get_i32("index").ok()).collect()
     };
     assert_eq!(indexes(&reply), [0, 2]);
@@ -124,7 +124,7 @@ fn a_statement_that_has_to_wait_is_gone_on_with_and_none_is_done_twice() {
     assert_eq!(progress.done.len(), 1);
 
     server.held.clear();
-    let reply = server.go_on(&command, &mut progress).expect("the way is free");
+    let reply = server.go_on(&command, &mut progress).expect("the transaction has ended");
     assert_eq!(reply, doc! { "n": 3, "nModified": 3 });
     assert_eq!(server.documents("orders"), [doc! { "_id": 1, "x": 2 }, doc! { "_id": 2, "x": 1 }]);
 }

@@ -1,4 +1,4 @@
-//! bulkWrite: writes of all kinds, and a cursor of what became of them.
+//! `bulkWrite`: operations of all kinds, and the cursor of their results.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn command(operations: &[Document]) -> Document {
     doc! { "bulkWrite": 1, "ops": operations.to_vec(), "nsInfo": namespaces.to_vec() }
 }
 
-/// What the reply's cursor has, and the counts beside it.
+/// Rows of the reply's cursor, and the reply without its cursor.
 fn parts(mut reply: Document) -> (Vec<Bson>, Document) {
     let Some(Bson::Document(mut cursor)) = reply.remove("cursor") else { panic!("{reply}") };
     let Some(Bson::Array(items)) = cursor.remove("firstBatch") else { panic!("{cursor}") };

@@ -1,4 +1,4 @@
-//! findAndModify: what it finds, what it makes of it, what it gives.
+//! `findAndModify`: selection, update, returned document.
 
 use super::*;
 

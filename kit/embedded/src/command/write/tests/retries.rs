@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Runs a command twice, and gives both replies.
+/// Runs a command twice and returns both replies.
 fn twice(server: &mut Alone, command: &Document) -> (Document, Document) {
     let first = server.ok(command.clone());
     let made = server.made;
@@ -17,7 +17,7 @@ fn inserts_are_not_made_twice() {
     let documents = [doc! { "_id": 50 }, doc! { "_id": 1 }, doc! { "_id": 52 }];
     let command = doc! { "insert": "orders", "documents": documents.to_vec(), "ordered": false };
     let (first, mut second) = twice(&mut server, &numbered(command, 1));
-    assert_eq!(first.get_i32("n").expect("it counts"), 2);
+    assert_eq!(first.get_i32("n").expect("n"), 2);
     assert_eq!(second.remove("retriedStmtIds"), Some(bson::bson!([0, 2])));
     assert_eq!(second, first);
 }
@@ -106,11 +106,11 @@ fn what_changes_many_documents_is_no_retryable_write() {
         let reply = server.ok(numbered(command.clone(), 1));
         let message = format!("Cannot use (or request) retryable writes with {argument}");
         let error = doc! { "index": 0, "code": 72, "errmsg": message };
-        assert_eq!(reply.get_array("writeErrors").expect("errors"), &[Bson::Document(error)]);
+        assert_eq!(reply.get_array("writeErrors").expect("writeErrors"), &[Bson::Document(error)]);
         assert_eq!(server.documents("orders"), [doc! { "_id": 1 }]);
-        // In a transaction it is none.
+        // In a transaction it is not a retryable write.
         let reply = server.ok(in_transaction(command));
-        assert_eq!(reply.get_i32("n").expect("it counts"), 1);
+        assert_eq!(reply.get_i32("n").expect("n"), 1);
         server = Alone::with([doc! { "_id": 1 }]);
     }
 }

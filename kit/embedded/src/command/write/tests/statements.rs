@@ -1,4 +1,4 @@
-//! Statements of updates, deletes and inserts: which documents, and what becomes of them.
+//! Single statements of `update`, `delete` and `insert`.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ fn create(options: Document) -> Change {
     }
 }
 
-/// The only error of a reply.
+/// The only element of `writeErrors`.
 fn error(reply: &Document) -> (i32, String) {
-    let errors = reply.get_array("writeErrors").expect("there are errors");
-    let [Bson::Document(error)] = errors.as_slice() else { panic!("one error: {reply}") };
+    let errors = reply.get_array("writeErrors").expect("writeErrors");
+    let [Bson::Document(error)] = errors.as_slice() else { panic!("expected one error: {reply}") };
     let code = error.get_i32("code").expect("a code");
-    (code, error.get_str("errmsg").expect("words").to_owned())
+    (code, error.get_str("errmsg").expect("errmsg").to_owned())
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
         doc! { "a": null },
         doc! { "a": { "b": 2 } },
         doc! { "a.b": 2 },
-        // Met by two elements together, and by none alone.
+        // Two elements match together, neither matches alone.
         doc! { "a.b": 1, "a.c": 2 },
         doc! { "d": 0, "a": { "b": 1, "c": 7 } },
         doc! { "a": { "b": 5, "c": 2 }, "d": 1 },
@@ -179,11 +179,13 @@ fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
     ];
     for filter in filters {
         let found = |server: &Alone| -> Vec<Arc<Document>> {
-            let filter = steadfast_query::Filter::parse(&filter, &env).expect("a filter");
-            let collection = server.store.collection(&namespace()).expect("it is there");
+            let filter = steadfast_query::Filter::parse(&filter, &env).expect("a valid filter");
+            let collection = server.store.collection(&namespace()).expect("the collection exists");
             collection
                 .candidates(&filter, &env)
-                .filter(|document| filter.matches(document, &env).expect("it can be asked"))
+                .filter(|document| {
+                    filter.matches(document, &env).expect("the filter can be evaluated")
+                })
                 .cloned()
                 .collect()
         };
