@@ -1,7 +1,7 @@
 //! Authentication and authorization of a connection: users, SASL conversations, privileges.
 
 pub(crate) mod commands;
-pub(crate) mod rights;
+pub(crate) mod privileges;
 pub(crate) mod scram;
 pub(crate) mod users;
 
@@ -9,37 +9,37 @@ use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault};
 
 use self::{
-    scram::{Answer, Hash, Scram},
+    scram::{ScramConversation, ScramHash, ScramResponse},
     users::{UserName, Users},
 };
 
 /// Authentication state of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct AuthState {
     user: Option<UserName>,
-    conversation: Option<Conversation>,
+    conversation: Option<SaslConversation>,
     begun: i32,
 }
 
 #[derive(Debug)]
-struct Conversation {
+struct SaslConversation {
     id: i32,
-    scram: Scram,
+    scram: ScramConversation,
     /// `true` omits the last, empty exchange (`skipEmptyExchange`).
-    skips_empty_exchange: bool,
+    skip_empty_exchange: bool,
 }
 
 /// Supported mechanisms, in the order of preference.
-pub(crate) const MECHANISMS: [Hash; 2] = [Hash::Sha256, Hash::Sha1];
+pub(crate) const MECHANISMS: [ScramHash; 2] = [ScramHash::Sha256, ScramHash::Sha1];
 
-impl Identity {
+impl AuthState {
     /// The authenticated user.
     pub(crate) fn user(&self) -> Option<&UserName> {
         self.user.as_ref()
     }
 
     /// Runs `logout`.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn log_out(&mut self) {
         self.user = None;
         self.conversation = None;
     }
@@ -62,15 +62,16 @@ impl Identity {
                 format!("Received authentication for mechanism {mechanism} which is not enabled");
             return Err(Fault::new(Code::named(334, "MechanismUnavailable"), message));
         };
-        let (scram, reply) =
-            Scram::begin(hash, payload, nonce, |user| users.credential(database, user, hash))
-                .ok_or_else(failed)?;
+        let (scram, reply) = ScramConversation::begin(hash, payload, nonce, |user| {
+            users.credential(database, user, hash)
+        })
+        .ok_or_else(failed)?;
         self.begun += 1;
         let options = command.get_document("options").ok();
-        self.conversation = Some(Conversation {
+        self.conversation = Some(SaslConversation {
             id: self.begun,
-            scram: scram.of(database),
-            skips_empty_exchange: options
+            scram: scram.in_database(database),
+            skip_empty_exchange: options
                 .is_some_and(|options| options.get_bool("skipEmptyExchange").unwrap_or(false)),
         });
         Ok(step(self.begun, false, reply))
@@ -87,16 +88,16 @@ impl Identity {
             let message = "sasl: Mismatched conversation id";
             return Err(Fault::new(Code::PROTOCOL_ERROR, message));
         }
-        match conversation.scram.go_on(payload).ok_or_else(failed)? {
-            Answer::Proved(reply) => {
-                let done = conversation.skips_empty_exchange;
+        match conversation.scram.advance(payload).ok_or_else(failed)? {
+            ScramResponse::ServerSignature(reply) => {
+                let done = conversation.skip_empty_exchange;
                 match done {
                     true => self.user = Some(conversation.scram.user()),
                     false => self.conversation = Some(conversation),
                 }
                 Ok(step(id.unwrap_or_default(), done, reply))
             }
-            Answer::Done => {
+            ScramResponse::Empty => {
                 self.user = Some(conversation.scram.user());
                 Ok(step(conversation.id, true, Vec::new()))
             }

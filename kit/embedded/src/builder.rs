@@ -1,17 +1,17 @@
 //! Configuration of a deployment before it starts.
 
-mod site;
+mod starter;
 
 use std::{collections::BTreeMap, io, net::SocketAddr, ops::RangeFrom, time::Duration};
 
 use bson::Document;
 
-use self::site::Site;
+use self::starter::Starter;
 use super::{
-    clock::at_most_a_century,
+    clock::clamp_duration,
     deployment::{Deployment, escaped},
     faults::Faults,
-    limiter::Limit,
+    limiter::RateLimit,
 };
 use blackpipe_base::runtime::TaskRuntime;
 
@@ -24,19 +24,19 @@ const VERSIONS: [(&str, i32); 7] =
 #[non_exhaustive]
 pub enum StartError {
     /// Cannot listen on an address.
-    #[error("cannot listen on {address}: {source}; choose other ports with Builder::ports")]
-    Address {
+    #[error("cannot listen on {address}: {source}; choose other ports")]
+    AddressUnavailable {
         /// The address.
         address: SocketAddr,
         /// Error of the operating system.
         source: io::Error,
     },
     /// The requested range has fewer free port numbers than the deployment has servers.
-    #[error("not enough ports: the range of Builder::ports ends at 65535")]
-    NoMorePorts,
+    #[error("not enough ports: the range ends at 65535")]
+    PortsExhausted,
     /// The server version is not supported.
     #[error("unknown server version {0}; known versions: {known}", known = known_versions())]
-    Version(String),
+    UnknownVersion(String),
     /// A replica set with no members.
     #[error("a replica set needs at least one member")]
     NoMembers,
@@ -45,13 +45,13 @@ pub enum StartError {
     TooManyMembers(usize),
     /// All members have priority 0, so none can become primary.
     #[error("all members have priority 0; at least one must be electable")]
-    NobodyElectable,
+    NoElectableMember,
     /// A sharded cluster without shards or mongos, or with two shards of one name.
     #[error("a sharded cluster needs shards with distinct names and at least one mongos")]
-    NoCluster,
+    InvalidCluster,
     /// A password that SCRAM does not allow.
     #[error("{0}")]
-    Password(String),
+    InvalidPassword(String),
 }
 
 fn known_versions() -> String {
@@ -76,7 +76,7 @@ fn known_versions() -> String {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    kind: Kind,
+    kind: DeploymentKind,
     version: String,
     ports: Option<u16>,
     users: Vec<(String, String)>,
@@ -88,19 +88,19 @@ pub struct Builder {
     is_manual: bool,
     is_balancing: bool,
     is_load_balanced: bool,
-    request_limit: Option<Limit>,
+    request_limit: Option<RateLimit>,
     is_in_thread: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum DeploymentKind {
     Standalone,
     ReplicaSet { name: String, members: usize },
-    Sharded { shards: Vec<String>, members: usize, routers: usize },
+    ShardedCollection { shards: Vec<String>, members: usize, mongos_count: usize },
 }
 
 impl Builder {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: DeploymentKind) -> Self {
         Self {
             kind,
             version: "8.0".to_owned(),
@@ -120,16 +120,16 @@ impl Builder {
     }
 
     pub(super) fn standalone() -> Self {
-        Self::new(Kind::Standalone)
+        Self::new(DeploymentKind::Standalone)
     }
 
     pub(super) fn replica_set(members: usize) -> Self {
-        Self::new(Kind::ReplicaSet { name: "rs0".to_owned(), members })
+        Self::new(DeploymentKind::ReplicaSet { name: "rs0".to_owned(), members })
     }
 
     pub(super) fn sharded(shards: &[&str]) -> Self {
         let shards = shards.iter().map(|name| (*name).to_owned()).collect();
-        Self::new(Kind::Sharded { shards, members: 3, routers: 1 })
+        Self::new(DeploymentKind::ShardedCollection { shards, members: 3, mongos_count: 1 })
     }
 
     /// Sets the server version that the deployment emulates: `4.2`, `4.4`, `5.0`, `6.0`, `7.0`,
@@ -147,7 +147,7 @@ impl Builder {
         self.version = match known {
             Some((version, _)) => (*version).to_owned(),
             // `start` reports the unknown version with the list of known ones.
-            None => format!("of wire version {max_wire_version}"),
+            None => format!("with wire version {max_wire_version}"),
         };
         self
     }
@@ -160,24 +160,24 @@ impl Builder {
     }
 
     /// Sets the name of the replica set (`setName`). Defaults to `rs0`.
-    pub fn set_name(mut self, set_name: impl Into<String>) -> Self {
-        if let Kind::ReplicaSet { name, .. } = &mut self.kind {
-            *name = set_name.into();
+    pub fn replica_set_name(mut self, replica_set_name: impl Into<String>) -> Self {
+        if let DeploymentKind::ReplicaSet { name, .. } = &mut self.kind {
+            *name = replica_set_name.into();
         }
         self
     }
 
     /// Sets the number of mongos of a sharded cluster. Defaults to 1.
-    pub fn routers(mut self, count: usize) -> Self {
-        if let Kind::Sharded { routers, .. } = &mut self.kind {
-            *routers = count;
+    pub fn mongos_count(mut self, count: usize) -> Self {
+        if let DeploymentKind::ShardedCollection { mongos_count, .. } = &mut self.kind {
+            *mongos_count = count;
         }
         self
     }
 
     /// Sets the number of members of each shard. Defaults to 3.
-    pub fn shard_members(mut self, count: usize) -> Self {
-        if let Kind::Sharded { members, .. } = &mut self.kind {
+    pub fn members_per_shard(mut self, count: usize) -> Self {
+        if let DeploymentKind::ShardedCollection { members, .. } = &mut self.kind {
             *members = count;
         }
         self
@@ -220,7 +220,7 @@ impl Builder {
     /// Sets the time without a primary after which members elect another one
     /// (`electionTimeoutMillis`). Defaults to one second.
     pub fn election_timeout(mut self, timeout: Duration) -> Self {
-        self.election_timeout = at_most_a_century(timeout);
+        self.election_timeout = clamp_duration(timeout);
         self
     }
 
@@ -256,7 +256,7 @@ impl Builder {
     /// Limits the requests per second of each server, as
     /// [`Faults::request_rate`](super::Faults::request_rate) does.
     pub fn request_rate(mut self, per_second: f64, burst: f64) -> Self {
-        self.request_limit = Some(Limit::new(per_second, burst));
+        self.request_limit = Some(RateLimit::new(per_second, burst));
         self
     }
 
@@ -293,31 +293,39 @@ impl Builder {
     /// ```
     pub fn try_start(self) -> Result<Deployment, StartError> {
         let (version, max_wire_version) = self.known_version()?;
-        let home = TaskRuntime::find(self.is_in_thread);
-        let _context = home.handle.enter();
-        let mut site = Site::new(&self, version.clone(), max_wire_version, &home)?;
+        let runtime = TaskRuntime::find(self.is_in_thread);
+        let _context = runtime.handle.enter();
+        let mut starter = Starter::new(&self, version.clone(), max_wire_version, &runtime)?;
         let (members, sets, shards, options) = match &self.kind {
-            Kind::Standalone => {
-                let (set, members) = site.set(None, 1, false)?;
+            DeploymentKind::Standalone => {
+                let (set, members) = starter.set(None, 1, false)?;
                 (members, vec![set], Vec::new(), String::new())
             }
-            Kind::ReplicaSet { name, members } => {
-                let (set, members) = site.set(Some(name), *members, false)?;
+            DeploymentKind::ReplicaSet { name, members } => {
+                let (set, members) = starter.set(Some(name), *members, false)?;
                 (members, vec![set], Vec::new(), format!("replicaSet={}", escaped(name)))
             }
-            Kind::Sharded { shards, members, routers } => {
-                let (routers, shards) = site.cluster(shards, *members, *routers)?;
+            DeploymentKind::ShardedCollection { shards, members, mongos_count } => {
+                let (mongos_count, shards) = starter.cluster(shards, *members, *mongos_count)?;
                 let options = if self.is_load_balanced { "loadBalanced=true" } else { "" };
-                (routers, Vec::new(), shards, options.to_owned())
+                (mongos_count, Vec::new(), shards, options.to_owned())
             }
         };
         let login = self.users.into_iter().next();
         let faults = Faults::new(&members, sets, &shards);
-        Ok(Deployment { version, members, shards, faults, login, options, _home: home.clone() })
+        Ok(Deployment {
+            version,
+            members,
+            shards,
+            faults,
+            login,
+            options,
+            _runtime: runtime.clone(),
+        })
     }
 
     fn known_version(&self) -> Result<(String, i32), StartError> {
-        let unknown = || StartError::Version(self.version.clone());
+        let unknown = || StartError::UnknownVersion(self.version.clone());
         let parts: Vec<&str> = self.version.split('.').collect();
         let (short, patch) = match parts[..] {
             [major, minor] => (format!("{major}.{minor}"), "0"),

@@ -10,10 +10,13 @@ use std::time::Duration;
 use bson::{Bson, Document, Timestamp};
 use steadfast_query::{Code, Fault, value::type_name};
 
-use super::{fail_point::trap::Trap, log::SessionId, namespace::Namespace};
+use super::{
+    fail_point::transactional_write::TransactionalWriteFailPoint, namespace::Namespace,
+    oplog::SessionId,
+};
 
-pub(crate) use concern::{Acknowledged, ReadConcern, WriteConcern};
-pub(crate) use session::{NOBODY, TransactionArguments, read_session};
+pub(crate) use concern::{ReadConcern, WriteConcern, WriteConcernW};
+pub(crate) use session::{ANONYMOUS_DIGEST, TransactionArguments, read_session};
 
 /// A parsed command.
 #[derive(Clone, Debug)]
@@ -34,10 +37,10 @@ pub(crate) struct Call {
     /// `true` allows only commands and fields of the stable API (`apiStrict`).
     pub(crate) api_strict: bool,
     /// Fail point that its writes can trigger.
-    pub(crate) trap: Option<Trap>,
+    pub(crate) write_fail_point: Option<TransactionalWriteFailPoint>,
     /// `true` hides its writes from change streams. The oplog entries of another shard show them
     /// already.
-    pub(crate) repeats: bool,
+    pub(crate) hidden_from_change_streams: bool,
 }
 
 impl Call {
@@ -58,8 +61,8 @@ impl Call {
             secondary_ok: secondary_ok(&body)?,
             cluster_time: cluster_time(&body)?,
             api_strict: api_strict(&body)?,
-            trap: None,
-            repeats: false,
+            write_fail_point: None,
+            hidden_from_change_streams: false,
             name: name.into(),
             database: database.into(),
             body,
@@ -73,7 +76,7 @@ impl Call {
 
     /// Returns `true` for a command of a multi-document transaction.
     pub(crate) fn in_transaction(&self) -> bool {
-        self.transaction.is_some_and(|transaction| transaction.several)
+        self.transaction.is_some_and(|transaction| transaction.multi_document)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum Change {
     /// Inserts a document that has its `_id`.
     Insert { namespace: Namespace, document: Arc<Document> },
     /// Replaces the document with the same `_id`.
-    Replace { namespace: Namespace, document: Arc<Document>, by: Rewrite },
+    Replace { namespace: Namespace, document: Arc<Document>, by: UpdateForm },
     /// Deletes the document with this `_id`.
     Delete { namespace: Namespace, id: Bson },
     /// Creates a collection with these options.
@@ -67,31 +67,31 @@ impl Change {
 
 /// Form of the update that produced a document. It decides how change streams show it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rewrite {
+pub(crate) enum UpdateForm {
     /// Replacement by a whole document.
-    Whole,
+    Replacement,
     /// Aggregation pipeline.
     Pipeline,
     /// Update operators on these fields.
-    Operators(Arc<[Touched]>),
+    Operators(Arc<[UpdatedPath]>),
 }
 
 /// A field that an update operator names.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Touched {
+pub(crate) struct UpdatedPath {
     pub(crate) path: Vec<String>,
     /// `true` if the operator may append to an array and changes nothing else in it (`$push`).
     pub(crate) appends: bool,
 }
 
-impl Rewrite {
+impl UpdateForm {
     /// The form of an update.
     pub(crate) fn of(update: &Bson) -> Self {
         let Bson::Document(update) = update else { return Self::Pipeline };
         if !update.keys().next().is_some_and(|name| name.starts_with('$')) {
-            return Self::Whole;
+            return Self::Replacement;
         }
-        let touched = |path: &str, appends| Touched {
+        let touched = |path: &str, appends| UpdatedPath {
             path: path.split('.').map(str::to_owned).collect(),
             appends,
         };
@@ -118,7 +118,7 @@ pub(crate) struct Statement {
 
 /// Changes data for a command. On a primary outside of a transaction each change is an oplog entry
 /// at once. In a transaction the changes are buffered until it commits.
-pub(crate) trait Changes {
+pub(crate) trait ChangeWriter {
     /// The data as the command sees it, including its own changes.
     fn store(&self) -> &Store;
 
@@ -142,6 +142,6 @@ pub(crate) trait Changes {
 
 /// Results of the statements that a command has executed before it had to wait, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct BatchProgress {
     pub(crate) done: Vec<Result<Document, Fault>>,
 }

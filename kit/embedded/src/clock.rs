@@ -7,11 +7,11 @@ use bson::DateTime;
 use tokio::time::Instant;
 
 /// Longest duration that tests can set. Adding it to an instant does not overflow.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Limits a duration to a century.
-pub(crate) fn at_most_a_century(time: Duration) -> Duration {
-    time.min(CENTURY)
+pub(crate) fn clamp_duration(time: Duration) -> Duration {
+    time.min(MAX_DURATION)
 }
 
 /// Wall clock that started at a system time and advances with tokio's clock.
@@ -23,7 +23,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A clock that starts at the current system time.
-    pub(crate) fn of_day() -> Self {
+    pub(crate) fn system() -> Self {
         Self { began: Instant::now(), at: SystemTime::now() }
     }
 
@@ -33,12 +33,12 @@ impl Clock {
     }
 
     /// Wall time plus a clock skew.
-    pub(crate) fn time_of_day(&self, ahead: Duration) -> DateTime {
-        self.time_at(Instant::now(), ahead)
+    pub(crate) fn wall_time(&self, ahead: Duration) -> DateTime {
+        self.wall_time_at(Instant::now(), ahead)
     }
 
     /// Wall time at an instant of tokio's clock, plus a clock skew.
-    pub(crate) fn time_at(&self, moment: Instant, ahead: Duration) -> DateTime {
+    pub(crate) fn wall_time_at(&self, moment: Instant, ahead: Duration) -> DateTime {
         DateTime::from_system_time(self.at + moment.saturating_duration_since(self.began) + ahead)
     }
 }

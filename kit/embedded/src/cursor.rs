@@ -10,33 +10,33 @@ use steadfast_query::{Code, Environment, Fault};
 
 use super::{
     call::Call,
-    log::{Histories, SessionId},
     namespace::Namespace,
+    oplog::{SessionId, StreamHistory},
 };
 
-pub(crate) use source::{Found, Live, Source};
+pub(crate) use source::{AwaitDataSource, CursorSource, FoundDocuments};
 
 /// Default size of a first batch.
 pub(crate) const FIRST_BATCH: usize = 101;
 
 /// Idle cursor timeout (`cursorTimeoutMillis`).
-const IDLE: Duration = Duration::from_secs(600);
+const CURSOR_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of open cursors. Beyond it, the cursor with the longest idle time is closed.
-const MOST: usize = 10_000;
+const MAX_OPEN_CURSORS: usize = 10_000;
 
 /// Session and transaction that opened a cursor. Only they can fetch from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct CursorOwner {
     pub(crate) session: Option<SessionId>,
     /// `txnNumber` of a multi-document transaction.
     pub(crate) transaction: Option<i64>,
 }
 
-impl Owner {
+impl CursorOwner {
     /// Owner of cursors that this command opens.
     pub(crate) fn of(call: &Call) -> Self {
-        let transaction = call.transaction.filter(|it| it.several).map(|it| it.number);
+        let transaction = call.transaction.filter(|it| it.multi_document).map(|it| it.number);
         Self { session: call.session.clone(), transaction }
     }
 }
@@ -45,16 +45,16 @@ impl Owner {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub(crate) namespace: Namespace,
-    pub(crate) owner: Owner,
-    pub(crate) source: Source,
+    pub(crate) owner: CursorOwner,
+    pub(crate) source: CursorSource,
     /// Disables the idle cursor timeout (`noCursorTimeout`).
-    pub(crate) stays: bool,
+    pub(crate) no_cursor_timeout: bool,
     used: DateTime,
 }
 
 impl Cursor {
-    pub(crate) fn new(namespace: Namespace, owner: Owner, source: Source) -> Self {
-        Self { namespace, owner, source, stays: false, used: DateTime::MIN }
+    pub(crate) fn new(namespace: Namespace, owner: CursorOwner, source: CursorSource) -> Self {
+        Self { namespace, owner, source, no_cursor_timeout: false, used: DateTime::MIN }
     }
 
     /// Reply with the first batch. The cursor stays open unless it is known to be exhausted.
@@ -67,12 +67,12 @@ impl Cursor {
     ) -> Result<Document, Fault> {
         let batch = self.source.take(batch_size.unwrap_or(usize::MAX))?;
         let namespace = self.namespace.to_string();
-        let id = if batch.finished { 0 } else { cursors.keep(self, env) };
+        let id = if batch.finished { 0 } else { cursors.register(self, env) };
         Ok(batch.into_reply("firstBatch", id, &namespace))
     }
 
     /// Reply with one batch only. Remaining documents are dropped (`singleBatch`).
-    pub(crate) fn open_and_shut(mut self, batch_size: usize) -> Result<Document, Fault> {
+    pub(crate) fn open_single_batch(mut self, batch_size: usize) -> Result<Document, Fault> {
         let batch = self.source.take(batch_size)?;
         Ok(batch.into_reply("firstBatch", 0, &self.namespace.to_string()))
     }
@@ -86,8 +86,8 @@ pub(crate) struct Cursors {
 
 impl Cursors {
     /// Registers a cursor with an unpredictable id.
-    fn keep(&mut self, mut cursor: Cursor, env: &Environment) -> i64 {
-        if self.open.len() >= MOST {
+    fn register(&mut self, mut cursor: Cursor, env: &Environment) -> i64 {
+        if self.open.len() >= MAX_OPEN_CURSORS {
             let idle = self.open.iter().min_by_key(|(_, it)| it.used).map(|(id, _)| *id);
             self.open.remove(&idle.unwrap_or_default());
         }
@@ -102,18 +102,20 @@ impl Cursors {
     }
 
     /// Gives a change stream the newest oplog entries.
-    pub(crate) fn see(&mut self, id: i64, seen: &Histories) {
-        if let Some(Cursor { source: Source::Live(live), .. }) = self.open.get_mut(&id) {
-            live.see(seen);
+    pub(crate) fn set_history(&mut self, id: i64, seen: &StreamHistory) {
+        if let Some(Cursor { source: CursorSource::AwaitDataSource(live), .. }) =
+            self.open.get_mut(&id)
+        {
+            live.set_history(seen);
         }
     }
 
     /// Runs `getMore`. An exhausted or failed cursor is closed.
-    pub(crate) fn more(
+    pub(crate) fn get_more(
         &mut self,
         id: i64,
         namespace: &Namespace,
-        owner: &Owner,
+        owner: &CursorOwner,
         batch_size: Option<usize>,
         now: DateTime,
     ) -> Result<Document, Fault> {
@@ -137,12 +139,12 @@ impl Cursors {
 
     /// Returns `true` if `getMore` must wait when the batch of this cursor is empty.
     pub(crate) fn awaits_data(&self, id: i64) -> bool {
-        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Live(_)))
+        self.open.get(&id).is_some_and(|it| matches!(it.source, CursorSource::AwaitDataSource(_)))
     }
 
     /// Returns `true` if the cursor is open and its documents are materialized.
-    pub(crate) fn is_found(&self, id: i64) -> bool {
-        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Found(_)))
+    pub(crate) fn is_materialized(&self, id: i64) -> bool {
+        self.open.get(&id).is_some_and(|it| matches!(it.source, CursorSource::FoundDocuments(_)))
     }
 
     /// Runs `killCursors`.
@@ -177,7 +179,9 @@ impl Cursors {
 
     /// Closes the cursors that exceed the idle timeout.
     pub(crate) fn expire(&mut self, now: DateTime) {
-        self.open.retain(|_, it| it.stays || now.saturating_duration_since(it.used) < IDLE);
+        self.open.retain(|_, it| {
+            it.no_cursor_timeout || now.saturating_duration_since(it.used) < CURSOR_TIMEOUT
+        });
     }
 
     /// Number of open cursors.
@@ -188,7 +192,7 @@ impl Cursors {
 
 impl Cursor {
     /// Checks that a command may fetch from this cursor.
-    fn check(&self, id: i64, namespace: &Namespace, owner: &Owner) -> Result<(), Fault> {
+    fn check(&self, id: i64, namespace: &Namespace, owner: &CursorOwner) -> Result<(), Fault> {
         if self.namespace != *namespace {
             return Err(Fault::new(
                 Code::UNAUTHORIZED,
@@ -203,9 +207,9 @@ impl Cursor {
     }
 }
 
-impl Owner {
+impl CursorOwner {
     /// Returns an error if a command of another session or transaction fetches from the cursor.
-    pub(crate) fn check(&self, id: i64, asks: &Owner) -> Result<(), Fault> {
+    pub(crate) fn check(&self, id: i64, asks: &CursorOwner) -> Result<(), Fault> {
         let refused = |code, how: String| {
             Err(Fault::location(code, format!("Cannot run getMore on cursor {id}, which {how}")))
         };

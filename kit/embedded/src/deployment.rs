@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, sync::Arc};
 
 use bson::Document;
 
-use super::{Builder, Faults, net::Door};
+use super::{Builder, Faults, net::Endpoint};
 use blackpipe_base::runtime::TaskRuntime;
 
 /// A MongoDB deployment inside this process. Its servers listen on the loopback interface. See the
@@ -21,7 +21,7 @@ pub struct Deployment {
     /// Options of the connection strings.
     pub(super) options: String,
     /// Runtime of its tasks.
-    pub(super) _home: TaskRuntime,
+    pub(super) _runtime: TaskRuntime,
 }
 
 impl Deployment {
@@ -139,14 +139,14 @@ impl Deployment {
     /// # Panics
     ///
     /// Panics if this is a sharded cluster. Use [`Shard::wait_for_primary`] there.
-    pub async fn until_primary(&self) -> usize {
-        self.faults.the_set().until_primary().await
+    pub async fn wait_for_primary(&self) -> usize {
+        self.faults.replica_set().wait_for_primary().await
     }
 
     /// Waits until all running members have replicated all writes of their primary, on all shards.
-    pub async fn until_replicated(&self) {
+    pub async fn wait_for_replication(&self) {
         for set in self.faults.all_sets() {
-            set.until_replicated().await;
+            set.wait_for_replication().await;
         }
     }
 
@@ -159,7 +159,7 @@ impl Deployment {
 impl Drop for Deployment {
     fn drop(&mut self) {
         let of_shards = self.shards.iter().flat_map(|shard| &shard.members);
-        self.members.iter().chain(of_shards).for_each(|member| member.door.close());
+        self.members.iter().chain(of_shards).for_each(|member| member.endpoint.close());
     }
 }
 
@@ -171,18 +171,18 @@ impl fmt::Debug for Deployment {
 
 /// A server of a deployment: a `mongod` or a `mongos`.
 pub struct Member {
-    pub(super) door: Arc<Door>,
+    pub(super) endpoint: Arc<Endpoint>,
 }
 
 impl Member {
     /// Address that the server listens on.
     pub fn address(&self) -> SocketAddr {
-        self.door.address
+        self.endpoint.address
     }
 
     /// Current reply to `hello`, without the fields of a connection.
     pub fn hello(&self) -> Document {
-        self.door.server().host.hello()
+        self.endpoint.server().host.hello()
     }
 }
 
@@ -213,12 +213,12 @@ impl Shard {
 
     /// Index of the primary, if there is one.
     pub fn primary(&self) -> Option<usize> {
-        self.faults.the_set().primary()
+        self.faults.replica_set().primary()
     }
 
     /// Waits for a primary that reaches a majority and returns its index.
-    pub async fn until_primary(&self) -> usize {
-        self.faults.the_set().until_primary().await
+    pub async fn wait_for_primary(&self) -> usize {
+        self.faults.replica_set().wait_for_primary().await
     }
 
     /// Faults of this shard. Members are those of the shard, from 0.

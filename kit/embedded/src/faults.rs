@@ -6,8 +6,8 @@ use bson::{Document, Uuid, doc};
 
 use super::{
     deployment::{Member, Shard},
-    limiter::Limit,
-    net::Door,
+    limiter::RateLimit,
+    net::Endpoint,
     server::{Latency, Server},
     set::ReplicaSet,
 };
@@ -35,7 +35,7 @@ use super::{
 /// [shard](super::Deployment::shard) there.
 #[derive(Clone)]
 pub struct Faults {
-    doors: Vec<Arc<Door>>,
+    endpoints: Vec<Arc<Endpoint>>,
     /// Replica set of these servers. Empty for mongos.
     sets: Vec<Arc<ReplicaSet>>,
     /// Shards behind these servers, if they are mongos.
@@ -45,9 +45,9 @@ pub struct Faults {
 /// Error reply of a server to an injected fault or to a cluster operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(String);
+pub struct DeploymentError(String);
 
-impl Refused {
+impl DeploymentError {
     pub(super) fn new(why: String) -> Self {
         Self(why)
     }
@@ -55,9 +55,9 @@ impl Refused {
 
 impl Faults {
     pub(super) fn new(members: &[Member], sets: Vec<Arc<ReplicaSet>>, shards: &[Shard]) -> Self {
-        let doors = members.iter().map(|member| member.door.clone()).collect();
+        let endpoints = members.iter().map(|member| member.endpoint.clone()).collect();
         let shards = shards.iter().flat_map(|shard| shard.faults.sets.clone()).collect();
-        Self { doors, sets, shards }
+        Self { endpoints, sets, shards }
     }
 
     pub(super) fn set(&self) -> Option<&Arc<ReplicaSet>> {
@@ -65,7 +65,7 @@ impl Faults {
     }
 
     #[track_caller]
-    pub(super) fn the_set(&self) -> &Arc<ReplicaSet> {
+    pub(super) fn replica_set(&self) -> &Arc<ReplicaSet> {
         self.set().expect("a mongos is not a member of a replica set; use the faults of a shard (Deployment::shard)")
     }
 
@@ -74,7 +74,7 @@ impl Faults {
     }
 
     fn server(&self, member: usize) -> &Server {
-        self.doors[member].server()
+        self.endpoints[member].server()
     }
 
     /// Kills the process of a server, as `kill -9` does: its connections are reset and its port
@@ -82,15 +82,15 @@ impl Faults {
     /// and transactions are lost.
     pub fn kill(&self, member: usize) {
         self.server(member).host.kill();
-        self.doors[member].follow();
+        self.endpoints[member].follow_process_state();
     }
 
     /// Restarts a server that was [killed](Self::kill), at the same address. Its fail points are
     /// off.
     pub fn restart(&self, member: usize) {
-        self.server(member).forget();
+        self.server(member).reset();
         self.server(member).host.restart();
-        self.doors[member].follow();
+        self.endpoints[member].follow_process_state();
     }
 
     /// Stops the process of a server, as `kill -STOP` does: connections stay open and get no
@@ -106,24 +106,24 @@ impl Faults {
 
     /// Closes all connections of a server. It still accepts new ones.
     pub fn close_connections(&self, member: usize) {
-        self.doors[member].close_connections();
+        self.endpoints[member].close_connections();
     }
 
     /// Partitions the members into groups. Members of different groups do not reach each other. A
     /// member in no group is isolated. Clients still reach all members.
     pub fn partition(&self, groups: &[&[usize]]) {
-        self.the_set().partition(groups);
+        self.replica_set().partition(groups);
     }
 
     /// Ends all partitions.
     pub fn heal(&self) {
-        self.the_set().heal();
+        self.replica_set().heal();
     }
 
     /// Makes the primary step down. Another electable member is elected at once, unless [elections
     /// are manual](super::Builder::manual_elections).
     pub fn step_down(&self) {
-        self.the_set().step_down();
+        self.replica_set().step_down();
     }
 
     /// Elects a member, as `replSetStepUp` does.
@@ -131,34 +131,34 @@ impl Faults {
     /// # Errors
     ///
     /// Returns an error if the member does not get the votes of a majority.
-    pub fn elect(&self, member: usize) -> Result<(), Refused> {
-        self.the_set().elect(member).map_err(|fault| Refused(fault.message))
+    pub fn elect(&self, member: usize) -> Result<(), DeploymentError> {
+        self.replica_set().elect(member).map_err(|fault| DeploymentError(fault.message))
     }
 
     /// Stops replication to a secondary until [`release_replication`](Self::release_replication).
     pub fn hold_replication(&self, member: usize) {
-        self.the_set().hold_replication(member);
+        self.replica_set().hold_replication(member);
     }
 
     /// Resumes replication to a secondary.
     pub fn release_replication(&self, member: usize) {
-        self.the_set().release_replication(member);
+        self.replica_set().release_replication(member);
     }
 
     /// Delays replication to a secondary by this time.
     pub fn replication_latency(&self, member: usize, latency: Duration) {
-        self.the_set().replication_latency(member, latency);
+        self.replica_set().replication_latency(member, latency);
     }
 
     /// Sets the clock of a server ahead by this time.
     pub fn clock_skew(&self, member: usize, ahead: Duration) {
-        self.the_set().clock_skew(member, ahead);
+        self.replica_set().clock_skew(member, ahead);
     }
 
     /// Delays each request by `before` and each reply by `after`. The effect of a write exists
     /// before its delayed reply.
     pub fn latency(&self, member: usize, before: Duration, after: Duration) {
-        self.server(member).slow_down(Latency { before, after, jitter: Duration::ZERO });
+        self.server(member).set_latency(Latency { before, after, jitter: Duration::ZERO });
     }
 
     /// Delays requests and replies with additional random jitter, up to `jitter` each.
@@ -169,7 +169,7 @@ impl Faults {
         after: Duration,
         jitter: Duration,
     ) {
-        self.server(member).slow_down(Latency { before, after, jitter });
+        self.server(member).set_latency(Latency { before, after, jitter });
     }
 
     /// Limits the requests per second of a server, with a token bucket of `burst` requests. Other
@@ -188,20 +188,20 @@ impl Faults {
     /// server.faults().clear_rate_limits(0);
     /// ```
     pub fn request_rate(&self, member: usize, per_second: f64, burst: f64) {
-        self.server(member).requests.set(Limit::new(per_second, burst));
+        self.server(member).requests.set(RateLimit::new(per_second, burst));
     }
 
     /// Limits the new connections per second of a server, with a token bucket of `burst`
     /// connections. Other connections are closed without a reply.
     pub fn connection_rate(&self, member: usize, per_second: f64, burst: f64) {
-        self.server(member).establishing.set(Limit::new(per_second, burst));
+        self.server(member).new_connections.set(RateLimit::new(per_second, burst));
     }
 
     /// Removes the limits of [`request_rate`](Self::request_rate) and
     /// [`connection_rate`](Self::connection_rate).
-    pub fn no_limits(&self, member: usize) {
-        self.server(member).requests.set(Limit::default());
-        self.server(member).establishing.set(Limit::default());
+    pub fn clear_rate_limits(&self, member: usize) {
+        self.server(member).requests.set(RateLimit::default());
+        self.server(member).new_connections.set(RateLimit::default());
     }
 
     /// Configures a fail point of a server, as the command does: `{ configureFailPoint:
@@ -223,9 +223,13 @@ impl Faults {
     /// };
     /// server.faults().configure_fail_point(0, next_insert).unwrap();
     /// ```
-    pub fn fail_point(&self, member: usize, command: Document) -> Result<(), Refused> {
-        let done = self.server(member).configure(&command);
-        done.map(drop).map_err(|fault| Refused(fault.message))
+    pub fn configure_fail_point(
+        &self,
+        member: usize,
+        command: Document,
+    ) -> Result<(), DeploymentError> {
+        let done = self.server(member).configure_fail_point(&command);
+        done.map(drop).map_err(|fault| DeploymentError(fault.message))
     }
 
     /// Turns a fail point of a server off.
@@ -233,8 +237,8 @@ impl Faults {
     /// # Errors
     ///
     /// Returns an error if the fail point is unknown.
-    pub fn fail_point_off(&self, member: usize, name: &str) -> Result<(), Refused> {
-        self.fail_point(member, doc! { "configureFailPoint": name, "mode": "off" })
+    pub fn disable_fail_point(&self, member: usize, name: &str) -> Result<(), DeploymentError> {
+        self.configure_fail_point(member, doc! { "configureFailPoint": name, "mode": "off" })
     }
 
     /// Counts the executions of each retryable write statement and of each commit, from the oplog
@@ -253,15 +257,15 @@ impl Faults {
         let mut found: BTreeMap<([u8; 16], i64, Option<i32>), usize> = BTreeMap::new();
         for execution in self.all_sets().flat_map(|set| set.executions()) {
             let Ok(session) = execution.session.id.try_into() else { continue };
-            let times = found.entry((session, execution.number, execution.statement)).or_default();
-            *times = match execution.statement {
-                Some(_) => *times + execution.times,
-                None => (*times).max(execution.times),
+            let count = found.entry((session, execution.number, execution.statement)).or_default();
+            *count = match execution.statement {
+                Some(_) => *count + execution.count,
+                None => (*count).max(execution.count),
             };
         }
-        let read = found.into_iter().map(|((session, transaction, statement), times)| {
+        let read = found.into_iter().map(|((session, txn_number, stmt_id), count)| {
             let session = Uuid::from_bytes(session);
-            Execution { session, transaction, statement, times }
+            Execution { session, txn_number, stmt_id, count }
         });
         read.collect()
     }
@@ -280,9 +284,9 @@ pub struct Execution {
     /// Session id (`lsid.id`).
     pub session: Uuid,
     /// Number of the retryable write or transaction (`txnNumber`).
-    pub transaction: i64,
+    pub txn_number: i64,
     /// Statement id of a retryable write (`stmtId`). `None` for the commit of a transaction.
-    pub statement: Option<i32>,
+    pub stmt_id: Option<i32>,
     /// Number of executions.
-    pub times: usize,
+    pub count: usize,
 }

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use super::{
     call::Call,
-    command::About,
-    node::{Node, Power},
-    router::Router,
+    command::ServerInfo,
+    mongos::Mongos,
+    node::{Node, ProcessState},
     set::ReplicaSet,
 };
 
@@ -17,14 +17,14 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) enum Host {
     /// A member of a replica set, or a standalone server.
-    Member(Membership),
+    Member(MemberHandle),
     /// A mongos.
-    Router(Arc<Router>),
+    Mongos(Arc<Mongos>),
 }
 
 /// A member and its replica set.
 #[derive(Clone, Debug)]
-pub(crate) struct Membership {
+pub(crate) struct MemberHandle {
     pub(crate) node: Arc<Node>,
     pub(crate) set: Arc<ReplicaSet>,
     /// Index of the member.
@@ -36,7 +36,7 @@ impl Host {
     pub(crate) fn members(set: &Arc<ReplicaSet>) -> Vec<Self> {
         let nodes = set.nodes().into_iter().enumerate();
         nodes
-            .map(|(index, node)| Self::Member(Membership { node, set: set.clone(), index }))
+            .map(|(index, node)| Self::Member(MemberHandle { node, set: set.clone(), index }))
             .collect()
     }
 
@@ -44,7 +44,7 @@ impl Host {
     pub(crate) async fn run(&self, call: Call) -> Document {
         match self {
             Self::Member(member) => member.node.run(call).await,
-            Self::Router(router) => router.run(call).await,
+            Self::Mongos(mongos) => mongos.run(call).await,
         }
     }
 
@@ -52,7 +52,7 @@ impl Host {
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
         match self {
             Self::Member(member) => member.node.watches(name, body),
-            Self::Router(router) => router.watches(name, body),
+            Self::Mongos(mongos) => mongos.watches(name, body),
         }
     }
 
@@ -63,7 +63,7 @@ impl Host {
         }
         match self {
             Self::Member(member) => member.node.stamp(reply),
-            Self::Router(router) => router.stamp(reply),
+            Self::Mongos(mongos) => mongos.stamp(reply),
         }
     }
 
@@ -71,7 +71,7 @@ impl Host {
     pub(crate) fn hello(&self) -> Document {
         match self {
             Self::Member(member) => member.node.hello(),
-            Self::Router(router) => router.hello(),
+            Self::Mongos(mongos) => mongos.hello(),
         }
     }
 
@@ -79,23 +79,23 @@ impl Host {
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         match self {
             Self::Member(member) => member.node.topology(),
-            Self::Router(router) => router.topology(),
+            Self::Mongos(mongos) => mongos.topology(),
         }
     }
 
     /// Process state of the server.
-    pub(crate) fn power(&self) -> watch::Receiver<Power> {
+    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
         match self {
             Self::Member(member) => member.node.power(),
-            Self::Router(router) => router.power(),
+            Self::Mongos(mongos) => mongos.power(),
         }
     }
 
     /// Static facts about the server.
-    pub(crate) fn about(&self) -> &About {
+    pub(crate) fn server_info(&self) -> &ServerInfo {
         match self {
-            Self::Member(member) => member.node.about(),
-            Self::Router(router) => router.about(),
+            Self::Member(member) => member.node.server_info(),
+            Self::Mongos(mongos) => mongos.server_info(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Host {
     pub(crate) fn kill(&self) {
         match self {
             Self::Member(member) => member.set.kill(member.index),
-            Self::Router(router) => router.set_power(Power::Off),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Killed),
         }
     }
 
@@ -111,7 +111,7 @@ impl Host {
     pub(crate) fn restart(&self) {
         match self {
             Self::Member(member) => member.set.restart(member.index),
-            Self::Router(router) => router.set_power(Power::On),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
         }
     }
 
@@ -119,7 +119,7 @@ impl Host {
     pub(crate) fn freeze(&self) {
         match self {
             Self::Member(member) => member.set.freeze(member.index),
-            Self::Router(router) => router.set_power(Power::Frozen),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Frozen),
         }
     }
 
@@ -127,7 +127,7 @@ impl Host {
     pub(crate) fn thaw(&self) {
         match self {
             Self::Member(member) => member.set.thaw(member.index),
-            Self::Router(router) => router.set_power(Power::On),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
         }
     }
 
@@ -136,7 +136,7 @@ impl Host {
         match (self, holds) {
             (Self::Member(member), true) => member.set.hold_replication(member.index),
             (Self::Member(member), false) => member.set.release_replication(member.index),
-            (Self::Router(_), _) => {}
+            (Self::Mongos(_), _) => {}
         }
     }
 

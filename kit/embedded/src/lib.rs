@@ -87,18 +87,17 @@ mod codes;
 pub(crate) mod command;
 pub(crate) mod cursor;
 mod deployment;
-pub(crate) mod era;
 mod fail_point;
 mod faults;
 mod host;
 mod limiter;
-pub(crate) mod log;
+pub(crate) mod mongos;
 pub(crate) mod namespace;
 mod net;
 pub(crate) mod node;
+pub(crate) mod oplog;
 mod parameters;
-pub(crate) mod router;
-mod search;
+mod search_indexes;
 mod server;
 pub(crate) mod session;
 pub(crate) mod set;
@@ -107,10 +106,11 @@ pub(crate) mod store;
 mod stream;
 pub(crate) mod transaction;
 pub(crate) mod ttl;
+pub(crate) mod version_gate;
 
 pub use self::{
     builder::{Builder, StartError},
     deployment::{Deployment, Member, Shard},
-    faults::{Execution, Faults, Refused},
+    faults::{DeploymentError, Execution, Faults},
     sharding::{Chunk, ZoneRange},
 };

@@ -73,9 +73,9 @@ impl Namespace {
         {
             return invalid(format!("Invalid system namespace: {self}"));
         }
-        if self.database.len() + 1 + name.len() > LONGEST {
+        if self.database.len() + 1 + name.len() > MAX_NAMESPACE_BYTES {
             return invalid(format!(
-                "Fully qualified namespace is too long. Namespace: {self} Max: {LONGEST}"
+                "Fully qualified namespace is too long. Namespace: {self} Max: {MAX_NAMESPACE_BYTES}"
             ));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Namespace {
 }
 
 /// Maximum length of a namespace in bytes.
-const LONGEST: usize = 255;
+const MAX_NAMESPACE_BYTES: usize = 255;
 
 /// Returns `true` for a valid database name.
 fn is_database(name: &str) -> bool {

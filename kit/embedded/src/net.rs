@@ -1,9 +1,9 @@
 //! Network side of a server: listener and connections.
 
 mod connection;
-mod deciding;
+mod dispatch;
 mod hello;
-mod own_commands;
+mod server_commands;
 
 use std::{
     future::poll_fn,
@@ -16,60 +16,63 @@ use std::{
 
 use tokio::{net::TcpStream, runtime::Handle, task::AbortHandle};
 
-use super::{node::Power, server::Server};
+use super::{node::ProcessState, server::Server};
 use blackpipe_base::address::{Listener, ReservedAddress};
 
 /// Listening address of a server, with its connections.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     server: Arc<Server>,
     runtime: Handle,
-    state: Mutex<State>,
+    state: Mutex<EndpointState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entrance: Entrance,
+struct EndpointState {
+    listen_state: ListenState,
     connections: Vec<AbortHandle>,
-    following: Option<AbortHandle>,
+    process_watcher: Option<AbortHandle>,
 }
 
 #[derive(Debug, Default)]
-enum Entrance {
+enum ListenState {
     /// Not listening. The address stays reserved.
-    Shut(ReservedAddress),
+    Closed(ReservedAddress),
     Open {
         listener: Arc<Listener>,
         accepting: AbortHandle,
     },
     /// The address is released, or another program has it.
     #[default]
-    Gone,
+    Released,
 }
 
-impl Door {
+impl Endpoint {
     /// Starts to listen, and follows the process state of the server from then on. Must be called
     /// in the context of the runtime.
     pub(crate) fn open(
         server: Arc<Server>,
-        seat: ReservedAddress,
+        reserved: ReservedAddress,
         runtime: Handle,
     ) -> io::Result<Arc<Self>> {
-        let address = seat.address;
-        let state = State { entrance: Entrance::Shut(seat), ..State::default() };
-        let door = Arc::new(Self { address, server, runtime, state: Mutex::new(state) });
-        door.admit()?;
-        let mut power = door.server.host.power();
-        let this = Arc::downgrade(&door);
-        let following = door.runtime.spawn(async move {
+        let address = reserved.address;
+        let state = EndpointState {
+            listen_state: ListenState::Closed(reserved),
+            ..EndpointState::default()
+        };
+        let endpoint = Arc::new(Self { address, server, runtime, state: Mutex::new(state) });
+        endpoint.accept_connections()?;
+        let mut power = endpoint.server.host.power();
+        let this = Arc::downgrade(&endpoint);
+        let process_watcher = endpoint.runtime.spawn(async move {
             while power.changed().await.is_ok() {
-                let Some(door) = this.upgrade() else { return };
-                door.follow();
+                let Some(endpoint) = this.upgrade() else { return };
+                endpoint.follow_process_state();
             }
         });
-        door.state().following = Some(following.abort_handle());
-        Ok(door)
+        endpoint.state().process_watcher = Some(process_watcher.abort_handle());
+        Ok(endpoint)
     }
 
     /// The server that the connections reach.
@@ -78,51 +81,52 @@ impl Door {
     }
 
     /// Starts or stops listening according to the process state of the server.
-    pub(crate) fn follow(self: &Arc<Self>) {
+    pub(crate) fn follow_process_state(self: &Arc<Self>) {
         let power = *self.server.host.power().borrow();
         match power {
-            Power::On => {
+            ProcessState::Running => {
                 // If another program took the address in the meantime, the server stays
                 // unreachable.
-                let _ = self.admit();
+                let _ = self.accept_connections();
             }
-            Power::Frozen => {}
-            Power::Off => self.shut(),
+            ProcessState::Frozen => {}
+            ProcessState::Killed => self.stop_listening(),
         }
     }
 
     /// Accepts connections.
-    fn admit(self: &Arc<Self>) -> io::Result<()> {
+    fn accept_connections(self: &Arc<Self>) -> io::Result<()> {
         let mut state = self.state();
-        let seat = match std::mem::take(&mut state.entrance) {
-            Entrance::Shut(seat) => seat,
-            open @ Entrance::Open { .. } => {
-                state.entrance = open;
+        let reserved = match std::mem::take(&mut state.listen_state) {
+            ListenState::Closed(reserved) => reserved,
+            open @ ListenState::Open { .. } => {
+                state.listen_state = open;
                 return Ok(());
             }
-            Entrance::Gone => ReservedAddress::reserve(self.address)?,
+            ListenState::Released => ReservedAddress::reserve(self.address)?,
         };
         let _context = self.runtime.enter();
-        let listener = Arc::new(seat.listen()?);
+        let listener = Arc::new(reserved.listen()?);
         // Only the endpoint owns the listener, so dropping it there closes the socket at once.
         let accepting = accept_all(Arc::downgrade(self), Arc::downgrade(&listener));
         let accepting = self.runtime.spawn(accepting);
-        state.entrance = Entrance::Open { listener, accepting: accepting.abort_handle() };
+        state.listen_state = ListenState::Open { listener, accepting: accepting.abort_handle() };
         Ok(())
     }
 
     /// Stops listening, resets all connections and keeps the address reserved.
-    fn shut(&self) {
+    fn stop_listening(&self) {
         let mut state = self.state();
-        let entrance = std::mem::take(&mut state.entrance);
-        state.entrance = match entrance {
-            Entrance::Open { listener, accepting } => {
+        let listen_state = std::mem::take(&mut state.listen_state);
+        state.listen_state = match listen_state {
+            ListenState::Open { listener, accepting } => {
                 accepting.abort();
                 drop(listener);
                 let _context = self.runtime.enter();
-                ReservedAddress::reserve(self.address).map_or(Entrance::Gone, Entrance::Shut)
+                ReservedAddress::reserve(self.address)
+                    .map_or(ListenState::Released, ListenState::Closed)
             }
-            shut => shut,
+            stop_listening => stop_listening,
         };
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
@@ -130,10 +134,10 @@ impl Door {
     /// Closes everything and releases the address.
     pub(crate) fn close(&self) {
         let mut state = self.state();
-        if let Entrance::Open { accepting, .. } = std::mem::take(&mut state.entrance) {
+        if let ListenState::Open { accepting, .. } = std::mem::take(&mut state.listen_state) {
             accepting.abort();
         }
-        state.following.take().iter().for_each(AbortHandle::abort);
+        state.process_watcher.take().iter().for_each(AbortHandle::abort);
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
 
@@ -146,7 +150,7 @@ impl Door {
         let serving = connection::serve(self.server.clone(), stream, peer);
         let serving = self.runtime.spawn(serving).abort_handle();
         let mut state = self.state();
-        if !matches!(state.entrance, Entrance::Open { .. }) {
+        if !matches!(state.listen_state, ListenState::Open { .. }) {
             // The server was stopped while this connection was accepted.
             serving.abort();
             return;
@@ -155,19 +159,19 @@ impl Door {
         state.connections.push(serving);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EndpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn accept_all(door: Weak<Door>, at: Weak<Listener>) {
+async fn accept_all(endpoint: Weak<Endpoint>, at: Weak<Listener>) {
     loop {
-        match poll_fn(|context| accept(&door, &at, context)).await {
+        match poll_fn(|context| accept(&endpoint, &at, context)).await {
             Ok((stream, peer)) => {
-                let Some(door) = door.upgrade() else { return };
+                let Some(endpoint) = endpoint.upgrade() else { return };
                 // Each write is a whole message, so Nagle's algorithm only delays.
                 let _ = stream.set_nodelay(true);
-                door.serve(stream, peer);
+                endpoint.serve(stream, peer);
             }
             // The system is out of a resource, such as file descriptors. It may recover soon.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -178,13 +182,13 @@ async fn accept_all(door: Weak<Door>, at: Weak<Listener>) {
 /// Accepts the next connection. Pending forever once the listener is closed, because its task is
 /// aborted then.
 fn accept(
-    door: &Weak<Door>,
+    endpoint: &Weak<Endpoint>,
     at: &Weak<Listener>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-    let Some(door) = door.upgrade() else { return Poll::Pending };
+    let Some(endpoint) = endpoint.upgrade() else { return Poll::Pending };
     // Closing waits for this lock, so that no other task holds the listener afterwards.
-    let _state = door.state();
+    let _state = endpoint.state();
     let Some(listener) = at.upgrade() else { return Poll::Pending };
     listener.poll_accept(context)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use bson::{Bson, Document, doc};
 use steadfast_query::Fault;
 
-use super::{limiter::Limiter, server::Server};
+use super::{limiter::RateLimiter, server::Server};
 use blackpipe_base::number::{is_true, number};
 
 /// Names of parameters. `true` if it can be set at run time.
@@ -80,13 +80,13 @@ pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Docum
 fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
     let invalid = || Fault::bad_value(format!("Invalid value for {name}: {value}"));
     let positive = || number(value).filter(|number| *number >= 0.0).ok_or_else(invalid);
-    let change = |limiter: &Limiter, change: &dyn Fn(&mut super::limiter::Limit)| {
+    let change = |limiter: &RateLimiter, change: &dyn Fn(&mut super::limiter::RateLimit)| {
         let mut limit = limiter.limit();
         change(&mut limit);
         limiter.set(limit);
     };
     let limiter = match name.starts_with("ingressConnection") {
-        true => &server.establishing,
+        true => &server.new_connections,
         false => &server.requests,
     };
     match name {
@@ -159,22 +159,22 @@ fn shown(server: &Server, name: &str) -> Option<Bson> {
     if let Some(point) = name.strip_prefix("failpoint.") {
         return server.fail_points.shown(point).map(Bson::Document);
     }
-    let (requests, establishing) = (server.requests.limit(), server.establishing.limit());
+    let (requests, new_connections) = (server.requests.limit(), server.new_connections.limit());
     Some(match name {
         "authenticationMechanisms" => {
-            super::auth::MECHANISMS.map(super::auth::scram::Hash::mechanism).to_vec().into()
+            super::auth::MECHANISMS.map(super::auth::scram::ScramHash::mechanism).to_vec().into()
         }
         "enableTestCommands" => true.into(),
         "externalClientBaseBackoffMS" => server.base_backoff.load(Ordering::Relaxed).into(),
         "featureCompatibilityVersion" => {
-            let version = &server.host.about().version;
+            let version = &server.host.server_info().version;
             let major = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
             doc! { "version": major }.into()
         }
-        "ingressConnectionEstablishmentBurstCapacitySecs" => establishing.burst_seconds.into(),
-        "ingressConnectionEstablishmentMaxQueueDepth" => int(establishing.queue as f64),
-        "ingressConnectionEstablishmentRateLimiterEnabled" => establishing.is_on.into(),
-        "ingressConnectionEstablishmentRatePerSec" => int(establishing.per_second),
+        "ingressConnectionEstablishmentBurstCapacitySecs" => new_connections.burst_seconds.into(),
+        "ingressConnectionEstablishmentMaxQueueDepth" => int(new_connections.queue as f64),
+        "ingressConnectionEstablishmentRateLimiterEnabled" => new_connections.is_on.into(),
+        "ingressConnectionEstablishmentRatePerSec" => int(new_connections.per_second),
         "ingressRequestAdmissionBurstCapacitySecs" => requests.burst_seconds.into(),
         "ingressRequestAdmissionMaxQueueDepth" => 0.into(),
         "ingressRequestAdmissionRatePerSec" => int(requests.per_second),

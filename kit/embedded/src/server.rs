@@ -13,10 +13,10 @@ use steadfast_query::Fault;
 
 use super::{
     auth::users::Users,
-    clock::at_most_a_century,
+    clock::clamp_duration,
     fail_point::{FailPoints, STOP_REPL_PRODUCER},
     host::Host,
-    limiter::{Limit, Limiter},
+    limiter::{RateLimit, RateLimiter},
 };
 use blackpipe_base::rng::Rng;
 
@@ -29,22 +29,22 @@ pub(crate) struct Server {
     pub(crate) needs_user: bool,
     pub(crate) fail_points: Arc<FailPoints>,
     /// Limit of requests.
-    pub(crate) requests: Limiter,
+    pub(crate) requests: RateLimiter,
     /// Limit of new connections.
-    pub(crate) establishing: Limiter,
+    pub(crate) new_connections: RateLimiter,
     /// Backoff that overload errors advise (`baseBackoffMS`). 0 for none.
     pub(crate) base_backoff: AtomicI64,
     /// `true` requires `apiVersion` in each command (`requireApiVersion`).
     pub(crate) needs_api_version: AtomicBool,
     /// `serviceId` of `hello` behind a load balancer.
     pub(crate) service_id: Option<ObjectId>,
-    pub(crate) traffic: Traffic,
-    latency: Mutex<Pace>,
+    pub(crate) traffic: ConnectionCounters,
+    latency: Mutex<LatencyInjector>,
 }
 
 /// Connection and request counters of `serverStatus`.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct ConnectionCounters {
     pub(crate) opened: AtomicI32,
     pub(crate) open: AtomicI32,
     pub(crate) messages: AtomicI32,
@@ -63,7 +63,7 @@ pub(crate) struct Latency {
 }
 
 #[derive(Debug)]
-struct Pace {
+struct LatencyInjector {
     latency: Latency,
     rng: Rng,
 }
@@ -75,18 +75,21 @@ impl Server {
             users,
             needs_user,
             fail_points: Arc::new(FailPoints::new(seed)),
-            requests: Limiter::new(Limit::default()),
-            establishing: Limiter::new(Limit::default()),
+            requests: RateLimiter::new(RateLimit::default()),
+            new_connections: RateLimiter::new(RateLimit::default()),
             base_backoff: AtomicI64::new(0),
             needs_api_version: AtomicBool::new(false),
             service_id: None,
-            traffic: Traffic::default(),
-            latency: Mutex::new(Pace { latency: Latency::default(), rng: Rng::new(seed) }),
+            traffic: ConnectionCounters::default(),
+            latency: Mutex::new(LatencyInjector {
+                latency: Latency::default(),
+                rng: Rng::new(seed),
+            }),
         }
     }
 
     /// Runs `configureFailPoint`.
-    pub(crate) fn configure(&self, command: &Document) -> Result<Document, Fault> {
+    pub(crate) fn configure_fail_point(&self, command: &Document) -> Result<Document, Fault> {
         let done = self.fail_points.configure(command)?;
         if command.get_str("configureFailPoint").is_ok_and(|name| name == STOP_REPL_PRODUCER) {
             self.host.hold_replication(self.fail_points.is_on(STOP_REPL_PRODUCER));
@@ -95,9 +98,9 @@ impl Server {
     }
 
     /// Sets the injected latency.
-    pub(crate) fn slow_down(&self, latency: Latency) {
+    pub(crate) fn set_latency(&self, latency: Latency) {
         let Latency { before, after, jitter } = latency;
-        let [before, after, jitter] = [before, after, jitter].map(at_most_a_century);
+        let [before, after, jitter] = [before, after, jitter].map(clamp_duration);
         let latency = Latency { before, after, jitter };
         self.latency.lock().unwrap_or_else(PoisonError::into_inner).latency = latency;
     }
@@ -114,7 +117,7 @@ impl Server {
     }
 
     /// Resets state that a process loses on restart.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn reset(&self) {
         self.fail_points.reset();
     }
 
@@ -133,9 +136,9 @@ impl Server {
 
     /// Adds the fields of this server to the reply of `serverStatus`.
     pub(crate) fn add_status(&self, reply: &mut Document) {
-        let Traffic { opened, open, requests, .. } = &self.traffic;
+        let ConnectionCounters { opened, open, requests, .. } = &self.traffic;
         let open = open.load(Ordering::Relaxed);
-        let established = self.establishing.counts();
+        let established = self.new_connections.counts();
         reply.insert(
             "connections",
             doc! {

@@ -5,15 +5,15 @@
 
 mod concern;
 mod election;
-mod expiry;
 mod faults;
 mod members;
+mod primary_writer;
 mod replication;
 mod state;
 mod status;
 #[cfg(test)]
 mod tests;
-mod writing;
+mod ttl_monitor;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -29,16 +29,16 @@ use tokio::{
 
 use super::{
     clock::Clock,
-    node::{Node, Power},
+    node::{Node, ProcessState},
 };
 
-pub(crate) use concern::Sight;
-pub(crate) use faults::Execution;
-pub(crate) use state::{Identity, Member, Role, State};
-pub(crate) use writing::Direct;
+pub(crate) use concern::ReadSnapshot;
+pub(crate) use faults::ExecutionCount;
+pub(crate) use primary_writer::PrimaryWriter;
+pub(crate) use state::{MemberEpoch, MemberState, Role, State};
 
 /// Time after an injected step-down during which the member is not electable.
-const PASSIVE: Duration = Duration::from_secs(10);
+const STEP_DOWN_PERIOD: Duration = Duration::from_secs(10);
 
 /// Configuration of a replica set.
 #[derive(Clone, Debug)]
@@ -64,30 +64,33 @@ pub(crate) struct SetConfig {
 
 /// State that the members of a set share, with its watchers.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedSet {
     state: Mutex<State>,
     pub(crate) clock: Clock,
     changed: watch::Sender<u64>,
     /// Time of the next timer.
     due: watch::Sender<Option<Instant>>,
-    signals: Vec<Signals>,
+    signals: Vec<MemberSignals>,
 }
 
 /// Properties of a member that its connections watch.
 #[derive(Debug)]
-struct Signals {
-    power: watch::Sender<Power>,
+struct MemberSignals {
+    power: watch::Sender<ProcessState>,
     topology: watch::Sender<u64>,
 }
 
-impl Shared {
+impl SharedSet {
     fn new(config: SetConfig, clock: Clock) -> Self {
         let count = config.addresses.len();
         let state = State::new(config, clock.clone(), clock.now());
         let signals = (0..count)
             .map(|index| {
                 let (topology, power) = state.signals(index);
-                Signals { power: watch::Sender::new(power), topology: watch::Sender::new(topology) }
+                MemberSignals {
+                    power: watch::Sender::new(power),
+                    topology: watch::Sender::new(topology),
+                }
             })
             .collect();
         Self {
@@ -100,42 +103,43 @@ impl Shared {
     }
 
     /// Locks the state for reading.
-    pub(crate) fn look(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock is a bug. The state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state and notifies watchers.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.look();
+        let mut state = self.lock();
         let result = change(&mut state, self.clock.now());
-        self.tell(state);
+        self.publish(state);
         result
     }
 
     /// Runs a function that may append entries. Notifies watchers if it did.
-    pub(crate) fn ask<T>(&self, ask: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.look();
+    pub(crate) fn change_if_appended<T>(&self, ask: impl FnOnce(&mut State, Instant) -> T) -> T {
+        let mut state = self.lock();
         let revision = state.revision;
         let result = ask(&mut state, self.clock.now());
         if state.revision != revision {
-            self.tell(state);
+            self.publish(state);
         }
         result
     }
 
     /// Notifies watchers of changes made under a lock from [`lock`](Self::lock).
-    pub(crate) fn tell(&self, state: MutexGuard<'_, State>) {
+    pub(crate) fn publish(&self, state: MutexGuard<'_, State>) {
         for (index, signals) in self.signals.iter().enumerate() {
             let (topology, power) = state.signals(index);
             set_if_new(&signals.topology, topology);
             set_if_new(&signals.power, power);
         }
         let due = state.next_deadline();
-        self.due.send_if_modified(|known| {
+        self.due.send_if_modified(|match_optimes| {
             // The timer task need not wake to learn of a later time.
-            let earlier = due.is_some_and(|due| known.is_none_or(|known| due < known));
-            *known = due;
+            let earlier = due
+                .is_some_and(|due| match_optimes.is_none_or(|match_optimes| due < match_optimes));
+            *match_optimes = due;
             earlier
         });
         drop(state);
@@ -147,7 +151,7 @@ impl Shared {
         self.changed.subscribe()
     }
 
-    pub(crate) fn power(&self, index: usize) -> watch::Receiver<Power> {
+    pub(crate) fn power(&self, index: usize) -> watch::Receiver<ProcessState> {
         self.signals[index].power.subscribe()
     }
 
@@ -157,15 +161,15 @@ impl Shared {
 }
 
 fn set_if_new<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|known| {
-        let new = *known != value;
-        *known = value;
+    sender.send_if_modified(|match_optimes| {
+        let new = *match_optimes != value;
+        *match_optimes = value;
         new
     });
 }
 
 /// Fires the timers of the set while it exists.
-async fn keep_time(shared: Weak<Shared>, mut due: watch::Receiver<Option<Instant>>) {
+async fn run_timers(shared: Weak<SharedSet>, mut due: watch::Receiver<Option<Instant>>) {
     loop {
         let next = *due.borrow_and_update();
         let woken = async {
@@ -187,15 +191,15 @@ async fn keep_time(shared: Weak<Shared>, mut due: watch::Receiver<Option<Instant
 /// A replica set, or a standalone server.
 #[derive(Debug)]
 pub(crate) struct ReplicaSet {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSet>,
     nodes: Vec<Arc<Node>>,
 }
 
 impl ReplicaSet {
     /// Starts a set. It has a primary when this returns. Requires a tokio runtime for its timers.
     pub(crate) fn start(config: SetConfig, clock: Clock) -> Arc<Self> {
-        let shared = Arc::new(Shared::new(config.clone(), clock));
-        tokio::spawn(keep_time(Arc::downgrade(&shared), shared.due.subscribe()));
+        let shared = Arc::new(SharedSet::new(config.clone(), clock));
+        tokio::spawn(run_timers(Arc::downgrade(&shared), shared.due.subscribe()));
         let nodes = (0..config.addresses.len())
             .map(|index| Arc::new(Node::new(Arc::clone(&shared), index, &config)))
             .collect();
@@ -203,7 +207,7 @@ impl ReplicaSet {
     }
 
     /// The shared state, for changes on several shards at once.
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedSet {
         &self.shared
     }
 
@@ -214,14 +218,14 @@ impl ReplicaSet {
 
     /// Index of the primary, if there is one.
     pub(crate) fn primary(&self) -> Option<usize> {
-        self.shared.look().primary()
+        self.shared.lock().primary()
     }
 
     /// Makes the primary step down. Another member is elected at once, if possible.
     pub(crate) fn step_down(&self) {
         self.shared.change(|state, now| {
             if let Some(primary) = state.primary() {
-                state.step_down(primary, now + PASSIVE, now);
+                state.step_down(primary, now + STEP_DOWN_PERIOD, now);
             }
         });
     }
@@ -234,7 +238,7 @@ impl ReplicaSet {
     /// Kills the process of a member. Its oplog survives.
     pub(crate) fn kill(&self, index: usize) {
         self.shared.change(|state, now| state.kill(index, now));
-        self.nodes[index].lose_cursors();
+        self.nodes[index].close_cursors();
     }
 
     /// Restarts a killed member.
@@ -288,21 +292,21 @@ impl ReplicaSet {
     }
 
     /// Counts the executions of each retryable write statement and each commit.
-    pub(crate) fn executions(&self) -> Vec<Execution> {
-        self.shared.look().executions()
+    pub(crate) fn executions(&self) -> Vec<ExecutionCount> {
+        self.shared.lock().executions()
     }
 
     /// Waits for a primary that reaches a majority.
-    pub(crate) async fn until_primary(&self) -> usize {
+    pub(crate) async fn wait_for_primary(&self) -> usize {
         self.until(|state| {
             let primary = state.primary()?;
-            state.member(primary).is_content().then_some(primary)
+            state.member(primary).has_contact().then_some(primary)
         })
         .await
     }
 
     /// Waits until all running members have the entries of the primary.
-    pub(crate) async fn until_replicated(&self) {
+    pub(crate) async fn wait_for_replication(&self) {
         self.until(|state| state.is_replicated().then_some(())).await;
     }
 
@@ -310,7 +314,7 @@ impl ReplicaSet {
         let mut watch = self.shared.watch();
         loop {
             watch.mark_unchanged();
-            if let Some(met) = condition(&self.shared.look()) {
+            if let Some(met) = condition(&self.shared.lock()) {
                 return met;
             }
             // `self` holds the sender.

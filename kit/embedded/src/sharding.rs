@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::Document;
 
-use super::{Deployment, Refused, host::Host, namespace::Namespace, router::Cluster};
+use super::{Deployment, DeploymentError, host::Host, mongos::Cluster, namespace::Namespace};
 
 /// A chunk: a range of shard keys and the shard that owns it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Deployment {
     ///
     /// Panics if this is not a sharded cluster.
     #[track_caller]
-    pub fn zones(&self, namespace: &str) -> Vec<ZoneRange> {
+    pub fn zone_ranges(&self, namespace: &str) -> Vec<ZoneRange> {
         let zones = self.cluster().zones(&named(namespace)).into_iter();
         zones.map(|(min, max, zone)| ZoneRange { min, max, zone }).collect()
     }
@@ -74,9 +74,9 @@ impl Deployment {
     /// # Panics
     ///
     /// Panics if this is not a sharded cluster.
-    pub async fn balance(&self) -> Result<usize, Refused> {
+    pub async fn balance(&self) -> Result<usize, DeploymentError> {
         let cluster = self.cluster();
-        cluster.balance().await.map_err(|fault| Refused::new(fault.message))
+        cluster.balance().await.map_err(|fault| DeploymentError::new(fault.message))
     }
 
     /// Executes the next migration. Returns `false` if the cluster is balanced.
@@ -88,15 +88,15 @@ impl Deployment {
     /// # Panics
     ///
     /// Panics if this is not a sharded cluster.
-    pub async fn balancer_step(&self) -> Result<bool, Refused> {
+    pub async fn balancer_step(&self) -> Result<bool, DeploymentError> {
         let cluster = self.cluster();
-        cluster.balancer_step().await.map_err(|fault| Refused::new(fault.message))
+        cluster.balancer_step().await.map_err(|fault| DeploymentError::new(fault.message))
     }
 
     #[track_caller]
     fn cluster(&self) -> Arc<Cluster> {
-        match self.members.first().map(|member| member.door.server().host.clone()) {
-            Some(Host::Router(router)) => router.cluster.clone(),
+        match self.members.first().map(|member| member.endpoint.server().host.clone()) {
+            Some(Host::Mongos(mongos)) => mongos.cluster.clone(),
             Some(Host::Member(_)) | None => {
                 panic!("this is not a sharded cluster; start one with Deployment::sharded")
             }

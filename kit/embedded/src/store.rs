@@ -3,10 +3,10 @@
 //! A store is a persistent value. Cloning is cheap and shares the contents. Snapshots for reads,
 //! transactions and rollbacks are clones.
 
-mod before;
 mod collection;
 mod index;
 mod prepared;
+mod prior_state;
 mod session;
 mod size;
 
@@ -17,8 +17,8 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     change::Change,
-    log::{Before, Entry, Record, SessionId, TransactionId},
     namespace::Namespace,
+    oplog::{OplogEntry, PriorState, SessionId, SessionUpdate, TransactionId},
 };
 
 pub(crate) use collection::Collection;
@@ -69,12 +69,12 @@ impl Store {
     }
 
     /// Removes the record of an expired session.
-    pub(crate) fn forget(&mut self, session: &SessionId) {
+    pub(crate) fn remove_session(&mut self, session: &SessionId) {
         self.sessions.remove_mut(session);
     }
 
     /// Applies changes, all or none, and returns the prior state of each.
-    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<Vec<Before>, Fault> {
+    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<Vec<PriorState>, Fault> {
         if let [change] = changes {
             let before = self.before(change);
             self.check_and_apply(change)?;
@@ -91,7 +91,7 @@ impl Store {
     }
 
     /// Applies a whole entry, or nothing.
-    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), Fault> {
+    pub(crate) fn apply(&mut self, entry: &OplogEntry) -> Result<(), Fault> {
         match entry.changes.as_slice() {
             [] => {}
             [change] => self.check_and_apply(change)?,
@@ -101,17 +101,17 @@ impl Store {
                 *self = changed;
             }
         }
-        self.note(entry);
+        self.apply_metadata(entry);
         Ok(())
     }
 
     /// Stores the other parts of an entry: session record, step of a two-phase commit.
-    pub(crate) fn note(&mut self, entry: &Entry) {
+    pub(crate) fn apply_metadata(&mut self, entry: &OplogEntry) {
         if let Some(record) = &entry.record {
             self.record(record, entry.wall);
         }
         if let Some(step) = &entry.step {
-            self.note_step(step, entry.at);
+            self.apply_step(step, entry.at);
         }
     }
 
@@ -175,7 +175,7 @@ impl Store {
     }
 
     /// Stores the result of a statement or transaction of a session.
-    pub(crate) fn record(&mut self, record: &Record, at: bson::DateTime) {
+    pub(crate) fn record(&mut self, record: &SessionUpdate, at: bson::DateTime) {
         if self.sessions.get(&record.session).is_none() {
             self.sessions.insert_mut(record.session.clone(), SessionRecord::new(record.number, at));
         }

@@ -7,9 +7,9 @@
 mod description;
 mod difference;
 mod event;
+mod resume_token;
 #[cfg(test)]
 mod tests;
-mod token;
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use steadfast_query::{Code, Collections, Environment, Fault, Pipeline, value::sh
 
 use super::{
     cursor::{
-        Live,
-        batch::{Batch, MOST_BYTES},
+        AwaitDataSource,
+        batch::{CursorBatch, MAX_REPLY_BYTES},
     },
-    log::{Entry, Histories},
+    oplog::{OplogEntry, StreamHistory},
     store::size_of_document,
 };
 
 use event::{Event, events};
 
-pub(crate) use event::{SHARD_COLLECTION, Subject, is_internal};
-pub(crate) use token::{Point, Position};
+pub(crate) use event::{SHARD_COLLECTION, StreamTarget, is_internal};
+pub(crate) use resume_token::{EventPoint, StreamPosition};
 
 /// Documents that an event includes besides the change (`fullDocument`,
 /// `fullDocumentBeforeChange`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Images {
+pub(crate) enum ImageMode {
     /// None.
     Off,
     /// Current document at the time of the lookup (`updateLookup`).
@@ -46,110 +46,114 @@ pub(crate) enum Images {
 
 /// Server version, for fields that depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version {
+pub(crate) struct ChangeStreamVersion {
     pub(crate) max_wire_version: i32,
 }
 
-impl Version {
+impl ChangeStreamVersion {
     /// Returns `true` if events have `wallTime` and expanded events exist (6.0 and later).
-    pub(crate) fn tells_time(self) -> bool {
+    pub(crate) fn has_wall_time(self) -> bool {
         self.max_wire_version >= 17
     }
 
     /// Returns `true` if the oplog stores differences of updates, including truncated arrays (5.0
     /// and later).
-    fn has_differences(self) -> bool {
+    fn stores_differences(self) -> bool {
         self.max_wire_version >= 13
     }
 
     /// Returns `true` if events have `nsType` (8.1 and later).
-    fn names_types(self) -> bool {
+    fn has_ns_type(self) -> bool {
         self.max_wire_version >= 26
     }
 
     /// Returns `true` if events have `disambiguatedPaths` (6.1 and later).
-    fn disambiguates(self) -> bool {
+    fn has_disambiguated_paths(self) -> bool {
         self.max_wire_version >= 18
     }
 
     /// Returns `true` if events have `collectionUUID`, `disambiguatedPaths` and
     /// `operationDescription` without `showExpandedEvents`, and `commitTimestamp` (8.2 and later).
-    fn tells_all(self) -> bool {
+    fn has_default_expanded_fields(self) -> bool {
         self.max_wire_version >= 27
     }
 }
 
 /// Options of a change stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub(crate) subject: Subject,
+pub(crate) struct ChangeStreamOptions {
+    pub(crate) target: StreamTarget,
     /// `fullDocument`.
-    pub(crate) full: Images,
+    pub(crate) full: ImageMode,
     /// `fullDocumentBeforeChange`.
-    pub(crate) before: Images,
+    pub(crate) before: ImageMode,
     /// `showExpandedEvents`.
     pub(crate) expanded: bool,
-    pub(crate) version: Version,
+    pub(crate) version: ChangeStreamVersion,
 }
 
 /// An open change stream.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    options: Arc<Options>,
+pub(crate) struct ChangeStream {
+    options: Arc<ChangeStreamOptions>,
     /// Stages after `$changeStream`.
     pipeline: Pipeline,
     env: Environment,
-    position: Position,
+    position: StreamPosition,
     /// `true` until the event of the resume token has been found in the oplog.
-    unproved: bool,
-    seen: Option<Histories>,
+    start_unchecked: bool,
+    seen: Option<StreamHistory>,
 }
 
-impl Stream {
+impl ChangeStream {
     /// A stream that starts after a position.
     pub(crate) fn new(
-        options: Options,
+        options: ChangeStreamOptions,
         pipeline: Pipeline,
         env: Environment,
-        position: Position,
+        position: StreamPosition,
     ) -> Self {
-        let unproved = position.point != Point::Start;
+        let start_unchecked = position.point != EventPoint::Start;
         let options = Arc::new(options);
-        Self { options, pipeline, env, position, unproved, seen: None }
+        Self { options, pipeline, env, position, start_unchecked, seen: None }
     }
 
     /// Checks that the position is an event of this stream.
-    fn prove(&mut self, entries: &[Vec<Arc<Entry>>]) -> Result<(), Fault> {
+    fn check_start(&mut self, entries: &[Vec<Arc<OplogEntry>>]) -> Result<(), Fault> {
         let shard = self.position.shard;
         let Some(entries) = entries.get(shard as usize) else {
-            return Err(token::not_found(self.position));
+            return Err(resume_token::not_found(self.position));
         };
-        let Some(first) = entries.first().filter(|_| self.unproved) else { return Ok(()) };
+        let Some(first) = entries.first().filter(|_| self.start_unchecked) else { return Ok(()) };
         let told = events(first, shard, &self.options);
         if !told.iter().any(|event| event.position == self.position) {
-            return Err(token::not_found(self.position));
+            return Err(resume_token::not_found(self.position));
         }
-        self.unproved = false;
+        self.start_unchecked = false;
         Ok(())
     }
 
     /// Result of the pipeline for an event. `None` if the pipeline filters it out.
-    fn shaped(&self, event: &Event<'_>, seen: &Histories) -> Result<Option<Document>, Fault> {
+    fn run_pipeline(
+        &self,
+        event: &Event<'_>,
+        seen: &StreamHistory,
+    ) -> Result<Option<Document>, Fault> {
         let document = event.document(&self.options, seen)?;
         let id = document.get("_id").cloned();
-        let left = self.pipeline.run(vec![document.into()], &Nothing, &self.env)?.pop();
+        let left = self.pipeline.run(vec![document.into()], &NoCollections, &self.env)?.pop();
         if let Some(left) = &left
             && left.get("_id") != id.as_ref()
         {
             return Err(without_token(event.position, left));
         }
         let size = left.as_ref().map_or(0, size_of_document);
-        if size > MOST_BYTES {
+        if size > MAX_REPLY_BYTES {
             return Err(Fault::new(
                 Code::DOCUMENT_TOO_LARGE,
                 format!(
                     "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and \
-                     {MOST_BYTES}(16MB)"
+                     {MAX_REPLY_BYTES}(16MB)"
                 ),
             ));
         }
@@ -157,20 +161,25 @@ impl Stream {
     }
 
     /// Fills a batch until it is full, the stream is invalidated, or no entries are left.
-    fn fill(&mut self, batch: &mut Batch, most: usize, seen: &Histories) -> Result<(), Fault> {
+    fn fill(
+        &mut self,
+        batch: &mut CursorBatch,
+        max_count: usize,
+        seen: &StreamHistory,
+    ) -> Result<(), Fault> {
         let entries = seen.after(self.position.floor())?;
-        self.prove(&entries)?;
+        self.check_start(&entries)?;
         let mut bytes = 0;
         for event in merged(&entries, &Arc::clone(&self.options)) {
             if event.position <= self.position {
                 continue;
             }
-            if batch.documents.len() >= most {
+            if batch.documents.len() >= max_count {
                 return Ok(());
             }
-            let document = self.shaped(&event, seen)?;
+            let document = self.run_pipeline(&event, seen)?;
             bytes += document.as_ref().map_or(0, size_of_document);
-            if bytes > MOST_BYTES && !batch.documents.is_empty() {
+            if bytes > MAX_REPLY_BYTES && !batch.documents.is_empty() {
                 return Ok(());
             }
             self.position = event.position;
@@ -181,17 +190,17 @@ impl Stream {
                 return Ok(());
             }
         }
-        self.position = self.position.max(Position::start(seen.horizon()));
+        self.position = self.position.max(StreamPosition::start(seen.horizon()));
         Ok(())
     }
 }
 
 /// Events of all shards in the order of their positions.
 fn merged<'a>(
-    entries: &'a [Vec<Arc<Entry>>],
-    options: &'a Options,
+    entries: &'a [Vec<Arc<OplogEntry>>],
+    options: &'a ChangeStreamOptions,
 ) -> impl Iterator<Item = Event<'a>> {
-    let of_shard = |(shard, entries): (usize, &'a Vec<Arc<Entry>>)| {
+    let of_shard = |(shard, entries): (usize, &'a Vec<Arc<OplogEntry>>)| {
         let shard = u32::try_from(shard).unwrap_or(u32::MAX);
         entries.iter().flat_map(move |entry| events(entry, shard, options)).peekable()
     };
@@ -206,15 +215,15 @@ fn merged<'a>(
     })
 }
 
-impl Live for Stream {
-    fn see(&mut self, seen: &Histories) {
+impl AwaitDataSource for ChangeStream {
+    fn set_history(&mut self, seen: &StreamHistory) {
         self.seen = Some(seen.clone());
     }
 
-    fn take(&mut self, most: usize) -> Result<Batch, Fault> {
-        let mut batch = Batch::default();
+    fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault> {
+        let mut batch = CursorBatch::default();
         if let Some(seen) = self.seen.take() {
-            self.fill(&mut batch, most, &seen)?;
+            self.fill(&mut batch, max_count, &seen)?;
         }
         batch.resume_token = Some(self.position.token());
         Ok(batch)
@@ -222,7 +231,7 @@ impl Live for Stream {
 }
 
 /// Error of a pipeline that changes the `_id` of events, the resume token.
-fn without_token(position: Position, left: &Document) -> Fault {
+fn without_token(position: StreamPosition, left: &Document) -> Fault {
     let expected = bson::doc! { "_id": position.token() };
     let found: Document = left
         .iter()
@@ -243,9 +252,9 @@ fn without_token(position: Position, left: &Document) -> Fault {
 }
 
 /// Environment of a pipeline that may not read collections.
-struct Nothing;
+struct NoCollections;
 
-impl Collections for Nothing {
+impl Collections for NoCollections {
     fn documents(&self, _: &str, _: &str) -> Vec<std::sync::Arc<Document>> {
         Vec::new()
     }

@@ -13,37 +13,37 @@ use steadfast_query::{Code, Collation, Fault, value};
 use tokio::time::Instant;
 
 use super::{
-    change::{Change, Changes, Statement},
-    log::{OpTime, Record, Recorded, SessionId},
+    change::{Change, ChangeWriter, Statement},
     namespace::Namespace,
-    session::{self, Active, Phase},
-    set::{Member, State},
+    oplog::{OpTime, SessionId, SessionUpdate, SessionUpdateKind},
+    session::{self, ActiveTxn, TxnPhase},
+    set::{MemberState, State},
     store::Store,
 };
 
 /// An `_id`, ordered by value.
 #[derive(Clone, Debug)]
-struct Id(Bson);
+struct OrderedId(Bson);
 
-impl Ord for Id {
+impl Ord for OrderedId {
     fn cmp(&self, other: &Self) -> Ordering {
         value::compare(&self.0, &other.0, &Collation::simple())
     }
 }
 
-impl PartialOrd for Id {
+impl PartialOrd for OrderedId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Id {
+impl PartialEq for OrderedId {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Id {}
+impl Eq for OrderedId {}
 
 /// A transaction in progress.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Transaction {
     draft: Store,
     changes: Vec<Change>,
     /// Documents that others cannot change until it ends.
-    reserved: BTreeMap<Namespace, BTreeSet<Id>>,
+    reserved: BTreeMap<Namespace, BTreeSet<OrderedId>>,
     /// Prepare entry. From then on the coordinator of the two-phase commit decides the outcome.
     prepared: Option<OpTime>,
 }
@@ -94,7 +94,7 @@ impl Transaction {
 
     /// Returns `true` if the transaction has reserved a document.
     pub(crate) fn has_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
-        self.reserved.get(namespace).is_some_and(|ids| ids.contains(&Id(id.clone())))
+        self.reserved.get(namespace).is_some_and(|ids| ids.contains(&OrderedId(id.clone())))
     }
 
     /// Returns `true` if the transaction changes a collection.
@@ -107,10 +107,10 @@ impl Transaction {
 pub(crate) struct InTransaction<'a> {
     pub(crate) transaction: &'a mut Transaction,
     /// The primary, without this transaction.
-    pub(crate) member: &'a Member,
+    pub(crate) member: &'a MemberState,
 }
 
-impl Changes for InTransaction<'_> {
+impl ChangeWriter for InTransaction<'_> {
     fn store(&self) -> &Store {
         &self.transaction.draft
     }
@@ -127,7 +127,7 @@ impl Changes for InTransaction<'_> {
             }
         }
         let reserved = self.transaction.reserved.entry(namespace.clone()).or_default();
-        reserved.extend(ids.iter().map(|id| Id((*id).clone())));
+        reserved.extend(ids.iter().map(|id| OrderedId((*id).clone())));
         Ok(())
     }
 
@@ -153,18 +153,18 @@ impl Changes for InTransaction<'_> {
     }
 }
 
-impl Member {
+impl MemberState {
     /// Returns `true` if an open transaction has reserved a document.
     pub(crate) fn is_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
         self.open_transactions().any(|open| open.has_reserved(namespace, id))
     }
 
     /// Returns `true` if an open transaction conflicts with a change of another session.
-    pub(crate) fn stands_against(&self, change: &Change) -> bool {
+    pub(crate) fn conflicts_with(&self, change: &Change) -> bool {
         match change {
             Change::Insert { .. } | Change::Replace { .. } | Change::CreateCollection { .. } => {
                 self.open_transactions()
-                    .any(|open| open.is_prepared() && !open.survives(change, self))
+                    .any(|open| open.is_prepared() && !open.can_commit_after(change, self))
             }
             // Reserved documents were checked before.
             Change::Delete { .. } | Change::DropDatabase { .. } | Change::Note(_) => false,
@@ -184,14 +184,14 @@ impl Member {
 
 impl Transaction {
     /// Returns `true` if the transaction can still commit after this change.
-    fn survives(&self, change: &Change, member: &Member) -> bool {
+    fn can_commit_after(&self, change: &Change, member: &MemberState) -> bool {
         let mut store = member.store().clone();
         // An invalid change has no effect.
-        store.check_and_apply(change).is_err() || self.fits(store)
+        store.check_and_apply(change).is_err() || self.applies_to(store)
     }
 
     /// Returns `true` if the changes are valid on this data.
-    fn fits(&self, mut store: Store) -> bool {
+    fn applies_to(&self, mut store: Store) -> bool {
         self.changes.iter().all(|change| store.check_and_apply(change).is_ok())
     }
 }
@@ -206,12 +206,12 @@ impl State {
         now: Instant,
     ) -> Result<OpTime, Fault> {
         let active = self.check_not_older(index, session, number)?;
-        if let Some(Active { number: known, phase: Phase::Committed(at) }) = active
+        if let Some(ActiveTxn { number: known, phase: TxnPhase::Committed(at) }) = active
             && known == number
         {
             return Ok(at);
         }
-        self.check_goes_on(active, number)?;
+        self.check_in_progress(active, number)?;
         self.check_not_prepared(index, session)?;
         let Some(transaction) = self.member_mut(index).end_transaction(session) else {
             return Err(session::aborted(number));
@@ -220,12 +220,16 @@ impl State {
         let at = if transaction.changes.is_empty() {
             last
         } else {
-            let record = Record { session: session.clone(), number, what: Recorded::Committed };
+            let record = SessionUpdate {
+                session: session.clone(),
+                number,
+                what: SessionUpdateKind::Committed,
+            };
             // Conflicts without a reservation: a duplicate key, or a collection created meanwhile.
             self.append(index, transaction.changes, Some(record), now)
                 .map_err(|_| write_conflict())?
         };
-        let committed = Active { number, phase: Phase::Committed(at) };
+        let committed = ActiveTxn { number, phase: TxnPhase::Committed(at) };
         self.member_mut(index).set_active(session, committed);
         Ok(at)
     }
@@ -238,7 +242,7 @@ impl State {
         number: i64,
     ) -> Result<(), Fault> {
         let active = self.check_not_older(index, session, number)?;
-        self.check_goes_on(active, number)?;
+        self.check_in_progress(active, number)?;
         self.check_not_prepared(index, session)?;
         self.member_mut(index).end_transaction(session);
         Ok(())

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_goes_when_its_date_is_old_enough() {
+    fn document_expires_after_ttl() {
         let index = doc! { "v": 2, "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 10 };
         let store = store(
             index,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_without_a_time_lets_nothing_go() {
+    fn index_without_ttl_deletes_nothing() {
         let index = doc! { "v": 2, "key": { "at": 1 }, "name": "at_1" };
         let store = store(index, [doc! { "_id": 1, "at": at(0) }]);
         assert_eq!(gone(&store, at(1_000_000)), []);

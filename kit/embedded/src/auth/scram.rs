@@ -15,12 +15,12 @@ use super::users::UserName;
 
 /// Hash function of a SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hash {
+pub(crate) enum ScramHash {
     Sha1,
     Sha256,
 }
 
-impl Hash {
+impl ScramHash {
     /// Name of the mechanism.
     pub(crate) fn mechanism(self) -> &'static str {
         match self {
@@ -88,8 +88,8 @@ fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
 }
 
 /// Stored credential of a user for one mechanism.
-pub(crate) struct Credential {
-    hash: Hash,
+pub(crate) struct ScramCredential {
+    hash: ScramHash,
     prepared: Vec<u8>,
     salt: Vec<u8>,
     pub(crate) iterations: u32,
@@ -102,8 +102,8 @@ struct Keys {
     server: Vec<u8>,
 }
 
-impl Credential {
-    pub(crate) fn new(hash: Hash, prepared: Vec<u8>, salt: Vec<u8>, iterations: u32) -> Self {
+impl ScramCredential {
+    pub(crate) fn new(hash: ScramHash, prepared: Vec<u8>, salt: Vec<u8>, iterations: u32) -> Self {
         Self { hash, prepared, salt, iterations, keys: OnceLock::new() }
     }
 
@@ -119,7 +119,7 @@ impl Credential {
     }
 
     /// Credential as `usersInfo` shows it with `showCredentials`.
-    pub(crate) fn shown(&self) -> bson::Document {
+    pub(crate) fn to_document(&self) -> bson::Document {
         let keys = self.keys();
         bson::doc! {
             "iterationCount": i64::from(self.iterations),
@@ -130,7 +130,7 @@ impl Credential {
     }
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for ScramCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credential({})", self.hash.mechanism())
     }
@@ -138,33 +138,33 @@ impl fmt::Debug for Credential {
 
 /// A SCRAM conversation.
 #[derive(Debug)]
-pub(crate) struct Scram {
-    hash: Hash,
+pub(crate) struct ScramConversation {
+    hash: ScramHash,
     database: String,
     user: String,
-    credential: Arc<Credential>,
+    credential: Arc<ScramCredential>,
     nonce: String,
     /// The `AuthMessage` of RFC 5802, which both sides sign.
-    said: String,
-    is_proved: bool,
+    auth_message: String,
+    is_verified: bool,
 }
 
 /// The server's response to a message of the client.
-pub(crate) enum Answer {
+pub(crate) enum ScramResponse {
     /// Server signature. The client's proof was valid.
-    Proved(Vec<u8>),
+    ServerSignature(Vec<u8>),
     /// Empty message that ends the conversation.
-    Done,
+    Empty,
 }
 
-impl Scram {
+impl ScramConversation {
     /// Reads the client's first message, `n,,n=<user>,r=<nonce>`, and returns the server's first
     /// message.
     pub(crate) fn begin(
-        hash: Hash,
+        hash: ScramHash,
         first: &[u8],
         nonce: &str,
-        find: impl FnOnce(&str) -> Option<Arc<Credential>>,
+        find: impl FnOnce(&str) -> Option<Arc<ScramCredential>>,
     ) -> Option<(Self, Vec<u8>)> {
         let first = str::from_utf8(first).ok()?;
         // Channel binding and an authorization identity are not supported.
@@ -177,14 +177,21 @@ impl Scram {
         let nonce = format!("{of_client}{nonce}");
         let salt = BASE64.encode(&credential.salt);
         let challenge = format!("r={nonce},s={salt},i={}", credential.iterations);
-        let said = format!("{bare},{challenge}");
-        let scram =
-            Self { hash, database: String::new(), user, credential, nonce, said, is_proved: false };
+        let auth_message = format!("{bare},{challenge}");
+        let scram = Self {
+            hash,
+            database: String::new(),
+            user,
+            credential,
+            nonce,
+            auth_message,
+            is_verified: false,
+        };
         Some((scram, challenge.into_bytes()))
     }
 
     /// Sets the database of the user.
-    pub(crate) fn of(mut self, database: &str) -> Self {
+    pub(crate) fn in_database(mut self, database: &str) -> Self {
         database.clone_into(&mut self.database);
         self
     }
@@ -195,9 +202,9 @@ impl Scram {
     }
 
     /// Processes the client's next message. Returns `None` if the proof is wrong.
-    pub(crate) fn go_on(&mut self, message: &[u8]) -> Option<Answer> {
-        if self.is_proved {
-            return message.is_empty().then_some(Answer::Done);
+    pub(crate) fn advance(&mut self, message: &[u8]) -> Option<ScramResponse> {
+        if self.is_verified {
+            return message.is_empty().then_some(ScramResponse::Empty);
         }
         let message = str::from_utf8(message).ok()?;
         let (without_proof, proof) = message.rsplit_once(",p=")?;
@@ -205,9 +212,9 @@ impl Scram {
         if nonce != self.nonce || !without_proof.starts_with("c=") {
             return None;
         }
-        let said = format!("{},{without_proof}", self.said);
+        let auth_message = format!("{},{without_proof}", self.auth_message);
         let keys = self.credential.keys();
-        let signature = self.hash.hmac(&keys.stored, said.as_bytes());
+        let signature = self.hash.hmac(&keys.stored, auth_message.as_bytes());
         let proof = BASE64.decode(proof).ok()?;
         if proof.len() != signature.len() {
             return None;
@@ -216,8 +223,8 @@ impl Scram {
         if self.hash.digest(&client) != keys.stored {
             return None;
         }
-        self.is_proved = true;
-        let signature = self.hash.hmac(&keys.server, said.as_bytes());
-        Some(Answer::Proved(format!("v={}", BASE64.encode(signature)).into_bytes()))
+        self.is_verified = true;
+        let signature = self.hash.hmac(&keys.server, auth_message.as_bytes());
+        Some(ScramResponse::ServerSignature(format!("v={}", BASE64.encode(signature)).into_bytes()))
     }
 }

@@ -12,7 +12,7 @@ use steadfast_query::Fault;
 
 use super::{
     MECHANISMS,
-    scram::{Credential, Hash},
+    scram::{ScramCredential, ScramHash},
 };
 use blackpipe_base::rng::Rng;
 
@@ -62,14 +62,14 @@ impl From<&Role> for Bson {
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) id: Uuid,
-    pub(crate) credentials: BTreeMap<Hash, Arc<Credential>>,
+    pub(crate) credentials: BTreeMap<ScramHash, Arc<ScramCredential>>,
     pub(crate) roles: Vec<Role>,
     pub(crate) custom_data: Option<Document>,
 }
 
 impl User {
     /// The user as `usersInfo` shows it.
-    pub(crate) fn shown(&self, name: &UserName, with_credentials: bool) -> Document {
+    pub(crate) fn to_document(&self, name: &UserName, with_credentials: bool) -> Document {
         let UserName { database, user } = name;
         let mut shown = doc! {
             "_id": format!("{database}.{user}"), "userId": self.id, "user": user, "db": database,
@@ -78,7 +78,9 @@ impl User {
             let credentials: Document = self
                 .credentials
                 .iter()
-                .map(|(hash, credential)| (hash.mechanism().to_owned(), credential.shown().into()))
+                .map(|(hash, credential)| {
+                    (hash.mechanism().to_owned(), credential.to_document().into())
+                })
                 .collect();
             shown.insert("credentials", credentials);
         }
@@ -113,7 +115,7 @@ impl Users {
         let roles = vec![root];
         let user_id = self.uuid();
         let known = User { id: user_id, credentials, roles, custom_data: None };
-        self.known().insert(UserName::new("admin", user), known);
+        self.lock().insert(UserName::new("admin", user), known);
         Ok(())
     }
 
@@ -122,14 +124,14 @@ impl Users {
         &self,
         user: &str,
         password: &str,
-        mechanisms: &[Hash],
-    ) -> Result<BTreeMap<Hash, Arc<Credential>>, Fault> {
+        mechanisms: &[ScramHash],
+    ) -> Result<BTreeMap<ScramHash, Arc<ScramCredential>>, Fault> {
         let made = mechanisms.iter().map(|hash| {
             let prepared = hash.prepare(user, password).ok_or_else(|| {
                 Fault::bad_value("the password has characters that SASLprep does not allow")
             })?;
             let salt = self.bytes(hash.salt_length());
-            Ok((*hash, Arc::new(Credential::new(*hash, prepared, salt, self.iterations))))
+            Ok((*hash, Arc::new(ScramCredential::new(*hash, prepared, salt, self.iterations))))
         });
         made.collect()
     }
@@ -139,30 +141,30 @@ impl Users {
         &self,
         database: &str,
         user: &str,
-        hash: Hash,
-    ) -> Option<Arc<Credential>> {
-        self.known().get(&UserName::new(database, user))?.credentials.get(&hash).cloned()
+        hash: ScramHash,
+    ) -> Option<Arc<ScramCredential>> {
+        self.lock().get(&UserName::new(database, user))?.credentials.get(&hash).cloned()
     }
 
     /// A user's mechanisms, in the order of preference. `None` if the user does not exist.
     pub(crate) fn mechanisms(&self, name: &UserName) -> Option<Vec<&'static str>> {
-        let known = self.known();
+        let known = self.lock();
         let credentials = &known.get(name)?.credentials;
         let has = MECHANISMS.into_iter().filter(|hash| credentials.contains_key(hash));
-        Some(has.map(Hash::mechanism).collect())
+        Some(has.map(ScramHash::mechanism).collect())
     }
 
     pub(crate) fn roles(&self, name: &UserName) -> Vec<Bson> {
-        let known = self.known();
+        let known = self.lock();
         known.get(name).map(|user| user.roles.iter().map(Bson::from).collect()).unwrap_or_default()
     }
 
     /// Calls a function with a user. Returns `None` if the user does not exist.
     pub(crate) fn with<T>(&self, name: &UserName, look: impl FnOnce(&mut User) -> T) -> Option<T> {
-        self.known().get_mut(name).map(look)
+        self.lock().get_mut(name).map(look)
     }
 
-    pub(crate) fn known(&self) -> MutexGuard<'_, BTreeMap<UserName, User>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<UserName, User>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -78,7 +78,7 @@ impl ReadConcern {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WriteConcern {
     /// `None` if the command does not set `w`.
-    pub(crate) w: Option<Acknowledged>,
+    pub(crate) w: Option<WriteConcernW>,
     pub(crate) journal: Option<bool>,
     pub(crate) timeout: Option<Duration>,
     /// `true` if the command has a `writeConcern`.
@@ -87,7 +87,7 @@ pub(crate) struct WriteConcern {
 
 /// Value of the option `w`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Acknowledged {
+pub(crate) enum WriteConcernW {
     Members(u32),
     Majority,
     /// Name of a custom write concern (`getLastErrorModes`).
@@ -111,7 +111,7 @@ impl WriteConcern {
         let mut concern = Self { given: !given.is_empty(), ..Self::default() };
         for (field, value) in given {
             match field.as_str() {
-                "w" => concern.w = Some(Acknowledged::read(value)?),
+                "w" => concern.w = Some(WriteConcernW::read(value)?),
                 "j" => concern.journal = Some(truth(field, value)?),
                 "fsync" => drop(truth(field, value)?),
                 "wtimeout" => {
@@ -133,14 +133,14 @@ impl WriteConcern {
     }
 
     /// The effective `w`. Defaults to a majority.
-    pub(crate) fn acknowledged(&self) -> Acknowledged {
-        self.w.clone().unwrap_or(Acknowledged::Majority)
+    pub(crate) fn effective_w(&self) -> WriteConcernW {
+        self.w.clone().unwrap_or(WriteConcernW::Majority)
     }
 
     /// Write concern as `errInfo` shows it.
     pub(crate) fn to_document(&self) -> Document {
         let timeout = self.timeout.map_or(0, |timeout| timeout.as_millis());
-        let mut document = doc! { "w": self.acknowledged().to_bson() };
+        let mut document = doc! { "w": self.effective_w().to_bson() };
         if let Some(journal) = self.journal {
             document.insert("j", journal);
         }
@@ -151,7 +151,7 @@ impl WriteConcern {
     }
 }
 
-impl Acknowledged {
+impl WriteConcernW {
     fn read(value: &Bson) -> Result<Self, Fault> {
         match value {
             Bson::String(mode) if mode == "majority" => Ok(Self::Majority),

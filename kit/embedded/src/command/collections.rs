@@ -7,35 +7,37 @@ use steadfast_query::{Code, Environment, Fault, value::show_document};
 
 use super::{
     super::{
-        change::{Change, Changes},
+        change::{Change, ChangeWriter},
         namespace::Namespace,
     },
-    Writing,
+    WriteContext,
     arguments::{Arguments, only_on_admin, whole},
-    write::inserting::uuid,
+    write::insert_statement::uuid,
 };
 
 pub(super) use options::{full_collation, validate};
 
 /// First wire version in which `create` of an identical collection and `drop` of a missing one
 /// succeed (MongoDB 7.0).
-const EASY: i32 = 21;
+const IDEMPOTENT_DDL: i32 = 21;
 
 /// Runs `create`.
-pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
-    let options = options::read(call, writing.env, writing.about)?;
+    let options = options::read(call, writing.env, writing.server_info)?;
     if namespace.collection != "system.views" {
         namespace.check_writable()?;
     }
     if let Some(existing) = writing.changes.store().collection(&namespace) {
-        let message = match writing.about.max_wire_version {
-            EASY.. if *existing.options() == options && !call.in_transaction() => {
+        let message = match writing.server_info.max_wire_version {
+            IDEMPOTENT_DDL.. if *existing.options() == options && !call.in_transaction() => {
                 return Ok(doc! {});
             }
-            EASY.. if call.in_transaction() => format!("Collection {namespace} already exists."),
-            EASY.. => format!(
+            IDEMPOTENT_DDL.. if call.in_transaction() => {
+                format!("Collection {namespace} already exists.")
+            }
+            IDEMPOTENT_DDL.. => format!(
                 "namespace {namespace} already exists, but with different options: {}",
                 show_document(existing.options())
             ),
@@ -50,7 +52,7 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
 
 /// Creates a missing collection before a write.
 pub(crate) fn create_if_missing(
-    changes: &mut dyn Changes,
+    changes: &mut dyn ChangeWriter,
     namespace: &Namespace,
     env: &Environment,
 ) -> Result<(), Fault> {
@@ -64,13 +66,13 @@ pub(crate) fn create_if_missing(
 }
 
 /// Runs `drop`.
-pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     Arguments::of(call, "drop", &["collectionUUID"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let Some(collection) = writing.changes.store().collection(&namespace) else {
-        return match writing.about.max_wire_version {
-            EASY.. => Ok(doc! {}),
+        return match writing.server_info.max_wire_version {
+            IDEMPOTENT_DDL.. => Ok(doc! {}),
             _ => Err(Fault::new(Code::NAMESPACE_NOT_FOUND, "ns not found")),
         };
     };
@@ -90,7 +92,7 @@ pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `dropDatabase`.
-pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn drop_database(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropDatabase", &[])?;
     if arguments.value("dropDatabase").and_then(whole) != Some(1) {
@@ -100,7 +102,7 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
     let illegal = |message: String| Err(Fault::new(Code::ILLEGAL_OPERATION, message));
     match database.as_str() {
         "admin" => return illegal(String::from("Dropping the 'admin' database is prohibited.")),
-        "local" if writing.about.set_name.is_some() => {
+        "local" if writing.server_info.set_name.is_some() => {
             return illegal(String::from(
                 "Cannot drop 'local' database while replication is active",
             ));
@@ -118,14 +120,14 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
         writing.changes.make(Change::DropDatabase { database: database.clone() }, None)?;
     }
     // Before 5.0 the reply named the dropped database.
-    if existed && writing.about.max_wire_version < 13 {
+    if existed && writing.server_info.max_wire_version < 13 {
         return Ok(doc! { "dropped": database });
     }
     Ok(doc! {})
 }
 
 /// Runs `renameCollection`.
-pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     only_on_admin(call)?;
     let arguments = Arguments::of(

@@ -9,7 +9,7 @@ use super::{
         namespace::Namespace,
         store::{Collection, Index},
     },
-    Writing,
+    WriteContext,
     arguments::Arguments,
     collections::{create_if_missing, full_collation},
     count::number,
@@ -17,13 +17,13 @@ use super::{
 };
 
 /// Runs `createIndexes`. If one index cannot be built, none is.
-pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let fields = ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"];
     let arguments = Arguments::of(call, "createIndexes", &fields)?;
     let namespace = Namespace::to_write(&call.database, call.body.get(&call.name))?;
     let asked = asked(&arguments)?;
-    let quorum = commit_quorum(&arguments, writing.about.set_name.is_some())?;
+    let quorum = commit_quorum(&arguments, writing.server_info.set_name.is_some())?;
 
     let existing = writing.changes.store().collection(&namespace);
     if existing.is_some_and(Collection::is_view) {
@@ -60,7 +60,7 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
 
 /// Builds indexes one after the other. If one fails, those built before are dropped.
 fn build(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteContext<'_>,
     namespace: &Namespace,
     definitions: &[Definition],
 ) -> Result<(), Fault> {
@@ -158,7 +158,7 @@ fn new_definitions(
 }
 
 /// Runs `dropIndexes`.
-pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropIndexes", &["index"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;

@@ -5,7 +5,7 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 
 use super::{
-    COMMANDS, Command, Reading, Run,
+    COMMANDS, Command, Handler, ReadContext,
     arguments::{Arguments, only_on_admin, whole},
     lock,
 };
@@ -14,14 +14,14 @@ use super::{
 const ENGINE: &str = "blackpipe";
 
 /// Runs `ping`.
-pub(crate) fn ping(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn ping(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "ping", &[])?;
     Ok(doc! {})
 }
 
 /// Runs `buildInfo`.
-pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let version = &reading.about.version;
+pub(crate) fn build_info(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let version = &reading.server_info.version;
     let mut numbers: Vec<Bson> = version
         .split(['.', '-'])
         .map_while(|part| part.parse::<i32>().ok())
@@ -52,16 +52,16 @@ pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
 
 /// Runs `serverStatus`. Fields about connections and the replica set (`connections`, `network`,
 /// `repl`) are added by the server.
-pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let about = reading.about;
-    let up = reading.env.now.saturating_duration_since(about.started);
+pub(crate) fn server_status(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let server_info = reading.server_info;
+    let up = reading.env.now.saturating_duration_since(server_info.started);
     let seconds = i64::try_from(up.as_secs()).unwrap_or(i64::MAX);
     let open = i64::try_from(lock(reading.cursors).len()).unwrap_or(i64::MAX);
     Ok(doc! {
-        "host": &about.address,
-        "version": &about.version,
+        "host": &server_info.address,
+        "version": &server_info.version,
         "process": "mongod",
-        "pid": i64::from(about.process_id),
+        "pid": i64::from(server_info.process_id),
         "uptime": up.as_secs_f64().trunc(),
         "uptimeMillis": i64::try_from(up.as_millis()).unwrap_or(i64::MAX),
         "uptimeEstimate": seconds,
@@ -78,12 +78,12 @@ pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `hostInfo`.
-pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn host_info(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "hostInfo", &[])?;
     Ok(doc! {
         "system": {
             "currentTime": reading.env.now,
-            "hostname": &reading.about.address,
+            "hostname": &reading.server_info.address,
             "cpuAddrSize": i32::try_from(usize::BITS).unwrap_or(64),
             "cpuArch": std::env::consts::ARCH,
         },
@@ -93,17 +93,17 @@ pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `getCmdLineOpts`: the options of a real server with this configuration.
-pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn get_cmd_line_opts(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Arguments::of(reading.call, "getCmdLineOpts", &[])?;
-    let about = reading.about;
+    let server_info = reading.server_info;
     let mut argv = vec![Bson::from(ENGINE)];
     let mut parsed = Document::new();
-    if let Some((_, port)) = about.address.rsplit_once(':') {
+    if let Some((_, port)) = server_info.address.rsplit_once(':') {
         argv.extend([Bson::from("--port"), Bson::from(port)]);
         parsed.insert("net", doc! { "port": port.parse::<i32>().unwrap_or_default() });
     }
-    if let Some(name) = &about.set_name {
+    if let Some(name) = &server_info.set_name {
         argv.extend([Bson::from("--replSet"), Bson::from(name.as_str())]);
         parsed.insert("replication", doc! { "replSet": name });
     }
@@ -113,7 +113,7 @@ pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `getLog`. The log has no lines.
-pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn get_log(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "getLog", &[])?;
     match arguments.required("getLog", arguments.text("getLog")?)? {
@@ -127,10 +127,10 @@ pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
 
 /// Runs `listCommands`. The list has the commands on data, not those on connections, users and the
 /// set.
-pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn list_commands(_: &ReadContext<'_>) -> Result<Document, Fault> {
     let describe = |command: &Command| {
         let versions: &[&str] = if command.stable { &["1"] } else { &[] };
-        let writes = matches!((command.run)(&Document::new()), Run::Write(_));
+        let writes = matches!((command.run)(&Document::new()), Handler::Write(_));
         let description = doc! {
             "help": "",
             "requiresAuth": !command.anywhere,
@@ -147,13 +147,13 @@ pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `currentOp`. Commands run one after the other, so no other operation is ever in progress.
-pub(crate) fn operations(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn current_op(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Ok(doc! { "inprog": [] })
 }
 
 /// Runs `killOp`. The operation has always ended before.
-pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn kill_op(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "killOp", &["op"])?;
     let Some(op) = arguments.value("op") else {
@@ -169,7 +169,7 @@ pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `profile`. The profiler is always off.
-pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn profile(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["slowms", "sampleRate", "filter"];
     let arguments = Arguments::of(reading.call, "profile", &fields)?;
     if matches!(arguments.integer("profile")?, Some(1 | 2)) {
@@ -179,17 +179,17 @@ pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `planCacheClear`. No query plan is cached.
-pub(crate) fn clear_plans(_: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn plan_cache_clear(_: &ReadContext<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
 /// Runs `testVersion2` and `testVersions1And2`, which exist for tests of the stable API.
-pub(crate) fn nothing(_: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn test_version(_: &ReadContext<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
 /// Rejects a known command that is not supported here.
-pub(crate) fn refused(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn unsupported(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let name = &reading.call.name;
     Err(Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")))
 }

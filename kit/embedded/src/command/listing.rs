@@ -7,17 +7,17 @@ use steadfast_query::{Code, Fault, Filter};
 
 use super::{
     super::{
-        cursor::{Cursor, Found, Owner, Source},
+        cursor::{Cursor, CursorOwner, CursorSource, FoundDocuments},
         namespace::Namespace,
         store::Collection,
     },
-    Reading,
+    ReadContext,
     arguments::{Arguments, only_on_admin},
     lock,
 };
 
 /// Runs `listDatabases`. Databases without collections are omitted.
-pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn databases(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let fields = ["filter", "nameOnly", "authorizedDatabases"];
     let arguments = Arguments::of(reading.call, "listDatabases", &fields)?;
@@ -44,18 +44,18 @@ pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Size of a database's documents in bytes.
-pub(super) fn size_of(reading: &Reading<'_>, database: &str) -> i64 {
+pub(super) fn size_of(reading: &ReadContext<'_>, database: &str) -> i64 {
     let bytes: u64 = reading.store.collections(database).map(|(_, it)| it.size()).sum();
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-fn filter(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Filter, Fault> {
+fn filter(arguments: &Arguments<'_>, reading: &ReadContext<'_>) -> Result<Filter, Fault> {
     let empty = Document::new();
     Filter::parse(arguments.document("filter")?.unwrap_or(&empty), reading.env)
 }
 
 /// Runs `listCollections`.
-pub(crate) fn collections(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn collections(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["filter", "nameOnly", "authorizedCollections", "cursor", "includePendingDrops"];
     let arguments = Arguments::of(reading.call, "listCollections", &fields)?;
     let names_only = arguments.boolean("nameOnly")?;
@@ -98,7 +98,7 @@ fn describe(namespace: &Namespace, collection: &Collection) -> Document {
 }
 
 /// Runs `listIndexes`.
-pub(crate) fn indexes(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn indexes(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let arguments = Arguments::of(call, "listIndexes", &["cursor", "includeBuildUUIDs"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
@@ -138,12 +138,12 @@ fn shown_indexes(collection: &Collection) -> Vec<Document> {
 }
 
 fn list(
-    reading: &Reading<'_>,
+    reading: &ReadContext<'_>,
     namespace: Namespace,
     listed: Vec<Arc<Document>>,
     batch_size: Option<usize>,
 ) -> Result<Document, Fault> {
-    let source = Source::Found(Found::all(listed));
-    let cursor = Cursor::new(namespace, Owner::of(reading.call), source);
+    let source = CursorSource::FoundDocuments(FoundDocuments::with_known_end(listed));
+    let cursor = Cursor::new(namespace, CursorOwner::of(reading.call), source);
     cursor.open(batch_size, &mut lock(reading.cursors), reading.env)
 }

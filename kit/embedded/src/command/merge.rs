@@ -11,38 +11,39 @@ use steadfast_query::{
 
 use super::{
     super::{
-        change::{Change, Rewrite},
+        change::{Change, UpdateForm},
         namespace::Namespace,
         store::Collection,
     },
-    Writing,
-    aggregate::while_running,
+    WriteContext,
+    aggregate::with_running_prefix,
     collections::create_if_missing,
     write::validation::Validator,
 };
 
 /// Merges documents into a collection, one after the other.
 pub(super) fn merge(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteContext<'_>,
     options: &Merge,
     documents: Vec<Document>,
     env: &Environment,
-    bypass: bool,
+    bypass_validation: bool,
 ) -> Result<(), Fault> {
     let database = options.database.as_ref().unwrap_or(&writing.call.database);
     let into = Namespace::named(database, &options.collection)?;
     let on = options.on.clone().unwrap_or_else(|| vec![String::from("_id")]);
-    let validator = Validator::of(writing.changes.store().collection(&into), bypass, writing.env)?;
-    let merging = Merging { options, into, on, env, validator };
+    let validator =
+        Validator::of(writing.changes.store().collection(&into), bypass_validation, writing.env)?;
+    let merging = MergeStage { options, into, on, env, validator };
     merging.check_unique(writing.changes.store().collection(&merging.into))?;
     if documents.is_empty() {
         return Ok(());
     }
-    merging.run(writing, documents).map_err(while_running)
+    merging.run(writing, documents).map_err(with_running_prefix)
 }
 
 /// A running `$merge` stage.
-struct Merging<'a> {
+struct MergeStage<'a> {
     options: &'a Merge,
     into: Namespace,
     /// Fields that match documents (`on`).
@@ -52,8 +53,8 @@ struct Merging<'a> {
     validator: Option<Validator>,
 }
 
-impl Merging<'_> {
-    fn run(&self, writing: &mut Writing<'_>, documents: Vec<Document>) -> Result<(), Fault> {
+impl MergeStage<'_> {
+    fn run(&self, writing: &mut WriteContext<'_>, documents: Vec<Document>) -> Result<(), Fault> {
         let mut prepared = Vec::with_capacity(documents.len());
         for document in documents {
             prepared.push(self.prepare(document, writing.env)?);
@@ -101,7 +102,7 @@ impl Merging<'_> {
     }
 
     /// Reserves all documents before the first write.
-    fn reserve(&self, writing: &mut Writing<'_>, documents: &[Document]) -> Result<(), Fault> {
+    fn reserve(&self, writing: &mut WriteContext<'_>, documents: &[Document]) -> Result<(), Fault> {
         let mut ids: Vec<Bson> = Vec::new();
         for document in documents {
             match self.existing(writing, document)? {
@@ -116,7 +117,7 @@ impl Merging<'_> {
     /// The current document that matches.
     fn existing(
         &self,
-        writing: &Writing<'_>,
+        writing: &WriteContext<'_>,
         document: &Document,
     ) -> Result<Option<Arc<Document>>, Fault> {
         let Some(collection) = writing.changes.store().collection(&self.into) else {
@@ -136,7 +137,7 @@ impl Merging<'_> {
         Ok(None)
     }
 
-    fn merge(&self, writing: &mut Writing<'_>, document: Document) -> Result<(), Fault> {
+    fn merge(&self, writing: &mut WriteContext<'_>, document: Document) -> Result<(), Fault> {
         let Some(existing) = self.existing(writing, &document)? else {
             return match self.options.when_not_matched {
                 WhenNotMatched::Insert => self.insert(writing, self.options.inserted(document)),
@@ -169,7 +170,7 @@ impl Merging<'_> {
         }
     }
 
-    fn insert(&self, writing: &mut Writing<'_>, document: Document) -> Result<(), Fault> {
+    fn insert(&self, writing: &mut WriteContext<'_>, document: Document) -> Result<(), Fault> {
         create_if_missing(writing.changes, &self.into, writing.env)?;
         let document = Arc::new(update::stored(document, writing.env)?);
         if let Some(validator) = &self.validator {
@@ -182,7 +183,7 @@ impl Merging<'_> {
 
     fn replace(
         &self,
-        writing: &mut Writing<'_>,
+        writing: &mut WriteContext<'_>,
         existing: &Document,
         merged: Document,
     ) -> Result<(), Fault> {
@@ -204,8 +205,8 @@ impl Merging<'_> {
         let document = Arc::new(document);
         writing.changes.reserve(&self.into, &[document.get("_id").unwrap_or(&Bson::Null)])?;
         let by = match self.options.when_matched {
-            WhenMatched::Replace => Rewrite::Whole,
-            _ => Rewrite::Pipeline,
+            WhenMatched::Replace => UpdateForm::Replacement,
+            _ => UpdateForm::Pipeline,
         };
         writing.changes.make(Change::Replace { namespace: self.into.clone(), document, by }, None)
     }

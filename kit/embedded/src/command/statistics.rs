@@ -7,7 +7,7 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     super::{namespace::Namespace, store::Collection},
-    Reading,
+    ReadContext,
     arguments::Arguments,
     count::number,
     listing::is_a_view,
@@ -15,7 +15,7 @@ use super::{
 use digest::Digest;
 
 /// Runs `collStats`.
-pub(crate) fn collection(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn collection(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let fields = ["scale", "verbose", "waitForLock", "numericOnly"];
     let arguments = Arguments::of(call, "collStats", &fields)?;
@@ -89,7 +89,7 @@ fn whole(value: i64) -> Bson {
 }
 
 /// Runs `dbStats`.
-pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn database(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let arguments = Arguments::of(reading.call, "dbStats", &["scale", "freeStorage"])?;
     let scale = arguments.integer("scale")?.unwrap_or(1);
     if scale < 1 {
@@ -125,7 +125,7 @@ pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `dataSize`, which names a collection with its database.
-pub(crate) fn data_size(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn data_size(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["keyPattern", "min", "max", "estimate"];
     let arguments = Arguments::of(reading.call, "dataSize", &fields)?;
     let name = arguments.required("dataSize", arguments.text("dataSize")?)?;
@@ -150,7 +150,7 @@ pub(crate) fn data_size(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `validate`: compares each index with the keys of all documents.
-pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn validate(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let fields = ["full", "repair", "metadata", "checkBSONConformance", "background", "scandata"];
     Arguments::of(call, "validate", &fields)?;
@@ -166,10 +166,10 @@ pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
     let (mut keys, mut details, mut valid) = (Document::new(), Document::new(), true);
     for index in collection.indexes() {
-        let is_sound = collection.is_sound(index)?;
-        valid &= is_sound;
+        let is_consistent = collection.is_consistent(index)?;
+        valid &= is_consistent;
         keys.insert(index.name(), number(index.len()));
-        details.insert(index.name(), doc! { "valid": is_sound });
+        details.insert(index.name(), doc! { "valid": is_consistent });
     }
     Ok(doc! {
         "ns": namespace.to_string(),
@@ -191,7 +191,7 @@ pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `dbHash`. Equal data has equal digests, independent of the insertion order.
-pub(crate) fn hash(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn hash(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["collections", "skipTempCollections"];
     let arguments = Arguments::of(reading.call, "dbHash", &fields)?;
     let wanted = arguments.array("collections")?.filter(|it| !it.is_empty());
@@ -213,7 +213,7 @@ pub(crate) fn hash(reading: &Reading<'_>) -> Result<Document, Fault> {
         }
     }
     Ok(doc! {
-        "host": &reading.about.address,
+        "host": &reading.server_info.address,
         "collections": digests,
         "capped": capped,
         "uuids": uuids,

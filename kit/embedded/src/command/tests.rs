@@ -13,21 +13,21 @@ use std::sync::Mutex;
 use bson::{Bson, DateTime, Document, Timestamp, doc};
 use steadfast_query::{Environment, Fault};
 
-use super::{About, Reading, Run, Writing, find};
+use super::{Handler, ReadContext, ServerInfo, WriteContext, find};
 use crate::{
     call::Call,
-    change::{Change, Changes, Progress, Statement},
+    change::{BatchProgress, Change, ChangeWriter, Statement},
     cursor::Cursors,
-    log::History,
     namespace::Namespace,
+    oplog::MemberHistory,
     store::Store,
 };
 
 /// A standalone server without network: each change is applied at once.
-struct Server {
+struct TestServer {
     data: Data,
     cursors: Mutex<Cursors>,
-    about: About,
+    server_info: ServerInfo,
     now: DateTime,
     seed: u64,
 }
@@ -39,7 +39,7 @@ struct Data {
     reserved: Vec<Bson>,
 }
 
-impl Changes for Data {
+impl ChangeWriter for Data {
     fn store(&self) -> &Store {
         &self.store
     }
@@ -63,12 +63,12 @@ impl Changes for Data {
     }
 }
 
-impl Server {
+impl TestServer {
     fn new() -> Self {
         Self {
             data: Data::default(),
             cursors: Mutex::default(),
-            about: About {
+            server_info: ServerInfo {
                 version: String::from("6.0.5"),
                 max_wire_version: 17,
                 address: String::from("localhost:27017"),
@@ -100,25 +100,25 @@ impl Server {
         let call = Call::read(&name, database, command)?;
         self.seed += 1;
         let mut env = Environment::new(self.now, Timestamp { time: 1, increment: 1 }, self.seed);
-        env.dialect = self.about.dialect();
+        env.dialect = self.server_info.dialect();
         let command = find(&name).expect("a known command");
         match (command.run)(&call.body) {
-            Run::Read(run) => run(&Reading {
+            Handler::Read(run) => run(&ReadContext {
                 call: &call,
                 env: &env,
                 store: &self.data.store,
-                history: &History::default().into(),
+                history: &MemberHistory::default().into(),
                 cursors: &self.cursors,
-                about: &self.about,
+                server_info: &self.server_info,
             }),
-            Run::Write(run) => run(&mut Writing {
+            Handler::Write(run) => run(&mut WriteContext {
                 call: &call,
                 env: &env,
                 changes: &mut self.data,
                 seen: None,
-                progress: &mut Progress::default(),
+                progress: &mut BatchProgress::default(),
                 cursors: &self.cursors,
-                about: &self.about,
+                server_info: &self.server_info,
             }),
         }
     }
@@ -140,7 +140,7 @@ impl Server {
     }
 
     #[track_caller]
-    fn refused(&mut self, command: Document) -> (i32, String) {
+    fn expect_error(&mut self, command: Document) -> (i32, String) {
         let shown = command.to_string();
         match self.run(command) {
             Ok(reply) => panic!("{shown}: {reply}"),

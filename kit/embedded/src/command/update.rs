@@ -4,14 +4,14 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Environment, Fault, Update};
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::Arguments,
     select::Hint,
     write::{
-        Batch, documents,
-        query::Query,
+        WriteBatch, documents,
+        query::StatementQuery,
         reply, sum,
-        updating::{Updated, Updating},
+        update_statement::{UpdateResult, UpdateStatement},
     },
 };
 use crate::namespace::Namespace;
@@ -40,20 +40,20 @@ const STATEMENT: &[&str] = &[
 ];
 
 /// First wire version whose `update` supports `sort` (MongoDB 8.0).
-const SORTS: i32 = 25;
+const SORT_SUPPORTED: i32 = 25;
 
 /// Runs `update`.
-pub(crate) fn update(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn update(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "update", FIELDS)?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let variables = arguments.document("let")?;
     let documents = documents(&arguments, "updates")?;
-    let batch = Batch::read(&arguments, documents.len())?;
-    let sorts = writing.about.max_wire_version >= SORTS;
+    let batch = WriteBatch::read(&arguments, documents.len())?;
+    let sorts = writing.server_info.max_wire_version >= SORT_SUPPORTED;
     let statements = documents
         .into_iter()
-        .map(|fields| read(fields, &namespace, variables, batch.bypass, sorts))
+        .map(|fields| read(fields, &namespace, variables, batch.bypass_validation, sorts))
         .collect::<Result<Vec<_>, _>>()?;
     namespace.check_writable()?;
     for statement in &statements {
@@ -85,19 +85,19 @@ fn read<'a>(
     fields: &'a Document,
     namespace: &'a Namespace,
     variables: Option<&'a Document>,
-    bypass: bool,
+    bypass_validation: bool,
     sorts: bool,
-) -> Result<Updating<'a>, Fault> {
+) -> Result<UpdateStatement<'a>, Fault> {
     let known = STATEMENT.iter().copied().filter(|field| sorts || *field != "sort");
     let known: Vec<&str> = known.collect();
     let arguments = Arguments::within(fields, "update.updates", &known)?;
     let update = arguments.required("u", arguments.raw("u"))?;
     check_update(update)?;
     let upsert = arguments.flag("upsert")?.unwrap_or(false);
-    refuse_supplied(&arguments, upsert)?;
-    Ok(Updating {
+    reject_upsert_supplied(&arguments, upsert)?;
+    Ok(UpdateStatement {
         namespace,
-        query: Query {
+        query: StatementQuery {
             filter: arguments.required("q", arguments.document("q")?)?,
             sort: arguments.document("sort")?,
             hint: Hint::read(arguments.raw("hint"))?,
@@ -109,8 +109,8 @@ fn read<'a>(
         constants: arguments.document("c")?,
         multi: arguments.flag("multi")?.unwrap_or(false),
         upsert,
-        bypass,
-        during: "",
+        bypass_validation,
+        error_prefix: "",
     })
 }
 
@@ -123,7 +123,7 @@ pub(super) fn check_update(update: &Bson) -> Result<(), Fault> {
 }
 
 /// Rejects `upsertSupplied`, which servers use among themselves.
-pub(super) fn refuse_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result<(), Fault> {
+pub(super) fn reject_upsert_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result<(), Fault> {
     match (arguments.flag("upsertSupplied")?, upsert) {
         (Some(true), false) => Err(Fault::failed_to_parse(
             "cannot specify 'upsertSupplied: true' for a non-upsert operation",
@@ -144,7 +144,7 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<Document>, 
 }
 
 /// Result of an update statement.
-pub(super) fn outcome(updated: &Updated) -> Document {
+pub(super) fn outcome(updated: &UpdateResult) -> Document {
     match &updated.upserted {
         Some(id) => doc! { "n": 1, "nModified": 0, "upserted": id.clone() },
         None => doc! {

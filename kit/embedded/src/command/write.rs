@@ -1,9 +1,9 @@
 //! Write batches: statements run one after the other, each with its own result.
 
-pub(super) mod deleting;
-pub(super) mod inserting;
+pub(super) mod delete_statement;
+pub(super) mod insert_statement;
 pub(super) mod query;
-pub(super) mod updating;
+pub(super) mod update_statement;
 pub(super) mod validation;
 
 use std::mem;
@@ -11,22 +11,22 @@ use std::mem;
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, value::show_document};
 
-use super::{Writing, arguments::Arguments};
+use super::{WriteContext, arguments::Arguments};
 use crate::{call::Call, change::Statement};
 
 /// Maximum number of statements of a command (`maxWriteBatchSize`).
-const MOST_STATEMENTS: usize = 100_000;
+const MAX_WRITE_BATCH_SIZE: usize = 100_000;
 
 /// Marks a recorded result that answers a retried statement.
 const RETRIED: &str = "retriedStmtId";
 
 /// Arguments that apply to all statements of a command.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct WriteBatch {
     /// Stops at the first error (`ordered`).
     ordered: bool,
     /// Skips schema validation (`bypassDocumentValidation`).
-    pub(super) bypass: bool,
+    pub(super) bypass_validation: bool,
     ids: StatementIds,
 }
 
@@ -37,21 +37,21 @@ enum StatementIds {
     Listed(Vec<i32>),
 }
 
-impl Batch {
+impl WriteBatch {
     /// Parses the arguments that `insert`, `update`, `delete` and `bulkWrite` share.
     pub(super) fn read(arguments: &Arguments<'_>, count: usize) -> Result<Self, Fault> {
-        if count == 0 || count > MOST_STATEMENTS {
+        if count == 0 || count > MAX_WRITE_BATCH_SIZE {
             return Err(Fault::new(
                 Code::INVALID_LENGTH,
                 format!(
-                    "Write batch sizes must be between 1 and {MOST_STATEMENTS}. Got {count} \
+                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH_SIZE}. Got {count} \
                      operations."
                 ),
             ));
         }
         Ok(Self {
             ordered: arguments.flag("ordered")?.unwrap_or(true),
-            bypass: arguments.boolean("bypassDocumentValidation")?,
+            bypass_validation: arguments.boolean("bypassDocumentValidation")?,
             ids: StatementIds::read(arguments, count)?,
         })
     }
@@ -60,9 +60,9 @@ impl Batch {
     /// batch, and any batch in a transaction.
     pub(super) fn run(
         &self,
-        writing: &mut Writing<'_>,
+        writing: &mut WriteContext<'_>,
         count: usize,
-        mut execute: impl FnMut(&mut Writing<'_>, usize, Option<i32>) -> Result<Document, Fault>,
+        mut execute: impl FnMut(&mut WriteContext<'_>, usize, Option<i32>) -> Result<Document, Fault>,
     ) -> Result<Vec<Result<Document, Fault>>, Fault> {
         let on_record = is_retryable_write(writing.call);
         for at in writing.progress.done.len()..count {
@@ -218,16 +218,16 @@ const ENDING: &[Code] = &[
 
 /// Returns `true` for a retryable write.
 pub(super) fn is_retryable_write(call: &Call) -> bool {
-    call.transaction.is_some_and(|transaction| !transaction.several)
+    call.transaction.is_some_and(|transaction| !transaction.multi_document)
 }
 
 fn in_transaction(call: &Call) -> bool {
-    call.transaction.is_some_and(|transaction| transaction.several)
+    call.transaction.is_some_and(|transaction| transaction.multi_document)
 }
 
 /// Rejects a multi-document statement in a retryable write. Such a write has one record for each
 /// statement.
-pub(super) fn refuse_many(call: &Call, argument: &str) -> Result<(), Fault> {
+pub(super) fn reject_multi(call: &Call, argument: &str) -> Result<(), Fault> {
     if !is_retryable_write(call) {
         return Ok(());
     }

@@ -3,11 +3,11 @@
 use bson::{Bson, Document, doc};
 
 /// Maximum size of the documents in a reply.
-pub(crate) const MOST_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// Documents of one batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct CursorBatch {
     pub(crate) documents: Vec<Document>,
     /// `true` if the cursor is known to be exhausted.
     pub(crate) finished: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Batch {
     pub(crate) resume_token: Option<Document>,
 }
 
-impl Batch {
+impl CursorBatch {
     /// Reply with the batch in `firstBatch` or `nextBatch`.
     pub(super) fn into_reply(self, key: &str, id: i64, namespace: &str) -> Document {
         let documents: Vec<Bson> = self.documents.into_iter().map(Bson::Document).collect();

@@ -6,7 +6,7 @@ use steadfast_query::Fault;
 use blackpipe_base::{number::number, rng::Rng};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum FailPointMode {
     Off,
     AlwaysOn,
     /// Acts this many times, then never again.
@@ -14,10 +14,10 @@ pub(super) enum Mode {
     /// Does nothing this many times, then always acts.
     Skip(u64),
     /// Acts with this probability.
-    Chance(f64),
+    Probability(f64),
 }
 
-impl Mode {
+impl FailPointMode {
     pub(super) fn read(mode: &Bson) -> Result<Self, Fault> {
         const ONE_OF: &str = "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or \
                               '{activationProbability:p}'";
@@ -35,7 +35,7 @@ impl Mode {
             Ok(Self::Skip(count(skip, "skip")?))
         } else if let Some(chance) = fields.get("activationProbability") {
             match number(chance) {
-                Some(chance @ 0.0..=1.0) => Ok(Self::Chance(chance)),
+                Some(chance @ 0.0..=1.0) => Ok(Self::Probability(chance)),
                 Some(other) => Err(Fault::bad_value(format!(
                     "activationProbability must be between 0.0 and 1.0; found {other}"
                 ))),
@@ -66,7 +66,7 @@ impl Mode {
                 *left -= 1;
                 false
             }
-            Self::Chance(chance) => rng.fraction() < *chance,
+            Self::Probability(chance) => rng.fraction() < *chance,
         }
     }
 
@@ -75,7 +75,7 @@ impl Mode {
         match self {
             Self::Off => 0,
             Self::AlwaysOn => 1,
-            Self::Chance(_) => 2,
+            Self::Probability(_) => 2,
             Self::Times(_) => 3,
             Self::Skip(_) => 4,
         }

@@ -3,8 +3,8 @@
 use steadfast_query::{Code, Fault};
 
 use crate::{
-    call::{Acknowledged, Call, ReadConcern, TransactionArguments, WriteConcern},
-    command::{Command, Run, arguments::Arguments},
+    call::{Call, ReadConcern, TransactionArguments, WriteConcern, WriteConcernW},
+    command::{Command, Handler, arguments::Arguments},
 };
 
 /// Commands that accept read concerns other than `local`.
@@ -17,12 +17,12 @@ pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
         return Err(not_stable(&call.name));
     }
     match call.transaction {
-        Some(_) if !is_set => return Err(no_numbers()),
-        Some(arguments) if arguments.several => check_part(call, command, arguments)?,
+        Some(_) if !is_set => return Err(no_retryable_writes()),
+        Some(arguments) if arguments.multi_document => check_part(call, command, arguments)?,
         Some(_) if !command.retryable => return Err(not_retryable(call, command)),
         Some(_) | None => check_read_concern(call)?,
     }
-    let writes = matches!((command.run)(&call.body), Run::Write(_));
+    let writes = matches!((command.run)(&call.body), Handler::Write(_));
     if call.write_concern.given && !writes {
         return Err(invalid("Command does not support writeConcern"));
     }
@@ -37,7 +37,7 @@ pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
         return Err(Fault::new(Code::UNAUTHORIZED, message));
     }
     Arguments::of(call, &call.name, &["recoveryToken"])?;
-    if call.transaction.is_some_and(|it| !it.several) {
+    if call.transaction.is_some_and(|it| !it.multi_document) {
         return Err(not_a_retryable_write(&call.name));
     }
     if !call.read_concern.is_default() {
@@ -56,10 +56,10 @@ pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
 /// A standalone server does not replicate, so it rejects write concerns above `w: 1`.
 pub(super) fn check_write_concern(concern: &WriteConcern, is_set: bool) -> Result<(), Fault> {
     match &concern.w {
-        Some(Acknowledged::Members(2..)) if !is_set => {
+        Some(WriteConcernW::Members(2..)) if !is_set => {
             Err(Fault::bad_value("cannot use 'w' > 1 when a host is not replicated"))
         }
-        Some(Acknowledged::Tag(mode)) if !is_set => Err(Fault::bad_value(format!(
+        Some(WriteConcernW::Tag(mode)) if !is_set => Err(Fault::bad_value(format!(
             "cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica \
              set"
         ))),
@@ -152,7 +152,7 @@ fn not_a_retryable_write(name: &str) -> Fault {
 }
 
 /// A standalone server has no oplog to record retryable writes.
-pub(super) fn no_numbers() -> Fault {
+pub(super) fn no_retryable_writes() -> Fault {
     Fault::new(
         Code::ILLEGAL_OPERATION,
         "Transaction numbers are only allowed on a replica set member or mongos",

@@ -14,11 +14,11 @@ use super::*;
 use crate::{clock::Clock, set::ReplicaSet};
 
 /// A replica set and commands for it.
-struct Lab {
+struct TestMembers {
     set: Arc<ReplicaSet>,
 }
 
-impl Lab {
+impl TestMembers {
     fn new(members: usize) -> Self {
         Self::with(members, Some("rs"))
     }
@@ -39,7 +39,7 @@ impl Lab {
             seed: 7,
             is_shard: false,
         };
-        Self { set: ReplicaSet::start(config, Clock::of_day()) }
+        Self { set: ReplicaSet::start(config, Clock::system()) }
     }
 
     async fn run_on(&self, index: usize, database: &str, body: Document) -> Document {

@@ -4,12 +4,15 @@ use bson::Document;
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Done, Failed, Node, Running, checks, wait::time_is_over, write::Write};
+use super::{
+    CommandFailure, CommandOutcome, Node, RunningCommand, checks, wait::max_time_expired,
+    write::WriteHandler,
+};
 use crate::{
     call::TransactionArguments,
-    change::Progress,
-    command::{Reading, Run, Writing},
-    log::{OpTime, SessionId, TimestampOrder},
+    change::BatchProgress,
+    command::{Handler, ReadContext, WriteContext},
+    oplog::{OpTime, OrderedTimestamp, SessionId},
     session::aborted,
     set::State,
     transaction::{InTransaction, write_conflict},
@@ -19,33 +22,33 @@ impl Node {
     /// Runs a statement of a transaction. An error aborts the transaction.
     pub(super) async fn run_in_transaction(
         &self,
-        running: &Running<'_>,
-        run: Run,
-    ) -> Result<Done, Failed> {
-        let (session, arguments) = self.membership(running)?;
+        running: &RunningCommand<'_>,
+        run: Handler,
+    ) -> Result<CommandOutcome, CommandFailure> {
+        let (session, arguments) = self.session_and_arguments(running)?;
         let outcome = match run {
-            Run::Write(write) => {
-                self.entered(running, session, arguments, |state, now| {
+            Handler::Write(write) => {
+                self.with_transaction(running, session, arguments, |state, now| {
                     self.write_in_transaction(state, running, session, write, now)
                 })
                 .await
             }
-            Run::Read(read) => {
-                let (sight, env) = self
-                    .entered(running, session, arguments, |state, now| {
+            Handler::Read(read) => {
+                let (read_snapshot, env) = self
+                    .with_transaction(running, session, arguments, |state, now| {
                         let transaction = state.member(self.index).transaction(session);
                         let transaction = transaction.ok_or_else(|| aborted(arguments.number))?;
-                        let sight = state.plain_sight(self.index, transaction.store());
-                        Ok((sight, self.environment(state, now)))
+                        let read_snapshot = state.read_of_data(self.index, transaction.store());
+                        Ok((read_snapshot, self.environment(state, now)))
                     })
                     .await?;
-                let outcome = read(&Reading {
+                let outcome = read(&ReadContext {
                     call: running.call,
                     env: &env,
-                    store: &sight.store,
-                    history: &sight.history,
+                    store: &read_snapshot.store,
+                    history: &read_snapshot.history,
                     cursors: &self.cursors,
-                    about: &self.about,
+                    server_info: &self.server_info,
                 });
                 outcome.inspect_err(|_| {
                     self.shared.change(|state, _| {
@@ -62,29 +65,31 @@ impl Node {
     }
 
     /// Session id and transaction arguments of a command.
-    pub(super) fn membership<'a>(
+    pub(super) fn session_and_arguments<'a>(
         &self,
-        running: &'a Running<'_>,
+        running: &'a RunningCommand<'_>,
     ) -> Result<(&'a SessionId, TransactionArguments), Fault> {
         let call = running.call;
-        call.session.as_ref().zip(call.transaction.filter(|it| it.several)).ok_or_else(|| {
-            Fault::new(
-                Code::named(125, "CommandFailed"),
-                format!("{} must be run within a transaction", call.name),
-            )
-        })
+        call.session.as_ref().zip(call.transaction.filter(|it| it.multi_document)).ok_or_else(
+            || {
+                Fault::new(
+                    Code::named(125, "CommandFailed"),
+                    format!("{} must be run within a transaction", call.name),
+                )
+            },
+        )
     }
 
     /// Enters the transaction as soon as that is possible, and runs a function in it.
-    async fn entered<T>(
+    async fn with_transaction<T>(
         &self,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
         arguments: TransactionArguments,
         mut act: impl FnMut(&mut State, Instant) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let acted = self
-            .until(running.deadline, |state, now| {
+            .wait_until(running.deadline, |state, now| {
                 match self.enter(state, running, session, arguments, now) {
                     Ok(true) => {
                         state.note_change();
@@ -95,7 +100,7 @@ impl Node {
                 }
             })
             .await;
-        acted.unwrap_or_else(|| Err(time_is_over()))
+        acted.unwrap_or_else(|| Err(max_time_expired()))
     }
 
     /// Starts or continues the transaction. Returns `false` if a prepared transaction is in the
@@ -103,7 +108,7 @@ impl Node {
     fn enter(
         &self,
         state: &mut State,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
         arguments: TransactionArguments,
         now: Instant,
@@ -114,16 +119,16 @@ impl Node {
             return Ok(false);
         }
         let concern = &running.call.read_concern;
-        if let Some(after) = concern.after_cluster_time.map(TimestampOrder::from) {
+        if let Some(after) = concern.after_cluster_time.map(OrderedTimestamp::from) {
             state.check_not_ahead(self.index, "afterClusterTime", after)?;
             state.reach_time(self.index, after, now);
         }
-        let at = concern.at_cluster_time.map(TimestampOrder::from);
+        let at = concern.at_cluster_time.map(OrderedTimestamp::from);
         if let Some(at) = at {
             state.check_not_ahead(self.index, "atClusterTime", at)?;
         }
         let namespace = running.call.namespace();
-        let as_of = at.or(concern.after_cluster_time.map(TimestampOrder::from));
+        let as_of = at.or(concern.after_cluster_time.map(OrderedTimestamp::from));
         if arguments.starts
             && as_of
                 .is_some_and(|as_of| state.awaits_decision(self.index, namespace.as_ref(), as_of))
@@ -137,9 +142,9 @@ impl Node {
     fn write_in_transaction(
         &self,
         state: &mut State,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
-        write: Write,
+        write: WriteHandler,
         now: Instant,
     ) -> Result<Document, Fault> {
         let env = self.environment(state, now);
@@ -148,14 +153,14 @@ impl Node {
             return Err(aborted(running.call.transaction.map_or(-1, |it| it.number)));
         };
         let mut changes = InTransaction { transaction: &mut transaction, member };
-        let outcome = write(&mut Writing {
+        let outcome = write(&mut WriteContext {
             call: running.call,
             env: &env,
             changes: &mut changes,
             seen: None,
-            progress: &mut Progress::default(),
+            progress: &mut BatchProgress::default(),
             cursors: &self.cursors,
-            about: &self.about,
+            server_info: &self.server_info,
         });
         member.put_transaction(session, transaction);
         let outcome = match outcome {
@@ -169,29 +174,32 @@ impl Node {
     }
 
     /// Runs `commitTransaction` or `abortTransaction`.
-    pub(super) async fn run_end(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    pub(super) async fn run_end(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let call = running.call;
         checks::check_end(call)?;
-        let (session, arguments) = self.membership(running)?;
+        let (session, arguments) = self.session_and_arguments(running)?;
         let commits = call.name == "commitTransaction";
-        let is_set = self.about.set_name.is_some();
+        let is_set = self.server_info.set_name.is_some();
         if !is_set {
-            return Err(checks::no_numbers().into());
+            return Err(checks::no_retryable_writes().into());
         }
-        let (at, identity) = self.shared.change(|state, now| {
+        let (at, epoch) = self.shared.change(|state, now| {
             self.check_runs(state, running)?;
             self.check_primary(state)?;
-            if let (true, Some(trap)) = (commits, &call.trap)
+            if let (true, Some(write_fail_point)) = (commits, &call.write_fail_point)
                 && state.member(self.index).transaction(session).is_some()
             {
-                trap.step()?;
+                write_fail_point.step()?;
             }
             let at = self.end(state, session, arguments.number, commits, now)?;
-            Ok::<_, Fault>((at, state.member(self.index).identity()))
+            Ok::<_, Fault>((at, state.member(self.index).epoch()))
         })?;
         self.cursors().kill_transaction(session, arguments.number);
-        let concern = self.acknowledged(running, at, &call.write_concern, identity).await;
-        Ok(Done { reply: Document::new(), concern, at: Some(at) })
+        let concern = self.await_write_concern(running, at, &call.write_concern, epoch).await;
+        Ok(CommandOutcome { reply: Document::new(), concern, at: Some(at) })
     }
 
     fn end(

@@ -8,7 +8,7 @@ use crate::change::Change;
 
 impl State {
     /// Steps down primaries that learn of a newer term.
-    pub(super) fn yield_to_newer_terms(&mut self) {
+    pub(super) fn step_down_for_newer_terms(&mut self) {
         for index in 0..self.members.len() {
             let newest = self.reached_by(index).map(|other| self.members[other].term).max();
             let member = &mut self.members[index];
@@ -32,30 +32,30 @@ impl State {
             };
             let member = &mut self.members[index];
             if content || !member.is_on() {
-                member.lonely_since = None;
-            } else if member.lonely_since.is_none() {
-                member.lonely_since = Some(now);
+                member.isolated_since = None;
+            } else if member.isolated_since.is_none() {
+                member.isolated_since = Some(now);
             }
         }
     }
 
     /// Steps down primaries that have not reached a majority for the election timeout.
-    pub(super) fn leave_lonely_primaries(&mut self, now: Instant) {
+    pub(super) fn step_down_isolated_primaries(&mut self, now: Instant) {
         if self.manual_elections {
             return;
         }
         let timeout = self.config.election_timeout;
         for member in &mut self.members {
-            let due = member.lonely_since.is_some_and(|since| since + timeout <= now);
+            let due = member.isolated_since.is_some_and(|since| since + timeout <= now);
             if member.is_primary() && due {
                 member.become_secondary();
-                member.lonely_since = Some(now);
+                member.isolated_since = Some(now);
             }
         }
     }
 
     /// Holds due elections. Returns `true` if a member was elected.
-    pub(super) fn elect_where_due(&mut self, now: Instant) -> bool {
+    pub(super) fn hold_due_elections(&mut self, now: Instant) -> bool {
         if self.manual_elections {
             return false;
         }
@@ -64,12 +64,12 @@ impl State {
             let member = &self.members[*index];
             member.is_on()
                 && member.role == Role::Secondary
-                && member.lonely_since.is_some_and(|since| since + timeout <= now)
+                && member.isolated_since.is_some_and(|since| since + timeout <= now)
                 && self.candidate(*index, now).is_some()
         });
         match impatient.and_then(|index| self.candidate(index, now)) {
             Some(candidate) => {
-                self.win(candidate, now);
+                self.complete_election(candidate, now);
                 true
             }
             None => false,
@@ -85,7 +85,7 @@ impl State {
         (0..self.members.len())
             .filter_map(|index| {
                 let member = &self.members[index];
-                let due = member.lonely_since? + timeout;
+                let due = member.isolated_since? + timeout;
                 if member.role == Role::Primary {
                     return Some(due);
                 }
@@ -132,13 +132,14 @@ impl State {
 
     /// Makes a member primary of a new term, if a majority votes for it.
     pub(crate) fn elect(&mut self, candidate: usize, now: Instant) -> Result<(), Fault> {
-        if self.members[candidate].is_primary() && self.members[candidate].lonely_since.is_none() {
+        if self.members[candidate].is_primary() && self.members[candidate].isolated_since.is_none()
+        {
             return Ok(());
         }
         if self.is_priority_zero(candidate) || self.votes(candidate) < self.majority() {
             return Err(Fault::new(Code::named(125, "CommandFailed"), "Election failed."));
         }
-        self.win(candidate, now);
+        self.complete_election(candidate, now);
         self.settle(now);
         Ok(())
     }
@@ -154,7 +155,7 @@ impl State {
         if !self.manual_elections
             && let Some(successor) = self.candidate(index, now)
         {
-            self.win(successor, now);
+            self.complete_election(successor, now);
         }
         self.settle(now);
     }
@@ -178,7 +179,7 @@ impl State {
     }
 
     /// Completes an election. All members in reach adopt the new term.
-    fn win(&mut self, candidate: usize, now: Instant) {
+    fn complete_election(&mut self, candidate: usize, now: Instant) {
         self.catch_up(candidate, now);
         let voters: Vec<usize> = self.reached_by(candidate).collect();
         let term = voters.iter().map(|voter| self.members[*voter].term).max().unwrap_or(0) + 1;
@@ -197,9 +198,9 @@ impl State {
         member.role = Role::Primary;
         member.term = member.term.max(1);
         member.elected = now;
-        member.lonely_since = None;
+        member.isolated_since = None;
         member.passive_until = None;
-        member.known.fill(Default::default());
+        member.match_optimes.fill(Default::default());
         let note = bson::doc! { "msg": "new primary" };
         let first = self.append(index, vec![Change::Note(note)], None, now);
         self.members[index].first_of_term = first.unwrap_or_default();

@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::state::{Member, State};
+use super::state::{MemberState, State};
 use crate::{
-    log::SessionId,
-    session::{Active, Phase},
+    oplog::SessionId,
+    session::{ActiveTxn, TxnPhase},
     store::Store,
     transaction::Transaction,
 };
 
 /// Number of sessions above which expired ones are removed.
-pub(super) const MANY_SESSIONS: usize = 10_000;
+pub(super) const SESSION_CLEANUP_THRESHOLD: usize = 10_000;
 
-impl Member {
-    pub(crate) fn active(&self, session: &SessionId) -> Option<Active> {
+impl MemberState {
+    pub(crate) fn active(&self, session: &SessionId) -> Option<ActiveTxn> {
         self.sessions.get(session).copied()
     }
 
-    pub(crate) fn set_active(&mut self, session: &SessionId, active: Active) {
+    pub(crate) fn set_active(&mut self, session: &SessionId, active: ActiveTxn) {
         match self.sessions.get_mut(session) {
-            Some(known) => *known = active,
+            Some(match_optimes) => *match_optimes = active,
             None => drop(self.sessions.insert(session.clone(), active)),
         }
     }
@@ -49,7 +49,7 @@ impl Member {
     ) {
         let transaction = Transaction::new(number, base, now);
         self.transactions.insert(session.clone(), transaction);
-        self.set_active(session, Active { number, phase: Phase::Open });
+        self.set_active(session, ActiveTxn { number, phase: TxnPhase::Open });
     }
 
     /// Takes a session's transaction out, so that its statement does not conflict with itself.
@@ -67,7 +67,7 @@ impl Member {
             return None;
         }
         let transaction = self.transactions.remove(session)?;
-        let aborted = Active { number: transaction.number(), phase: Phase::Aborted };
+        let aborted = ActiveTxn { number: transaction.number(), phase: TxnPhase::Aborted };
         self.set_active(session, aborted);
         Some(transaction)
     }
@@ -79,13 +79,13 @@ impl State {
     }
 
     pub(crate) fn last_use(&self, session: &SessionId) -> Option<Instant> {
-        self.used.get(session).copied()
+        self.session_last_use.get(session).copied()
     }
 
     pub(crate) fn set_last_use(&mut self, session: &SessionId, now: Instant) {
-        match self.used.get_mut(session) {
-            Some(used) => *used = now,
-            None => drop(self.used.insert(session.clone(), now)),
+        match self.session_last_use.get_mut(session) {
+            Some(session_last_use) => *session_last_use = now,
+            None => drop(self.session_last_use.insert(session.clone(), now)),
         }
     }
 
@@ -102,41 +102,44 @@ impl State {
     }
 
     /// Removes expired sessions when there are many.
-    pub(crate) fn forget_expired_sessions(&mut self, now: Instant) {
-        if self.used.len() < self.many_sessions {
+    pub(crate) fn remove_expired_sessions(&mut self, now: Instant) {
+        if self.session_last_use.len() < self.session_cleanup_threshold {
             return;
         }
         let timeout = self.session_timeout;
         let expired: Vec<SessionId> = self
-            .used
+            .session_last_use
             .iter()
-            .filter(|(_, used)| now.saturating_duration_since(**used) > timeout)
+            .filter(|(_, session_last_use)| {
+                now.saturating_duration_since(**session_last_use) > timeout
+            })
             .map(|(session, _)| session.clone())
             .collect();
         for session in expired {
-            self.forget_session(&session);
+            self.remove_session(&session);
         }
-        self.many_sessions = MANY_SESSIONS.max(2 * self.used.len());
+        self.session_cleanup_threshold =
+            SESSION_CLEANUP_THRESHOLD.max(2 * self.session_last_use.len());
     }
 
     /// Removes an expired session and its records.
-    pub(crate) fn forget_session(&mut self, session: &SessionId) {
+    pub(crate) fn remove_session(&mut self, session: &SessionId) {
         self.revision += 1;
-        self.used.remove(session);
+        self.session_last_use.remove(session);
         for member in &mut self.members {
             if member.transaction(session).is_some_and(Transaction::is_prepared) {
                 continue;
             }
             member.transactions.remove(session);
             member.sessions.remove(session);
-            member.store.forget(session);
+            member.store.remove_session(session);
         }
     }
 
     /// Runs `endSessions` for a session. Its record stays. An open transaction ends with
     /// `transactionLifetimeLimitSeconds`.
     pub(crate) fn end_session(&mut self, session: &SessionId) {
-        self.used.remove(session);
+        self.session_last_use.remove(session);
     }
 
     /// Aborts the transaction of one session, or of all.

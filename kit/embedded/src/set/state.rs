@@ -10,12 +10,12 @@ use bson::{DateTime, oid::ObjectId};
 use steadfast_query::Fault;
 use tokio::time::Instant;
 
-use super::{SetConfig, members::MANY_SESSIONS};
+use super::{SetConfig, members::SESSION_CLEANUP_THRESHOLD};
 use crate::{
     clock::Clock,
-    log::{Log, OpTime, SessionId, TimestampOrder},
-    node::Power,
-    session::Active,
+    node::ProcessState,
+    oplog::{OpTime, Oplog, OrderedTimestamp, SessionId},
+    session::ActiveTxn,
     store::Store,
     transaction::Transaction,
 };
@@ -28,11 +28,11 @@ pub(crate) enum Role {
 }
 
 /// Process, term and role of a member. A waiting command checks that none of them has changed.
-pub(crate) type Identity = (ObjectId, i64, Role);
+pub(crate) type MemberEpoch = (ObjectId, i64, Role);
 
 /// Topology as a member reports it in `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct TopologyView {
     pub(super) role: Role,
     pub(super) primary: Option<usize>,
     pub(super) term: i64,
@@ -40,63 +40,63 @@ pub(super) struct View {
 
 /// A member of a replica set.
 #[derive(Debug)]
-pub(crate) struct Member {
-    pub(super) power: Power,
+pub(crate) struct MemberState {
+    pub(super) power: ProcessState,
     pub(super) role: Role,
     pub(super) term: i64,
-    pub(super) log: Log,
+    pub(super) oplog: Oplog,
     pub(super) store: Store,
     /// Majority commit point, and the data at it.
     pub(super) commit: OpTime,
     pub(super) committed: Store,
-    pub(crate) cluster_time: TimestampOrder,
+    pub(crate) cluster_time: OrderedTimestamp,
     /// Match optime of each member, known while it is primary.
-    pub(super) known: Vec<OpTime>,
+    pub(super) match_optimes: Vec<OpTime>,
     /// First entry of its term as primary. Older entries commit only together with this one.
     pub(super) first_of_term: OpTime,
     pub(super) elected: Instant,
     /// Replication is stopped by the test.
-    pub(super) held: bool,
+    pub(super) replication_held: bool,
     pub(super) latency: Duration,
     /// Clock skew.
     pub(super) skew: Duration,
     /// Time of the last contact to a primary, or of a primary to a majority. `None` while there is
     /// contact.
-    pub(super) lonely_since: Option<Instant>,
+    pub(super) isolated_since: Option<Instant>,
     /// End of the time during which it is not electable.
     pub(super) passive_until: Option<Instant>,
     /// Id of the current process.
     pub(super) process: ObjectId,
     pub(super) started: Instant,
-    pub(super) view: View,
+    pub(super) view: TopologyView,
     pub(super) topology: u64,
     /// State of sessions while it is primary.
-    pub(super) sessions: BTreeMap<SessionId, Active>,
+    pub(super) sessions: BTreeMap<SessionId, ActiveTxn>,
     pub(super) transactions: BTreeMap<SessionId, Transaction>,
 }
 
-impl Member {
+impl MemberState {
     fn new(members: usize, process: ObjectId, now: Instant) -> Self {
         Self {
-            power: Power::On,
+            power: ProcessState::Running,
             role: Role::Secondary,
             term: 0,
-            log: Log::default(),
+            oplog: Oplog::default(),
             store: Store::default(),
             commit: OpTime::default(),
             committed: Store::default(),
-            cluster_time: TimestampOrder::default(),
-            known: vec![OpTime::default(); members],
+            cluster_time: OrderedTimestamp::default(),
+            match_optimes: vec![OpTime::default(); members],
             first_of_term: OpTime::default(),
             elected: now,
-            held: false,
+            replication_held: false,
             latency: Duration::ZERO,
             skew: Duration::ZERO,
-            lonely_since: None,
+            isolated_since: None,
             passive_until: None,
             process,
             started: now,
-            view: View { role: Role::Secondary, primary: None, term: 0 },
+            view: TopologyView { role: Role::Secondary, primary: None, term: 0 },
             topology: 0,
             sessions: BTreeMap::new(),
             transactions: BTreeMap::new(),
@@ -105,21 +105,21 @@ impl Member {
 
     /// Optime of its newest entry.
     pub(crate) fn last(&self) -> OpTime {
-        self.log.last()
+        self.oplog.last()
     }
 
     /// Returns `true` for a running primary.
     pub(crate) fn is_primary(&self) -> bool {
-        self.power == Power::On && self.role == Role::Primary
+        self.power == ProcessState::Running && self.role == Role::Primary
     }
 
     pub(crate) fn is_on(&self) -> bool {
-        self.power == Power::On
+        self.power == ProcessState::Running
     }
 
     /// Returns `true` if it reaches a primary, or as a primary a majority.
-    pub(crate) fn is_content(&self) -> bool {
-        self.lonely_since.is_none()
+    pub(crate) fn has_contact(&self) -> bool {
+        self.isolated_since.is_none()
     }
 
     /// Current data.
@@ -128,27 +128,27 @@ impl Member {
     }
 
     /// Process, term and role. A command that waits on a member fails when they change.
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn epoch(&self) -> MemberEpoch {
         (self.process, self.term, self.role)
     }
 
     /// Becomes a secondary. State that is not in the oplog is lost.
     pub(super) fn become_secondary(&mut self) {
         self.role = Role::Secondary;
-        self.lonely_since = None;
+        self.isolated_since = None;
         self.sessions.clear();
         self.transactions.clear();
     }
 
     /// Applies the entries up to the new commit point to the committed data.
     fn commit_entries(&mut self, at: OpTime) {
-        if !self.log.has(self.commit) {
-            if let Some(store) = self.log.data_until(at.timestamp) {
+        if !self.oplog.has(self.commit) {
+            if let Some(store) = self.oplog.data_until(at.timestamp) {
                 self.committed = store;
             }
             return;
         }
-        for entry in self.log.after(self.commit.timestamp) {
+        for entry in self.oplog.after(self.commit.timestamp) {
             // The entry was applied to the same data before.
             if entry.at > at || self.committed.apply(&entry).is_err() {
                 break;
@@ -167,7 +167,7 @@ impl Member {
             self.commit_entries(at);
         }
         self.commit = at;
-        self.log.trim(at);
+        self.oplog.trim(at);
     }
 }
 
@@ -176,16 +176,16 @@ impl Member {
 pub(crate) struct State {
     pub(super) config: SetConfig,
     pub(super) clock: Clock,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<MemberState>,
     /// Partition group of each member.
-    pub(super) sides: Vec<usize>,
+    pub(super) partition_groups: Vec<usize>,
     /// `true` disables automatic elections.
     pub(super) manual_elections: bool,
     /// Last use of sessions.
-    pub(super) used: BTreeMap<SessionId, Instant>,
-    pub(super) many_sessions: usize,
+    pub(super) session_last_use: BTreeMap<SessionId, Instant>,
+    pub(super) session_cleanup_threshold: usize,
     /// Time of the next TTL pass, if a TTL index exists.
-    pub(super) sweep: Option<Instant>,
+    pub(super) next_ttl_pass: Option<Instant>,
     pub(super) session_timeout: Duration,
     pub(super) transaction_lifetime: Duration,
     /// Counts changes that others wait for: entries, ended transactions.
@@ -201,11 +201,11 @@ impl State {
             rng: Rng::new(config.seed),
             clock,
             members: Vec::new(),
-            sides: vec![0; count],
+            partition_groups: vec![0; count],
             manual_elections: false,
-            used: BTreeMap::new(),
-            many_sessions: MANY_SESSIONS,
-            sweep: None,
+            session_last_use: BTreeMap::new(),
+            session_cleanup_threshold: SESSION_CLEANUP_THRESHOLD,
+            next_ttl_pass: None,
             session_timeout: Duration::from_secs(30 * 60),
             transaction_lifetime: Duration::from_secs(60),
             revision: 0,
@@ -213,7 +213,7 @@ impl State {
         };
         for _ in 0..count {
             let process = state.object_id(now);
-            state.members.push(Member::new(count, process, now));
+            state.members.push(MemberState::new(count, process, now));
         }
         let first = (0..count).find(|index| !state.is_priority_zero(*index)).unwrap_or(0);
         state.become_primary(first, now);
@@ -224,16 +224,16 @@ impl State {
     /// Applies the consequences of an input.
     pub(crate) fn settle(&mut self, now: Instant) {
         loop {
-            self.yield_to_newer_terms();
+            self.step_down_for_newer_terms();
             self.note_contacts(now);
-            self.leave_lonely_primaries(now);
+            self.step_down_isolated_primaries(now);
             self.replicate(now);
-            if !self.elect_where_due(now) {
+            if !self.hold_due_elections(now) {
                 break;
             }
         }
         self.end_old_transactions(now);
-        self.sweep(now);
+        self.run_ttl_pass(now);
         self.note_views();
     }
 
@@ -243,7 +243,7 @@ impl State {
             let open = member.transactions.values().filter(|open| !open.is_prepared());
             open.map(|open| open.began() + self.transaction_lifetime).min()
         });
-        let deadlines = [self.next_election(), self.next_replication(), self.sweep];
+        let deadlines = [self.next_election(), self.next_replication(), self.next_ttl_pass];
         deadlines.into_iter().flatten().chain(transactions).min()
     }
 
@@ -251,15 +251,15 @@ impl State {
         &self.config
     }
 
-    pub(crate) fn member(&self, index: usize) -> &Member {
+    pub(crate) fn member(&self, index: usize) -> &MemberState {
         &self.members[index]
     }
 
-    pub(crate) fn member_mut(&mut self, index: usize) -> &mut Member {
+    pub(crate) fn member_mut(&mut self, index: usize) -> &mut MemberState {
         &mut self.members[index]
     }
 
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[MemberState] {
         &self.members
     }
 
@@ -283,7 +283,7 @@ impl State {
     pub(super) fn reaches(&self, one: usize, other: usize) -> bool {
         self.members[one].is_on()
             && self.members[other].is_on()
-            && self.sides[one] == self.sides[other]
+            && self.partition_groups[one] == self.partition_groups[other]
     }
 
     /// Members that a member reaches, including itself.
@@ -298,10 +298,10 @@ impl State {
 
     /// Advances a member's cluster time to that of a client (`$clusterTime`). Rejects a time that
     /// is far ahead of the wall clock.
-    pub(crate) fn hear_of(
+    pub(crate) fn advance_cluster_time(
         &mut self,
         index: usize,
-        time: TimestampOrder,
+        time: OrderedTimestamp,
         now: Instant,
     ) -> Result<(), Fault> {
         const YEAR: u32 = 365 * 24 * 60 * 60;
@@ -321,29 +321,29 @@ impl State {
     }
 
     /// Newest cluster time of a member.
-    pub(crate) fn cluster_time(&self, index: usize) -> TimestampOrder {
+    pub(crate) fn cluster_time(&self, index: usize) -> OrderedTimestamp {
         self.members[index].cluster_time
     }
 
     /// Wall time on a member's clock.
-    pub(crate) fn time_of_day(&self, index: usize, now: Instant) -> DateTime {
-        self.clock.time_at(now, self.members[index].skew)
+    pub(crate) fn wall_time(&self, index: usize, now: Instant) -> DateTime {
+        self.clock.wall_time_at(now, self.members[index].skew)
     }
 
     pub(super) fn second(&self, index: usize, now: Instant) -> u32 {
-        u32::try_from(self.time_of_day(index, now).timestamp_millis() / 1000).unwrap_or(0)
+        u32::try_from(self.wall_time(index, now).timestamp_millis() / 1000).unwrap_or(0)
     }
 
     /// Returns a random number.
-    pub(crate) fn roll(&mut self) -> u64 {
+    pub(crate) fn next_random(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
     pub(super) fn object_id(&mut self, now: Instant) -> ObjectId {
-        let seconds = self.clock.time_at(now, Duration::ZERO).timestamp_millis() / 1000;
+        let seconds = self.clock.wall_time_at(now, Duration::ZERO).timestamp_millis() / 1000;
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(0).to_be_bytes());
-        bytes[4..].copy_from_slice(&self.roll().to_be_bytes());
+        bytes[4..].copy_from_slice(&self.next_random().to_be_bytes());
         ObjectId::from_bytes(bytes)
     }
 
@@ -352,8 +352,8 @@ impl State {
         for index in 0..self.members.len() {
             let primary = self.primary_of(index);
             let member = &mut self.members[index];
-            let view = View { role: member.role, primary, term: member.term };
-            if member.power == Power::On && member.view != view {
+            let view = TopologyView { role: member.role, primary, term: member.term };
+            if member.power == ProcessState::Running && member.view != view {
                 member.view = view;
                 // The `hello` of a standalone server does not change.
                 member.topology += u64::from(self.config.name.is_some());

@@ -3,14 +3,14 @@
 use bson::{Bson, Document, Timestamp, doc, oid::ObjectId};
 use tokio::time::Instant;
 
-use super::state::{Member, Role, State};
-use crate::node::Power;
+use super::state::{MemberState, Role, State};
+use crate::node::ProcessState;
 
 /// Configuration version. It never changes.
 const SET_VERSION: i32 = 1;
 
 /// First wire version whose shards report a default write concern in `hello` (MongoDB 5.0).
-const TELLS_DEFAULT_CONCERN: i32 = 13;
+const DEFAULT_CONCERN_IN_HELLO: i32 = 13;
 
 impl State {
     /// `hello` of a member, without the fields of a connection.
@@ -24,7 +24,7 @@ impl State {
             "maxBsonObjectSize": 16 * 1024 * 1024,
             "maxMessageSizeBytes": 48_000_000,
             "maxWriteBatchSize": 100_000,
-            "localTime": self.time_of_day(index, now),
+            "localTime": self.wall_time(index, now),
             "logicalSessionTimeoutMinutes":
                 i32::try_from(self.session_timeout().as_secs() / 60).unwrap_or(i32::MAX),
             "minWireVersion": 0,
@@ -71,7 +71,7 @@ impl State {
                 "majorityWriteDate": commit.timestamp.date(),
             },
         );
-        if self.config().is_shard && self.config().max_wire_version >= TELLS_DEFAULT_CONCERN {
+        if self.config().is_shard && self.config().max_wire_version >= DEFAULT_CONCERN_IN_HELLO {
             // A majority of data-bearing members, which all members are.
             hello.insert("isImplicitDefaultMajorityWC", true);
         }
@@ -98,7 +98,7 @@ impl State {
         };
         doc! {
             "set": self.config().name.as_deref().unwrap_or_default(),
-            "date": self.time_of_day(index, now),
+            "date": self.wall_time(index, now),
             "myState": number(member.role),
             "term": member.term,
             "syncSourceHost": source_host,
@@ -221,7 +221,7 @@ impl State {
     }
 
     /// Counter of the topology version, and process state.
-    pub(crate) fn signals(&self, index: usize) -> (u64, Power) {
+    pub(crate) fn signals(&self, index: usize) -> (u64, ProcessState) {
         let member = self.member(index);
         (member.topology, member.power)
     }
@@ -232,7 +232,7 @@ impl State {
     }
 }
 
-fn topology(member: &Member) -> Document {
+fn topology(member: &MemberState) -> Document {
     let counter = Bson::Int64(i64::try_from(member.topology).unwrap_or(i64::MAX));
     doc! { "processId": member.process, "counter": counter }
 }

@@ -11,31 +11,31 @@ use bson::{Bson, Document, Uuid, doc};
 use steadfast_query::Fault;
 use tokio::time::Instant;
 
-use super::{Direct, SetConfig, State};
+use super::{PrimaryWriter, SetConfig, State};
 use crate::{
-    call::{Acknowledged, WriteConcern},
-    change::{Change, Changes, Statement},
+    call::{WriteConcern, WriteConcernW},
+    change::{Change, ChangeWriter, Statement},
     clock::Clock,
-    log::{OpTime, SessionId},
     namespace::Namespace,
+    oplog::{OpTime, SessionId},
 };
 
 /// Election timeout.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A state with its time.
-struct Lab {
+struct TestState {
     state: State,
     now: Instant,
 }
 
-impl Lab {
+impl TestState {
     fn new(members: usize) -> Self {
         Self::with_priority_zero(members, Vec::new())
     }
 
     fn with_priority_zero(members: usize, priority_zero: Vec<usize>) -> Self {
-        let clock = Clock::of_day();
+        let clock = Clock::system();
         let now = clock.now();
         let config = SetConfig {
             name: Some(String::from("rs")),
@@ -82,7 +82,7 @@ impl Lab {
         id: i32,
         retryable: Option<(&SessionId, i64)>,
     ) -> Result<OpTime, Fault> {
-        let mut direct = Direct::new(&mut self.state, index, retryable, self.now);
+        let mut direct = PrimaryWriter::new(&mut self.state, index, retryable, self.now);
         direct.reserve(&namespace(), &[&id.into()])?;
         let statement = Statement { id: 0, outcome: doc! { "n": 1 } };
         direct.make(insertion(id), Some(statement))?;
@@ -98,13 +98,13 @@ impl Lab {
         documents.filter_map(|document| document.get_i32("_id").ok()).collect()
     }
 
-    fn acknowledged(&self, index: usize, at: OpTime, w: Acknowledged) -> bool {
+    fn acknowledged(&self, index: usize, at: OpTime, w: WriteConcernW) -> bool {
         let concern = WriteConcern { w: Some(w), ..WriteConcern::default() };
-        matches!(self.state.acknowledged(index, at, &concern), Some(Ok(())))
+        matches!(self.state.evaluate_write_concern(index, at, &concern), Some(Ok(())))
     }
 
     fn is_majority(&self, index: usize, at: OpTime) -> bool {
-        self.acknowledged(index, at, Acknowledged::Majority)
+        self.acknowledged(index, at, WriteConcernW::Majority)
     }
 }
 

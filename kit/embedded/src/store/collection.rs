@@ -22,7 +22,7 @@ pub(super) struct RecordId(pub(super) u64);
 pub(crate) struct Collection {
     uuid: Uuid,
     options: Arc<Document>,
-    records: RedBlackTreeMapSync<RecordId, Record>,
+    records: RedBlackTreeMapSync<RecordId, StoredRecord>,
     next: RecordId,
     size: u64,
     /// The index on `_id` first. A view has none.
@@ -30,7 +30,7 @@ pub(crate) struct Collection {
 }
 
 #[derive(Clone, Debug)]
-struct Record {
+struct StoredRecord {
     document: Arc<Document>,
     size: usize,
 }
@@ -160,7 +160,7 @@ impl Collection {
     }
 
     /// Returns `true` if an index has exactly the keys of all documents.
-    pub(crate) fn is_sound(&self, index: &Index) -> Result<bool, Fault> {
+    pub(crate) fn is_consistent(&self, index: &Index) -> Result<bool, Fault> {
         let mut keys = 0;
         for (id, record) in &self.records {
             for key in index.keys(&record.document)? {
@@ -189,8 +189,8 @@ impl Collection {
         }
         let size = size_of_document(document);
         self.size += size as u64;
-        self.records.insert_mut(id, Record { document: Arc::clone(document), size });
-        self.forget_oldest()
+        self.records.insert_mut(id, StoredRecord { document: Arc::clone(document), size });
+        self.remove_oldest()
     }
 
     pub(super) fn replace(
@@ -211,7 +211,7 @@ impl Collection {
         }
         let size = size_of_document(document);
         self.size = self.size - old.size as u64 + size as u64;
-        self.records.insert_mut(record, Record { document: Arc::clone(document), size });
+        self.records.insert_mut(record, StoredRecord { document: Arc::clone(document), size });
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Collection {
         }
         for (id, record) in &self.records {
             let keys = index.keys(&record.document)?;
-            if let Some(key) = index.taken(&keys, None) {
+            if let Some(key) = index.duplicate_key(&keys, None) {
                 return Err(self.while_building(namespace, index.duplicate(namespace, key)));
             }
             index.add(keys, *id);
@@ -282,7 +282,7 @@ impl Collection {
             .iter()
             .map(|index| {
                 let keys = index.keys(document)?;
-                match index.taken(&keys, record) {
+                match index.duplicate_key(&keys, record) {
                     Some(key) => Err(index.duplicate(namespace, key)),
                     None => Ok(keys),
                 }
@@ -290,7 +290,7 @@ impl Collection {
             .collect()
     }
 
-    fn record_of(&self, id: &Bson) -> Option<(RecordId, &Record)> {
+    fn record_of(&self, id: &Bson) -> Option<(RecordId, &StoredRecord)> {
         let index = self.indexes.first()?;
         let record = index.with_key(&index.key(vec![id.clone()])).next()?;
         Some((record, self.records.get(&record)?))
@@ -307,7 +307,7 @@ impl Collection {
     }
 
     /// Removes the oldest documents of a capped collection above `max` and `size`.
-    fn forget_oldest(&mut self) -> Result<(), Fault> {
+    fn remove_oldest(&mut self) -> Result<(), Fault> {
         if !self.is_capped() {
             return Ok(());
         }

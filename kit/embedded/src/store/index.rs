@@ -15,12 +15,12 @@ use crate::namespace::Namespace;
 /// An index of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
-    definition: Arc<Definition>,
-    entries: RedBlackTreeSetSync<Position>,
+    definition: Arc<IndexDefinition>,
+    entries: RedBlackTreeSetSync<IndexEntry>,
 }
 
 #[derive(Debug)]
-struct Definition {
+struct IndexDefinition {
     /// Specification as `listIndexes` shows it.
     specification: Document,
     index: index::Index,
@@ -28,7 +28,7 @@ struct Definition {
 
 /// A key and its record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct IndexEntry {
     pub(super) key: Key,
     pub(super) record: RecordId,
 }
@@ -36,7 +36,7 @@ pub(super) struct Position {
 impl Index {
     /// An empty index by its specification.
     pub(super) fn new(specification: &Document) -> Result<Self, Fault> {
-        let index = index::Index::parse(specification, &timeless())?;
+        let index = index::Index::parse(specification, &fixed_environment())?;
         Ok(Self::of(specification.clone(), index))
     }
 
@@ -50,7 +50,7 @@ impl Index {
     }
 
     fn of(specification: Document, index: index::Index) -> Self {
-        let definition = Arc::new(Definition { specification, index });
+        let definition = Arc::new(IndexDefinition { specification, index });
         Self { definition, entries: RedBlackTreeSetSync::new_sync() }
     }
 
@@ -86,11 +86,15 @@ impl Index {
 
     /// Distinct keys of a document.
     pub(super) fn keys(&self, document: &Document) -> Result<Vec<Key>, Fault> {
-        self.definition.index.keys(document, &timeless())
+        self.definition.index.keys(document, &fixed_environment())
     }
 
     /// First of these keys that another record has, in a unique index.
-    pub(super) fn taken<'a>(&self, keys: &'a [Key], by: Option<RecordId>) -> Option<&'a Key> {
+    pub(super) fn duplicate_key<'a>(
+        &self,
+        keys: &'a [Key],
+        by: Option<RecordId>,
+    ) -> Option<&'a Key> {
         if !self.unique() {
             return None;
         }
@@ -104,9 +108,9 @@ impl Index {
 
     /// Records with this key or key prefix.
     pub(super) fn with_key(&self, key: &Key) -> impl Iterator<Item = RecordId> {
-        let first = Position { key: key.clone(), record: RecordId(0) };
+        let first = IndexEntry { key: key.clone(), record: RecordId(0) };
         self.entries
-            .range::<Position, _>((Bound::Included(first), Bound::Unbounded))
+            .range::<IndexEntry, _>((Bound::Included(first), Bound::Unbounded))
             .take_while(|position| position.key.begins_with(key))
             .map(|position| position.record)
     }
@@ -117,11 +121,11 @@ impl Index {
         from: Option<Vec<Bson>>,
         before: Option<Vec<Bson>>,
     ) -> impl Iterator<Item = RecordId> {
-        let end = |values: Vec<Bson>| Position { key: self.key(values), record: RecordId(0) };
+        let end = |values: Vec<Bson>| IndexEntry { key: self.key(values), record: RecordId(0) };
         let from = from.map_or(Bound::Unbounded, |values| Bound::Included(end(values)));
         let before = before.map(end);
         self.entries
-            .range::<Position, _>((from, Bound::Unbounded))
+            .range::<IndexEntry, _>((from, Bound::Unbounded))
             .take_while(move |position| before.as_ref().is_none_or(|before| *position < before))
             .map(|position| position.record)
     }
@@ -133,13 +137,13 @@ impl Index {
 
     pub(super) fn add(&mut self, keys: Vec<Key>, record: RecordId) {
         for key in keys {
-            self.entries.insert_mut(Position { key, record });
+            self.entries.insert_mut(IndexEntry { key, record });
         }
     }
 
     pub(super) fn remove(&mut self, keys: Vec<Key>, record: RecordId) {
         for key in keys {
-            self.entries.remove_mut(&Position { key, record });
+            self.entries.remove_mut(&IndexEntry { key, record });
         }
     }
 
@@ -177,7 +181,7 @@ impl Index {
 
     /// Entries, for comparison with a scan in tests.
     #[cfg(test)]
-    pub(super) fn positions(&self) -> impl Iterator<Item = &Position> {
+    pub(super) fn positions(&self) -> impl Iterator<Item = &IndexEntry> {
         self.entries.iter()
     }
 }
@@ -199,6 +203,6 @@ fn has_strings(value: &Bson) -> bool {
 }
 
 /// Environment of a partial index filter, which cannot depend on the time.
-fn timeless() -> Environment {
+fn fixed_environment() -> Environment {
     Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::log::{CommitStep, OpTime, PreparedTransaction, TransactionId};
+use crate::oplog::{CommitStep, OpTime, PreparedTransaction, TransactionId};
 
 /// A prepared transaction and its prepare entry.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Store {
         self.prepared.get(id)
     }
 
-    pub(super) fn note_step(&mut self, step: &CommitStep, at: OpTime) {
+    pub(super) fn apply_step(&mut self, step: &CommitStep, at: OpTime) {
         match step {
             CommitStep::Prepared(transaction) => {
                 let transaction = Arc::clone(transaction);

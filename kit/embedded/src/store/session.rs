@@ -3,7 +3,7 @@
 use bson::{DateTime, Document};
 use rpds::RedBlackTreeMapSync;
 
-use crate::{change::Statement, log::Recorded};
+use crate::{change::Statement, oplog::SessionUpdateKind};
 
 /// Record of a session.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl SessionRecord {
     }
 
     /// Adds a record. Records of older numbers are removed.
-    pub(super) fn add(&mut self, number: i64, what: &Recorded, at: DateTime) {
+    pub(super) fn add(&mut self, number: i64, what: &SessionUpdateKind, at: DateTime) {
         if number < self.number {
             return;
         }
@@ -54,10 +54,10 @@ impl SessionRecord {
         }
         self.last_use = at;
         match what {
-            Recorded::Statement(Statement { id, outcome }) => {
+            SessionUpdateKind::Statement(Statement { id, outcome }) => {
                 self.statements.insert_mut(*id, outcome.clone());
             }
-            Recorded::Committed => self.committed = true,
+            SessionUpdateKind::Committed => self.committed = true,
         }
     }
 }

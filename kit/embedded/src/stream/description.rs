@@ -4,7 +4,7 @@ use bson::{Bson, Document, doc};
 
 /// Fields of the description that depend on the server version.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Details {
+pub(super) struct DescriptionFields {
     /// `truncatedArrays`.
     pub(super) truncated: bool,
     /// `disambiguatedPaths`.
@@ -13,13 +13,13 @@ pub(super) struct Details {
 
 /// A path, and its parts if they are ambiguous (`disambiguatedPaths`).
 #[derive(Clone, Debug, Default)]
-struct Path {
+struct UpdatePath {
     text: String,
     parts: Vec<Bson>,
     is_ambiguous: bool,
 }
 
-impl Path {
+impl UpdatePath {
     fn field(&self, name: &str) -> Self {
         let is_number = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
         self.with(name, name.into(), is_number || name.contains('.'))
@@ -45,7 +45,7 @@ impl Path {
 
 /// Fields of the description.
 #[derive(Default)]
-struct Told {
+struct DescriptionBuilder {
     updated: Document,
     removed: Vec<Bson>,
     truncated: Vec<Bson>,
@@ -53,9 +53,9 @@ struct Told {
 }
 
 /// Converts a difference to an `updateDescription`.
-pub(super) fn description(difference: &Document, details: Details) -> Document {
-    let mut told = Told::default();
-    told.document(difference, &Path::default());
+pub(super) fn description(difference: &Document, details: DescriptionFields) -> Document {
+    let mut told = DescriptionBuilder::default();
+    told.document(difference, &UpdatePath::default());
     let mut description = doc! { "updatedFields": told.updated, "removedFields": told.removed };
     if details.truncated {
         description.insert("truncatedArrays", told.truncated);
@@ -66,8 +66,8 @@ pub(super) fn description(difference: &Document, details: Details) -> Document {
     description
 }
 
-impl Told {
-    fn document(&mut self, difference: &Document, path: &Path) {
+impl DescriptionBuilder {
+    fn document(&mut self, difference: &Document, path: &UpdatePath) {
         for (section, value) in difference {
             let Bson::Document(fields) = value else { continue };
             match section.as_str() {
@@ -88,14 +88,14 @@ impl Told {
         }
     }
 
-    fn inside(&mut self, difference: &Document, path: &Path) {
+    fn inside(&mut self, difference: &Document, path: &UpdatePath) {
         match difference.get("a") {
             Some(Bson::Boolean(true)) => self.array(difference, path),
             _ => self.document(difference, path),
         }
     }
 
-    fn array(&mut self, difference: &Document, path: &Path) {
+    fn array(&mut self, difference: &Document, path: &UpdatePath) {
         for (section, value) in difference.iter().skip(1) {
             let at = &section[1..];
             match (&section[..1], value) {
@@ -112,7 +112,7 @@ impl Told {
         }
     }
 
-    fn seen(&mut self, path: Path) -> String {
+    fn seen(&mut self, path: UpdatePath) -> String {
         if path.is_ambiguous {
             self.disambiguated.insert(path.text.as_str(), path.parts);
         }

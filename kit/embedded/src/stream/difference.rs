@@ -8,7 +8,7 @@
 use bson::{Bson, Document, doc};
 
 use crate::{
-    change::{Rewrite, Touched},
+    change::{UpdateForm, UpdatedPath},
     store::size_of_document,
 };
 
@@ -16,14 +16,14 @@ use crate::{
 const AROUND: usize = 15;
 
 /// Difference between a document and its update. `None` if a server stores the whole document.
-pub(super) fn difference(before: &Document, after: &Document, by: &Rewrite) -> Option<Document> {
+pub(super) fn difference(before: &Document, after: &Document, by: &UpdateForm) -> Option<Document> {
     match by {
-        Rewrite::Whole => None,
-        Rewrite::Operators(touched) => {
-            let touched: Vec<Rest<'_>> = touched.iter().map(Rest::new).collect();
+        UpdateForm::Replacement => None,
+        UpdateForm::Operators(touched) => {
+            let touched: Vec<PathSuffix<'_>> = touched.iter().map(PathSuffix::new).collect();
             Some(touched_in_document(before, after, &touched))
         }
-        Rewrite::Pipeline => {
+        UpdateForm::Pipeline => {
             let found = of_documents(before, after)?;
             (size_of_document(&found) + AROUND < size_of_document(after)).then_some(found)
         }
@@ -51,14 +51,14 @@ pub(super) fn identical(one: &Bson, other: &Bson) -> bool {
 
 /// Parts of a difference of documents.
 #[derive(Default)]
-struct Parts {
+struct DocumentDifference {
     removed: Document,
     updated: Document,
     inserted: Document,
     inside: Document,
 }
 
-impl Parts {
+impl DocumentDifference {
     fn into_document(self) -> Document {
         let mut found = Document::new();
         for (name, part) in [("d", self.removed), ("u", self.updated), ("i", self.inserted)] {
@@ -73,13 +73,13 @@ impl Parts {
 
 /// Remaining path of an updated field.
 #[derive(Clone, Copy)]
-struct Rest<'a> {
+struct PathSuffix<'a> {
     path: &'a [String],
     appends: bool,
 }
 
-impl<'a> Rest<'a> {
-    fn new(touched: &'a Touched) -> Self {
+impl<'a> PathSuffix<'a> {
+    fn new(touched: &'a UpdatedPath) -> Self {
         Self { path: &touched.path, appends: touched.appends }
     }
 
@@ -91,13 +91,17 @@ impl<'a> Rest<'a> {
     }
 }
 
-fn inside<'a>(touched: &[Rest<'a>], name: &str) -> Vec<Rest<'a>> {
+fn inside<'a>(touched: &[PathSuffix<'a>], name: &str) -> Vec<PathSuffix<'a>> {
     touched.iter().filter_map(|rest| rest.inside(name)).collect()
 }
 
 /// Difference made by update operators, at the fields that they name.
-fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]) -> Document {
-    let mut parts = Parts::default();
+fn touched_in_document(
+    before: &Document,
+    after: &Document,
+    touched: &[PathSuffix<'_>],
+) -> Document {
+    let mut parts = DocumentDifference::default();
     for name in before.keys().filter(|name| !after.contains_key(name)) {
         parts.removed.insert(name, false);
     }
@@ -115,7 +119,7 @@ fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]
 }
 
 /// Difference inside a value. `None` if the whole value is stored.
-fn touched_inside(old: &Bson, new: &Bson, touched: &[Rest<'_>]) -> Option<Document> {
+fn touched_inside(old: &Bson, new: &Bson, touched: &[PathSuffix<'_>]) -> Option<Document> {
     let named = touched.iter().find(|rest| rest.path.is_empty());
     match (old, new, named) {
         (Bson::Document(old), Bson::Document(new), None) => {
@@ -125,9 +129,9 @@ fn touched_inside(old: &Bson, new: &Bson, touched: &[Rest<'_>]) -> Option<Docume
             touched_in_array(old, new, touched)
         }
         (Bson::Array(old), Bson::Array(new), Some(rest)) if rest.appends => {
-            let stays =
+            let no_cursor_timeout =
                 new.len() > old.len() && old.iter().zip(new).all(|(old, new)| identical(old, new));
-            stays.then(|| appended(old.len(), new))
+            no_cursor_timeout.then(|| appended(old.len(), new))
         }
         _ => None,
     }
@@ -143,7 +147,7 @@ fn appended(from: usize, new: &[Bson]) -> Document {
 
 /// Difference of an array with named elements. If a path matches several elements and more than one
 /// changed, the whole array is stored.
-fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<Document> {
+fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[PathSuffix<'_>]) -> Option<Document> {
     let many = touched.iter().any(|rest| rest.path.first().is_some_and(|it| it.starts_with("$[")));
     let mut found = doc! { "a": true };
     for (at, element) in new.iter().enumerate() {
@@ -163,7 +167,7 @@ fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<
 ///
 /// Both are compared field by field: a field that moved counts as new.
 fn of_documents(before: &Document, after: &Document) -> Option<Document> {
-    let mut parts = Parts::default();
+    let mut parts = DocumentDifference::default();
     let mut old = before.iter().peekable();
     let mut new = after.iter().peekable();
     while let (Some((name, was)), Some((also, is))) = (old.peek(), new.peek()) {

@@ -6,27 +6,27 @@ use bson::{Binary, Bson, Document, Timestamp, Uuid, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault, value::show_document};
 
 use super::{
-    Images, Options,
-    description::{Details, description},
+    ChangeStreamOptions, ImageMode,
+    description::{DescriptionFields, description},
     difference::difference,
-    token::{Point, Position},
+    resume_token::{EventPoint, StreamPosition},
 };
 use crate::{
     change::Change,
-    log::{Before, CommitStep, Entry, Histories, Recorded, TransactionId},
     namespace::Namespace,
+    oplog::{CommitStep, OplogEntry, PriorState, SessionUpdateKind, StreamHistory, TransactionId},
 };
 
 /// Target of a change stream.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Subject {
+pub(crate) enum StreamTarget {
     Collection(Namespace),
     Database(String),
     /// All databases except `admin`, `config` and `local`.
     Cluster,
 }
 
-impl Subject {
+impl StreamTarget {
     fn is(&self, namespace: &Namespace) -> bool {
         match self {
             Self::Collection(watched) => watched == namespace,
@@ -56,44 +56,48 @@ pub(crate) fn is_internal(database: &str) -> bool {
 /// A change that a stream shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
-    entry: &'a Entry,
+    entry: &'a OplogEntry,
     change: &'a Change,
-    before: &'a Before,
-    pub(super) position: Position,
+    before: &'a PriorState,
+    pub(super) position: StreamPosition,
 }
 
 /// Events of an entry in order. An `invalidate` follows its event.
-pub(super) fn events<'a>(entry: &'a Entry, shard: u32, options: &Options) -> Vec<Event<'a>> {
+pub(super) fn events<'a>(
+    entry: &'a OplogEntry,
+    shard: u32,
+    options: &ChangeStreamOptions,
+) -> Vec<Event<'a>> {
     let mut all = Vec::new();
     if entry.is_migration() {
         return all;
     }
     for (number, (change, before)) in entry.changes.iter().zip(&entry.before).enumerate() {
-        if !is_told(change, before, options) {
+        if !is_shown(change, before, options) {
             continue;
         }
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let event = |point| {
-            let position = Position { at: entry.at.timestamp, point, shard };
+            let position = StreamPosition { at: entry.at.timestamp, point, shard };
             Event { entry, change, before, position }
         };
-        all.push(event(Point::Event(number)));
-        if ends(change, &options.subject) {
-            all.push(event(Point::Invalidate(number)));
+        all.push(event(EventPoint::Event(number)));
+        if invalidates_target(change, &options.target) {
+            all.push(event(EventPoint::Invalidate(number)));
         }
     }
     all
 }
 
-fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
-    let subject = &options.subject;
+fn is_shown(change: &Change, before: &PriorState, options: &ChangeStreamOptions) -> bool {
+    let target = &options.target;
     match change {
         Change::Insert { namespace, .. }
         | Change::Replace { namespace, .. }
-        | Change::Delete { namespace, .. } => subject.is(namespace),
-        Change::DropCollection { namespace } if !before.is_view => subject.is(namespace),
-        Change::RenameCollection { from, to } => subject.is(from) || subject.is(to),
-        Change::DropDatabase { database } => subject.is_database(database),
+        | Change::Delete { namespace, .. } => target.is(namespace),
+        Change::DropCollection { namespace } if !before.is_view => target.is(namespace),
+        Change::RenameCollection { from, to } => target.is(from) || target.is(to),
+        Change::DropDatabase { database } => target.is_database(database),
         Change::CreateCollection { namespace, .. }
         | Change::ModifyCollection { namespace, .. }
         | Change::DropCollection { namespace }
@@ -101,11 +105,11 @@ fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
         | Change::ModifyIndex { namespace, .. }
         | Change::DropIndex { namespace, .. } => {
             // Change streams do not support views.
-            let watched = !(before.is_view && matches!(subject, Subject::Collection(_)));
-            options.expanded && watched && subject.is(namespace)
+            let watched = !(before.is_view && matches!(target, StreamTarget::Collection(_)));
+            options.expanded && watched && target.is(namespace)
         }
         Change::Note(note) => {
-            options.expanded && sharded(note).is_some_and(|namespace| subject.is(&namespace))
+            options.expanded && sharded(note).is_some_and(|namespace| target.is(&namespace))
         }
     }
 }
@@ -121,25 +125,31 @@ fn sharded(note: &Document) -> Option<Namespace> {
 pub(crate) const SHARD_COLLECTION: &str = "shardCollection";
 
 /// Returns `true` if the change removes the target of the stream.
-fn ends(change: &Change, subject: &Subject) -> bool {
-    match (change, subject) {
+fn invalidates_target(change: &Change, target: &StreamTarget) -> bool {
+    match (change, target) {
         (
             Change::DropCollection { .. } | Change::RenameCollection { .. },
-            Subject::Collection(_),
+            StreamTarget::Collection(_),
         )
-        | (Change::DropDatabase { .. }, Subject::Database(_)) => true,
-        (_, Subject::Collection(_) | Subject::Database(_) | Subject::Cluster) => false,
+        | (Change::DropDatabase { .. }, StreamTarget::Database(_)) => true,
+        (_, StreamTarget::Collection(_) | StreamTarget::Database(_) | StreamTarget::Cluster) => {
+            false
+        }
     }
 }
 
 impl Event<'_> {
     /// Returns `true` for an `invalidate` event.
     pub(super) fn invalidates(&self) -> bool {
-        matches!(self.position.point, Point::Invalidate(_))
+        matches!(self.position.point, EventPoint::Invalidate(_))
     }
 
     /// The event document. `seen` provides the current document for lookups.
-    pub(super) fn document(&self, options: &Options, seen: &Histories) -> Result<Document, Fault> {
+    pub(super) fn document(
+        &self,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
+    ) -> Result<Document, Fault> {
         let mut told = Document::new();
         if self.invalidates() {
             self.head(&mut told, "invalidate", options);
@@ -168,27 +178,28 @@ impl Event<'_> {
         if let Some(CommitStep::Committed { id, .. }) = &self.entry.step {
             return Some(id.of_client());
         }
-        let record = self.entry.record.as_ref().filter(|it| it.what == Recorded::Committed)?;
+        let record =
+            self.entry.record.as_ref().filter(|it| it.what == SessionUpdateKind::Committed)?;
         Some(TransactionId { session: record.session.clone(), number: record.number })
     }
 
     /// Adds the fields that all events have.
-    fn head(&self, told: &mut Document, kind: &str, options: &Options) {
+    fn head(&self, told: &mut Document, kind: &str, options: &ChangeStreamOptions) {
         told.insert("_id", self.position.token());
         told.insert("operationType", kind);
         told.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
         if let Some(CommitStep::Committed { visible, .. }) = &self.entry.step
-            && options.version.tells_all()
+            && options.version.has_default_expanded_fields()
         {
             told.insert("commitTimestamp", Timestamp::from(*visible));
         }
         if let Some(uuid) = self.collection()
-            && (options.expanded || options.version.tells_all())
+            && (options.expanded || options.version.has_default_expanded_fields())
             && !self.invalidates()
         {
             told.insert("collectionUUID", uuid);
         }
-        if options.version.tells_time() {
+        if options.version.has_wall_time() {
             told.insert("wallTime", self.entry.wall);
         }
     }
@@ -207,8 +218,8 @@ impl Event<'_> {
     fn of_document(
         &self,
         mut told: Document,
-        options: &Options,
-        seen: &Histories,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
     ) -> Result<Document, Fault> {
         let mut full = None;
         let mut details = None;
@@ -250,20 +261,20 @@ impl Event<'_> {
     }
 
     /// `updateDescription`, unless the entry stores a whole document.
-    fn update(&self, options: &Options) -> Option<Document> {
+    fn update(&self, options: &ChangeStreamOptions) -> Option<Document> {
         let (Change::Replace { document, by, .. }, Some(before)) =
             (self.change, &self.before.document)
         else {
             return None;
         };
-        if *by == crate::change::Rewrite::Pipeline && !options.version.has_differences() {
+        if *by == crate::change::UpdateForm::Pipeline && !options.version.stores_differences() {
             return None;
         }
         let found = difference(before, document, by)?;
-        let details = Details {
-            truncated: options.version.has_differences(),
-            disambiguated: options.version.disambiguates() && options.expanded
-                || options.version.tells_all(),
+        let details = DescriptionFields {
+            truncated: options.version.stores_differences(),
+            disambiguated: options.version.has_disambiguated_paths() && options.expanded
+                || options.version.has_default_expanded_fields(),
         };
         Some(description(&found, details))
     }
@@ -274,18 +285,18 @@ impl Event<'_> {
         namespace: &Namespace,
         document: &Arc<Document>,
         key: &Document,
-        options: &Options,
-        seen: &Histories,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
     ) -> Result<Option<Bson>, Fault> {
         let image = || self.before.has_images.then(|| Bson::Document((**document).clone()));
         Ok(match options.full {
-            Images::Off => None,
-            Images::Lookup => {
+            ImageMode::Off => None,
+            ImageMode::Lookup => {
                 let now = seen.lookup(namespace, self.before.collection, key);
                 Some(now.map_or(Bson::Null, |it| Bson::Document((**it).clone())))
             }
-            Images::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
-            Images::Required => Some(image().ok_or_else(|| {
+            ImageMode::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
+            ImageMode::Required => Some(image().ok_or_else(|| {
                 self.missing(
                     "post-image for all update events, but the post-image",
                     "update",
@@ -300,14 +311,14 @@ impl Event<'_> {
         told: &mut Document,
         kind: &str,
         namespace: &Namespace,
-        options: &Options,
+        options: &ChangeStreamOptions,
     ) -> Result<(), Fault> {
         let image = self.before.document.as_ref().filter(|_| self.before.has_images);
         let image = match (options.before, image) {
-            (Images::Off | Images::Lookup, _) => return Ok(()),
+            (ImageMode::Off | ImageMode::Lookup, _) => return Ok(()),
             (_, Some(image)) => Bson::Document((**image).clone()),
-            (Images::WhenAvailable, None) => Bson::Null,
-            (Images::Required, None) => {
+            (ImageMode::WhenAvailable, None) => Bson::Null,
+            (ImageMode::Required, None) => {
                 let what = "pre-image for all update, delete and replace events, but the pre-image";
                 return Err(self.missing(what, kind, namespace));
             }
@@ -331,7 +342,7 @@ impl Event<'_> {
         )
     }
 
-    fn of_collection(&self, mut told: Document, options: &Options) -> Document {
+    fn of_collection(&self, mut told: Document, options: &ChangeStreamOptions) -> Document {
         let (kind, ns, description) = match self.change {
             Change::DropCollection { namespace } => ("drop", name(namespace), None),
             Change::DropDatabase { database } => ("dropDatabase", doc! { "db": database }, None),
@@ -343,7 +354,9 @@ impl Event<'_> {
                 (
                     "rename",
                     name(from),
-                    Some(description).filter(|_| options.expanded || options.version.tells_all()),
+                    Some(description).filter(|_| {
+                        options.expanded || options.version.has_default_expanded_fields()
+                    }),
                 )
             }
             Change::CreateCollection { namespace, options, .. } => {
@@ -387,7 +400,7 @@ impl Event<'_> {
         if let Some(description) = description {
             told.insert("operationDescription", description);
         }
-        if kind == "create" && options.version.names_types() {
+        if kind == "create" && options.version.has_ns_type() {
             told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
         }
         if let Some(state) = self.state_before() {

@@ -6,15 +6,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Id, Transaction, write_conflict};
+use super::{OrderedId, Transaction, write_conflict};
 use crate::{
     change::Change,
-    log::{
-        CommitStep, OpTime, PreparedTransaction, Record, Recorded, SessionId, TimestampOrder,
-        TransactionId,
-    },
     namespace::Namespace,
-    session::{self, Active, Phase},
+    oplog::{
+        CommitStep, OpTime, OrderedTimestamp, PreparedTransaction, SessionId, SessionUpdate,
+        SessionUpdateKind, TransactionId,
+    },
+    session::{self, ActiveTxn, TxnPhase},
     set::State,
     store::{Prepared, Store},
 };
@@ -32,20 +32,20 @@ impl State {
             return Ok(prepared.at);
         }
         let active = self.check_not_older(index, &id.session, id.number)?;
-        self.check_goes_on(active, id.number)?;
+        self.check_in_progress(active, id.number)?;
         let member = self.member_mut(index);
         let store = member.store().clone();
         let Some(transaction) = member.transaction_mut(&id.session) else {
             return Err(session::aborted(id.number));
         };
-        if !transaction.fits(store) {
+        if !transaction.applies_to(store) {
             member.end_transaction(&id.session);
             return Err(write_conflict());
         }
-        let record = (!transaction.changes.is_empty()).then(|| Record {
+        let record = (!transaction.changes.is_empty()).then(|| SessionUpdate {
             session: id.session.clone(),
             number: id.number,
-            what: Recorded::Committed,
+            what: SessionUpdateKind::Committed,
         });
         let changes = transaction.changes.clone();
         self.append_prepared(index, PreparedTransaction { id: id.clone(), changes, record }, now)
@@ -58,7 +58,7 @@ impl State {
         let reserved = change
             .touched()
             .is_some_and(|(namespace, id)| id.is_some_and(|id| member.is_reserved(namespace, id)));
-        if reserved || member.stands_against(change) {
+        if reserved || member.conflicts_with(change) {
             return Err(write_conflict());
         }
         member.store().clone().check_and_apply(change)
@@ -101,7 +101,7 @@ impl State {
         &mut self,
         index: usize,
         id: &TransactionId,
-        visible: TimestampOrder,
+        visible: OrderedTimestamp,
         now: Instant,
     ) -> Result<OpTime, Fault> {
         // The prepare entry is majority-committed, so this primary has it. If the transaction is
@@ -115,7 +115,7 @@ impl State {
         let PreparedTransaction { changes, record, .. } = transaction.as_ref().clone();
         let step = CommitStep::Committed { id: id.clone(), visible };
         let at = self.append_step(index, changes, record, Some(step), now)?;
-        self.end_prepared(index, id, Phase::Committed(at));
+        self.end_prepared(index, id, TxnPhase::Committed(at));
         Ok(at)
     }
 
@@ -134,15 +134,15 @@ impl State {
         }
         let step = CommitStep::Aborted(id.clone());
         let at = self.append_step(index, Vec::new(), None, Some(step), now)?;
-        self.end_prepared(index, id, Phase::Aborted);
+        self.end_prepared(index, id, TxnPhase::Aborted);
         Ok(at)
     }
 
-    fn end_prepared(&mut self, index: usize, id: &TransactionId, phase: Phase) {
+    fn end_prepared(&mut self, index: usize, id: &TransactionId, phase: TxnPhase) {
         let member = self.member_mut(index);
         drop(member.take_transaction(&id.session));
         if member.active(&id.session).is_some() {
-            member.set_active(&id.session, Active { number: id.number, phase });
+            member.set_active(&id.session, ActiveTxn { number: id.number, phase });
         }
     }
 
@@ -156,7 +156,10 @@ impl State {
             restored.prepared = Some(*at);
             member.put_transaction(&id.session, restored);
             if !id.is_internal() {
-                member.set_active(&id.session, Active { number: id.number, phase: Phase::Open });
+                member.set_active(
+                    &id.session,
+                    ActiveTxn { number: id.number, phase: TxnPhase::Open },
+                );
             }
         }
     }
@@ -188,7 +191,7 @@ impl State {
         &self,
         index: usize,
         namespace: Option<&Namespace>,
-        at: TimestampOrder,
+        at: OrderedTimestamp,
     ) -> bool {
         let concerns = |change: &Change| {
             change.touched().is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
@@ -234,9 +237,9 @@ impl Transaction {
     fn of_changes(number: i64, base: &Store, changes: &[Change], now: Instant) -> Self {
         let mut reserved: BTreeMap<Namespace, _> = BTreeMap::new();
         for (namespace, id) in changes.iter().filter_map(Change::touched) {
-            let ids: &mut std::collections::BTreeSet<Id> =
+            let ids: &mut std::collections::BTreeSet<OrderedId> =
                 reserved.entry(namespace.clone()).or_default();
-            ids.extend(id.cloned().map(Id));
+            ids.extend(id.cloned().map(OrderedId));
         }
         let changes = changes.to_vec();
         Self { changes, reserved, ..Self::new(number, base, now) }

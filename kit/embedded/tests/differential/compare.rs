@@ -6,7 +6,7 @@ use testbed::Version;
 use crate::operations::Operation;
 
 /// Fields that differ between servers: times, elections, error messages.
-const OWN: [&str; 8] = [
+const UNCOMPARED: [&str; 8] = [
     "$clusterTime",
     "operationTime",
     "electionId",
@@ -18,8 +18,8 @@ const OWN: [&str; 8] = [
 ];
 
 /// Comparable part of a reply.
-pub(crate) fn essence(operation: &Operation, reply: &Document, version: Version) -> Bson {
-    let mut reply = without_own(reply);
+pub(crate) fn comparable_part(operation: &Operation, reply: &Document, version: Version) -> Bson {
+    let mut reply = without_uncompared(reply);
     if version >= Version::V8_2 && operation.has_ties() {
         return without_order(reply, operation);
     }
@@ -78,12 +78,12 @@ fn without_order(mut reply: Document, operation: &Operation) -> Bson {
     Bson::Array(std::mem::take(batch))
 }
 
-fn without_own(document: &Document) -> Document {
+fn without_uncompared(document: &Document) -> Document {
     let mut kept = document.clone();
-    OWN.iter().for_each(|name| drop(kept.remove(name)));
+    UNCOMPARED.iter().for_each(|name| drop(kept.remove(name)));
     if let Ok(errors) = kept.get_array_mut("writeErrors") {
         for error in errors.iter_mut().filter_map(Bson::as_document_mut) {
-            *error = without_own(error);
+            *error = without_uncompared(error);
         }
     }
     kept
@@ -91,7 +91,7 @@ fn without_own(document: &Document) -> Document {
 
 /// Returns `true` for bitwise equal values: NaN equals NaN, -0.0 differs from 0.0, and int differs
 /// from long.
-pub(crate) fn are_same(left: &Bson, right: &Bson) -> bool {
+pub(crate) fn are_identical(left: &Bson, right: &Bson) -> bool {
     shown(left) == shown(right)
 }
 
@@ -112,14 +112,14 @@ pub(crate) fn difference(path: &str, left: &Bson, right: &Bson) -> Option<String
             .zip(right)
             .enumerate()
             .find_map(|(at, (left, right))| difference(&below(&at.to_string()), left, right)),
-        _ if are_same(left, right) => None,
+        _ if are_identical(left, right) => None,
         _ => Some(format!("{path}: {} is not {}", shown(left), shown(right))),
     }
 }
 
 /// Returns `true` for an error that the optimizer raised before it had a document. Which parts it
 /// computes in advance is not defined.
-pub(crate) fn is_optimizers(reply: &Document) -> bool {
+pub(crate) fn is_optimizer_error(reply: &Document) -> bool {
     let says_so =
         |it: &Document| it.get_str("errmsg").is_ok_and(|it| it.contains("Failed to optimize"));
     let errors = reply.get_array("writeErrors").into_iter().flatten();

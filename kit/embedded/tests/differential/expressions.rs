@@ -2,9 +2,9 @@
 
 use bson::{Bson, DateTime, Document, doc};
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
-impl Dice {
+impl Generator {
     fn set_operand(&mut self) -> Bson {
         match self.once_in(2) {
             true => {
@@ -24,7 +24,7 @@ impl Dice {
                 _ => format!("${}", self.path()).into(),
             };
         }
-        let next = |dice: &mut Self| dice.expression(depth - 1);
+        let next = |generator: &mut Self| generator.expression(depth - 1);
         let one = [
             "$abs",
             "$ceil",
@@ -207,7 +207,7 @@ impl Dice {
     }
 
     fn named_expression(&mut self, depth: usize) -> Document {
-        let next = |dice: &mut Self| dice.expression(depth - 1);
+        let next = |generator: &mut Self| generator.expression(depth - 1);
         match self.below(12) {
             0 => doc! { "$reduce": { "input": next(self), "initialValue": next(self),
             "in": { "$add": ["$$value", "$$this"] } } },

@@ -2,9 +2,9 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
-impl Dice {
+impl Generator {
     /// A filter. Simple filters are frequent, so that they match documents.
     pub(crate) fn filter(&mut self, depth: usize) -> Document {
         match self.below(12) {

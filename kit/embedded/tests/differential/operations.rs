@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 use testbed::Version;
 
-use crate::{dice::Dice, updates::Update};
+use crate::{generator::Generator, updates::Update};
 
 /// A command, and whether the order of documents in its reply is defined.
 pub(crate) struct Operation {
@@ -61,7 +61,7 @@ pub(crate) fn indexes() -> Vec<Document> {
     ]
 }
 
-impl Dice {
+impl Generator {
     pub(crate) fn operation(&mut self) -> Operation {
         let collection = if self.once_in(4) { INDEXED } else { PLAIN };
         let kind = self.below(21);

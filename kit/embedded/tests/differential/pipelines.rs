@@ -2,9 +2,9 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::{dice::Dice, operations::MADE};
+use crate::{generator::Generator, operations::MADE};
 
-impl Dice {
+impl Generator {
     /// A pipeline whose result does not depend on the order of its input.
     pub(crate) fn pipeline(&mut self) -> Vec<Document> {
         let mut stages = Vec::new();

@@ -6,13 +6,13 @@ use bson::Document;
 
 #[derive(Default)]
 pub(crate) struct Tally {
-    kinds: BTreeMap<String, Outcomes>,
+    kinds: BTreeMap<String, OutcomeCounts>,
     /// Number of operations for which the real servers disagreed.
     pub(crate) undecided: usize,
 }
 
 #[derive(Default)]
-struct Outcomes {
+struct OutcomeCounts {
     done: usize,
     /// Operations without effect: nothing found, or nothing changed.
     idle: usize,
@@ -53,7 +53,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (operations, undecided) = (self.operations(), self.undecided);
         writeln!(f, "{operations} operations; the real servers did not agree on {undecided}")?;
-        for (kind, Outcomes { done, idle, refused }) in &self.kinds {
+        for (kind, OutcomeCounts { done, idle, refused }) in &self.kinds {
             writeln!(f, "  {kind:<14}{done:>7} done,{idle:>7} to no effect,{refused:>7} refused")?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::{dice::Dice, pipelines::without_returns};
+use crate::{generator::Generator, pipelines::without_returns};
 
 /// The `u` of a statement, with its array filters.
 pub(crate) struct Update {
@@ -10,7 +10,7 @@ pub(crate) struct Update {
     pub(crate) array_filters: Vec<Document>,
 }
 
-impl Dice {
+impl Generator {
     pub(crate) fn update(&mut self) -> Update {
         let mut array_filters = Vec::new();
         let update = match self.below(12) {

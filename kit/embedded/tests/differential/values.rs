@@ -5,7 +5,7 @@ use bson::{
     spec::BinarySubtype,
 };
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
 /// Field names of documents.
 pub(crate) const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -14,7 +14,7 @@ pub(crate) const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 pub(crate) const PATHS: [&str; 12] =
     ["a", "b", "c", "d", "e", "a.b", "b.c", "c.0", "a.0.b", "d.e.a", "b.1", "c.b"];
 
-impl Dice {
+impl Generator {
     pub(crate) fn field(&mut self) -> &'static str {
         FIELDS[self.below(FIELDS.len())]
     }

@@ -6,16 +6,16 @@ mod change_streams;
 #[path = "../../../blackpipe/tests/server/client.rs"]
 #[allow(dead_code, reason = "what the tests of the scripted server need of it")]
 mod client;
+mod cluster_change_streams;
 mod clusters;
+mod extreme_input;
 mod fail_points;
-mod greeting;
-mod hostile;
-mod limits;
-mod merged_streams;
+mod hello;
 mod messages;
-mod power;
+mod process_faults;
+mod rate_limits;
+mod runtimes;
 mod users;
-mod where_it_runs;
 mod writes;
 
 use std::{net::SocketAddr, time::Duration};
@@ -26,7 +26,7 @@ use steadfast_embedded::Deployment;
 use tokio::net::TcpStream;
 
 /// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn connect(deployment: &Deployment, member: usize) -> Client {
     connect_to(deployment.member(member).address()).await

@@ -7,7 +7,7 @@ use steadfast_query::{
 
 use super::super::{
     super::call::Call,
-    About,
+    ServerInfo,
     arguments::{Arguments, truth, whole},
 };
 
@@ -34,7 +34,11 @@ const FIELDS: &[&str] = &[
 ];
 
 /// Parses the arguments of `create`.
-pub(super) fn read(call: &Call, env: &Environment, about: &About) -> Result<Document, Fault> {
+pub(super) fn read(
+    call: &Call,
+    env: &Environment,
+    server_info: &ServerInfo,
+) -> Result<Document, Fault> {
     let arguments = Arguments::of(call, "create", FIELDS)?;
     let unstable = ["autoIndexId", "capped", "indexOptionDefaults", "max", "size", "storageEngine"];
     arguments.without(&unstable)?;
@@ -61,7 +65,7 @@ pub(super) fn read(call: &Call, env: &Environment, about: &About) -> Result<Docu
         return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
     }
     let mut options = Document::new();
-    cap(&arguments, about, &mut options)?;
+    cap(&arguments, server_info, &mut options)?;
     validate(&arguments, env, &mut options)?;
     for field in ["storageEngine", "indexOptionDefaults", "encryptedFields"] {
         if let Some(value) = arguments.document(field)?.filter(|it| !it.is_empty()) {
@@ -118,7 +122,11 @@ fn view(
 }
 
 /// Parses `capped`, `size` and `max`.
-fn cap(arguments: &Arguments<'_>, about: &About, options: &mut Document) -> Result<(), Fault> {
+fn cap(
+    arguments: &Arguments<'_>,
+    server_info: &ServerInfo,
+    options: &mut Document,
+) -> Result<(), Fault> {
     let (size, max) = (arguments.integer("size")?, arguments.integer("max")?);
     if !arguments.boolean("capped")? {
         return match size.or(max) {
@@ -133,7 +141,7 @@ fn cap(arguments: &Arguments<'_>, about: &About, options: &mut Document) -> Resu
         return Err(invalid("the 'size' field is required when 'capped' is true"));
     };
     // Before 6.1 sizes were rounded up.
-    let size = match about.max_wire_version {
+    let size = match server_info.max_wire_version {
         18.. => size,
         _ => (size.max(1) + 255) / 256 * 256,
     };

@@ -6,9 +6,9 @@ use bson::Document;
 use steadfast_query::{Code, Environment, Fault, Filter, Sort};
 
 use super::super::{
-    scope::scope,
-    select::{Hint, Way, select},
-    sight::Sight,
+    environment::command_environment,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, select},
 };
 use crate::{
     namespace::Namespace,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Filter, sort, hint and collation of a write statement.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Query<'a> {
+pub(in super::super) struct StatementQuery<'a> {
     pub(in super::super) filter: &'a Document,
     /// Decides which of several matching documents comes first.
     pub(in super::super) sort: Option<&'a Document>,
@@ -27,14 +27,14 @@ pub(in super::super) struct Query<'a> {
     pub(in super::super) variables: Option<&'a Document>,
 }
 
-impl Query<'_> {
+impl StatementQuery<'_> {
     /// Environment of the statement's expressions.
     pub(in super::super) fn environment(
         &self,
         env: &Environment,
         collection: Option<&Collection>,
     ) -> Result<Environment, Fault> {
-        scope(env, self.variables, self.collation, collection)
+        command_environment(env, self.variables, self.collation, collection)
     }
 
     /// Finds at most `most` matching documents.
@@ -43,21 +43,21 @@ impl Query<'_> {
         collection: Option<&Collection>,
         filter: &Filter,
         env: &Environment,
-        most: usize,
+        max_count: usize,
     ) -> Result<Vec<Arc<Document>>, Fault> {
         let Some(collection) = collection else { return Ok(Vec::new()) };
-        let sight = Sight::Collection(collection);
-        let way = Way::choose(&sight, self.filter, filter, &self.hint, env)?;
+        let resolved = ResolvedNamespace::Collection(collection);
+        let access_path = AccessPath::choose(&resolved, self.filter, filter, &self.hint, env)?;
         let Some(sort) = self.sort.filter(|sort| !sort.is_empty()) else {
-            return Ok(select(&sight, way, filter, env, most)?.documents);
+            return Ok(select(&resolved, access_path, filter, env, max_count)?.documents);
         };
         let sort = Sort::parse(sort)?;
-        let mut documents = select(&sight, way, filter, env, usize::MAX)?.documents;
+        let mut documents = select(&resolved, access_path, filter, env, usize::MAX)?.documents;
         // A document found by its `_id` is not sorted, so parallel arrays are no error.
-        if !matches!(way, Way::Id) {
+        if !matches!(access_path, AccessPath::IdLookup) {
             sort.try_sort(&mut documents, env)?;
         }
-        documents.truncate(most);
+        documents.truncate(max_count);
         Ok(documents)
     }
 }

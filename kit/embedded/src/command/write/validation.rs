@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Environment, Fault, Filter};
 
-use super::super::scope::scope;
+use super::super::environment::command_environment;
 use crate::store::Collection;
 
 /// Validator of a collection.
@@ -19,7 +19,7 @@ impl Validator {
     /// Validator of a collection, unless it has none or validation is skipped.
     pub(in super::super) fn of(
         collection: Option<&Collection>,
-        bypass: bool,
+        bypass_validation: bool,
         env: &Environment,
     ) -> Result<Option<Self>, Fault> {
         let Some(collection) = collection else { return Ok(None) };
@@ -27,10 +27,10 @@ impl Validator {
         let Ok(source) = options.get_document("validator") else { return Ok(None) };
         let warns = options.get_str("validationAction").is_ok_and(|action| action == "warn");
         let level = options.get_str("validationLevel").unwrap_or("strict");
-        if bypass || warns || level == "off" || source.is_empty() {
+        if bypass_validation || warns || level == "off" || source.is_empty() {
             return Ok(None);
         }
-        let env = scope(env, None, None, Some(collection))?;
+        let env = command_environment(env, None, None, Some(collection))?;
         Ok(Some(Self {
             filter: Filter::parse(source, &env)?,
             source: source.clone(),

@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 use proptest::prelude::*;
 
 use super::*;
-use crate::change::Rewrite;
+use crate::change::UpdateForm;
 
 /// A change. Values come from small ranges, so that they collide.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ struct Model {
 
 impl Model {
     /// Returns `true` if no unique index has a duplicate key.
-    fn is_sound(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let ids = std::iter::once(&("_id", true));
         ids.chain(&self.indexes).filter(|(_, unique)| *unique).all(|(field, _)| {
             let mut seen: Vec<Bson> = Vec::new();
@@ -91,7 +91,11 @@ impl Model {
                 let old = &mut self.documents[which % count];
                 *old = with_id(old.get("_id").cloned().unwrap_or(Bson::Null), fields.clone());
                 let document = Arc::new(old.clone());
-                Some(Change::Replace { namespace: namespace(), document, by: Rewrite::Whole })
+                Some(Change::Replace {
+                    namespace: namespace(),
+                    document,
+                    by: UpdateForm::Replacement,
+                })
             }
             Step::Delete(which) if count > 0 => {
                 let old = self.documents.remove(which % count);
@@ -176,7 +180,7 @@ fn assert_same(store: &Store, model: &Model) {
 
 proptest! {
     #[test]
-    fn a_store_is_what_a_list_of_documents_would_be(
+    fn store_equals_list_of_documents(
         steps in prop::collection::vec(step(), 0..60),
     ) {
         let mut store = store_with([]);
@@ -189,7 +193,7 @@ proptest! {
             let mut next = model.clone();
             let Some(change) = next.apply(&step) else { continue };
             let result = store.check_and_apply(&change);
-            prop_assert_eq!(result.is_ok(), next.is_sound(), "{:?}: {:?}", step, result);
+            prop_assert_eq!(result.is_ok(), next.is_consistent(), "{:?}: {:?}", step, result);
             if result.is_ok() {
                 model = next;
             }
