@@ -1,7 +1,7 @@
-//! Who a connection speaks for: users, how they prove who they are, and what they may do.
+//! Authentication and authorization of a connection: users, SASL conversations, privileges.
 
 pub(crate) mod commands;
-pub(crate) mod rights;
+pub(crate) mod privileges;
 pub(crate) mod scram;
 pub(crate) mod users;
 
@@ -9,42 +9,42 @@ use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault};
 
 use self::{
-    scram::{Answer, Hash, Scram},
+    scram::{ScramConversation, ScramHash, ScramResponse},
     users::{UserName, Users},
 };
 
-/// What a connection has proved, and what it is about to.
+/// Authentication state of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct AuthState {
     user: Option<UserName>,
-    conversation: Option<Conversation>,
+    conversation: Option<SaslConversation>,
     begun: i32,
 }
 
 #[derive(Debug)]
-struct Conversation {
+struct SaslConversation {
     id: i32,
-    scram: Scram,
-    /// Whether the client wants to be told that it is done without asking once more.
-    skips_empty_exchange: bool,
+    scram: ScramConversation,
+    /// `true` omits the last, empty exchange (`skipEmptyExchange`).
+    skip_empty_exchange: bool,
 }
 
-/// The mechanisms that are offered, the better one first.
-pub(crate) const MECHANISMS: [Hash; 2] = [Hash::Sha256, Hash::Sha1];
+/// Supported mechanisms, in the order of preference.
+pub(crate) const MECHANISMS: [ScramHash; 2] = [ScramHash::Sha256, ScramHash::Sha1];
 
-impl Identity {
-    /// Who it speaks for.
+impl AuthState {
+    /// The authenticated user.
     pub(crate) fn user(&self) -> Option<&UserName> {
         self.user.as_ref()
     }
 
-    /// `logout`.
-    pub(crate) fn forget(&mut self) {
+    /// Runs `logout`.
+    pub(crate) fn log_out(&mut self) {
         self.user = None;
         self.conversation = None;
     }
 
-    /// `saslStart`. The nonce makes the conversation one of its own.
+    /// Runs `saslStart`. `nonce` is the server's part of the SCRAM nonce.
     pub(crate) fn sasl_start(
         &mut self,
         command: &Document,
@@ -62,21 +62,22 @@ impl Identity {
                 format!("Received authentication for mechanism {mechanism} which is not enabled");
             return Err(Fault::new(Code::named(334, "MechanismUnavailable"), message));
         };
-        let (scram, reply) =
-            Scram::begin(hash, payload, nonce, |user| users.credential(database, user, hash))
-                .ok_or_else(failed)?;
+        let (scram, reply) = ScramConversation::begin(hash, payload, nonce, |user| {
+            users.credential(database, user, hash)
+        })
+        .ok_or_else(failed)?;
         self.begun += 1;
         let options = command.get_document("options").ok();
-        self.conversation = Some(Conversation {
+        self.conversation = Some(SaslConversation {
             id: self.begun,
-            scram: scram.of(database),
-            skips_empty_exchange: options
+            scram: scram.in_database(database),
+            skip_empty_exchange: options
                 .is_some_and(|options| options.get_bool("skipEmptyExchange").unwrap_or(false)),
         });
         Ok(step(self.begun, false, reply))
     }
 
-    /// `saslContinue`.
+    /// Runs `saslContinue`.
     pub(crate) fn sasl_continue(&mut self, command: &Document) -> Result<Document, Fault> {
         let payload = payload(command, "saslContinue")?;
         let Some(mut conversation) = self.conversation.take() else {
@@ -87,23 +88,23 @@ impl Identity {
             let message = "sasl: Mismatched conversation id";
             return Err(Fault::new(Code::PROTOCOL_ERROR, message));
         }
-        match conversation.scram.go_on(payload).ok_or_else(failed)? {
-            Answer::Proved(reply) => {
-                let done = conversation.skips_empty_exchange;
+        match conversation.scram.advance(payload).ok_or_else(failed)? {
+            ScramResponse::ServerSignature(reply) => {
+                let done = conversation.skip_empty_exchange;
                 match done {
                     true => self.user = Some(conversation.scram.user()),
                     false => self.conversation = Some(conversation),
                 }
                 Ok(step(id.unwrap_or_default(), done, reply))
             }
-            Answer::Done => {
+            ScramResponse::Empty => {
                 self.user = Some(conversation.scram.user());
                 Ok(step(conversation.id, true, Vec::new()))
             }
         }
     }
 
-    /// `connectionStatus`.
+    /// Runs `connectionStatus`.
     pub(crate) fn status(&self, command: &Document, users: &Users) -> Document {
         let (names, roles): (Vec<Bson>, Vec<Bson>) = match &self.user {
             Some(user) => (vec![user.to_document().into()], users.roles(user)),
@@ -117,12 +118,12 @@ impl Identity {
     }
 }
 
-/// What every failure is told as, so that nobody learns which users there are.
+/// The error of every failed login. It does not reveal which users exist.
 pub(crate) fn failed() -> Fault {
     Fault::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
 }
 
-/// A field that a command cannot do without.
+/// The error of a required field that is missing.
 pub(crate) fn missing(command: &str, field: &str) -> Fault {
     let message = format!("BSON field '{command}.{field}' is missing but a required field");
     Fault::location(40414, message)

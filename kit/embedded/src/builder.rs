@@ -1,57 +1,57 @@
-//! How a deployment is to be.
+//! Configuration of a deployment before it starts.
 
-mod site;
+mod starter;
 
 use std::{collections::BTreeMap, io, net::SocketAddr, ops::RangeFrom, time::Duration};
 
 use bson::Document;
 
-use self::site::Site;
+use self::starter::Starter;
 use super::{
-    clock::at_most_a_century,
+    clock::clamp_duration,
     deployment::{Deployment, escaped},
     faults::Faults,
-    limiter::Limit,
+    limiter::RateLimit,
 };
 use blackpipe_base::runtime::TaskRuntime;
 
-/// The versions that a deployment can pass for, and what each says of the wire protocol.
+/// Supported server versions and their `maxWireVersion`.
 const VERSIONS: [(&str, i32); 7] =
     [("4.2", 8), ("4.4", 9), ("5.0", 13), ("6.0", 17), ("7.0", 21), ("8.0", 25), ("8.2", 27)];
 
-/// Why a deployment could not be started.
+/// Error that prevents a deployment from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An address is not to be had, mostly because another program listens there.
-    #[error("{address} cannot be listened on: {source}")]
-    Address {
-        /// Which one.
+    /// Cannot listen on an address.
+    #[error("cannot listen on {address}: {source}; choose other ports")]
+    AddressUnavailable {
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// There are not as many ports.
-    #[error("there are no ports after 65535")]
-    NoMorePorts,
-    /// It can pass for no such version.
-    #[error("version {0} is not known; {known} are", known = known_versions())]
-    Version(String),
-    /// A replica set has no members.
-    #[error("a replica set of no members cannot be started")]
+    /// The requested range has fewer free port numbers than the deployment has servers.
+    #[error("not enough ports: the range ends at 65535")]
+    PortsExhausted,
+    /// The server version is not supported.
+    #[error("unknown server version {0}; known versions: {known}", known = known_versions())]
+    UnknownVersion(String),
+    /// A replica set with no members.
+    #[error("a replica set needs at least one member")]
     NoMembers,
-    /// A replica set has more members than MongoDB allows.
-    #[error("a replica set of {0} members cannot be started: 50 are the most")]
+    /// A replica set with more than 50 members, MongoDB's limit.
+    #[error("a replica set has at most 50 members, not {0}")]
     TooManyMembers(usize),
-    /// All members have priority 0.
-    #[error("a replica set in which all members have priority 0 never has a primary")]
-    NobodyElectable,
-    /// A cluster has no shards, two of one name, or no routers.
-    #[error("a sharded cluster needs shards with names of their own, and at least one router")]
-    NoCluster,
-    /// A password cannot be one.
+    /// All members have priority 0, so none can become primary.
+    #[error("all members have priority 0; at least one must be electable")]
+    NoElectableMember,
+    /// A sharded cluster without shards or mongos, or with two shards of one name.
+    #[error("a sharded cluster needs shards with distinct names and at least one mongos")]
+    InvalidCluster,
+    /// A password that SCRAM does not allow.
     #[error("{0}")]
-    Password(String),
+    InvalidPassword(String),
 }
 
 fn known_versions() -> String {
@@ -59,11 +59,11 @@ fn known_versions() -> String {
     known.join(", ")
 }
 
-/// A deployment yet to be started. [`Deployment::replica_set`] and the like make one.
+/// Builder of a [`Deployment`]. [`Deployment::standalone`], [`Deployment::replica_set`] and
+/// [`Deployment::sharded`] create one.
 ///
 /// ```
 /// use std::time::Duration;
-///
 /// use steadfast_embedded::Deployment;
 ///
 /// let set = Deployment::replica_set(3)
@@ -76,7 +76,7 @@ fn known_versions() -> String {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    kind: Kind,
+    kind: DeploymentKind,
     version: String,
     ports: Option<u16>,
     users: Vec<(String, String)>,
@@ -88,19 +88,19 @@ pub struct Builder {
     is_manual: bool,
     is_balancing: bool,
     is_load_balanced: bool,
-    request_limit: Option<Limit>,
+    request_limit: Option<RateLimit>,
     is_in_thread: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum DeploymentKind {
     Standalone,
     ReplicaSet { name: String, members: usize },
-    Sharded { shards: Vec<String>, members: usize, routers: usize },
+    ShardedCollection { shards: Vec<String>, members: usize, mongos_count: usize },
 }
 
 impl Builder {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: DeploymentKind) -> Self {
         Self {
             kind,
             version: "8.0".to_owned(),
@@ -120,114 +120,119 @@ impl Builder {
     }
 
     pub(super) fn standalone() -> Self {
-        Self::new(Kind::Standalone)
+        Self::new(DeploymentKind::Standalone)
     }
 
     pub(super) fn replica_set(members: usize) -> Self {
-        Self::new(Kind::ReplicaSet { name: "rs0".to_owned(), members })
+        Self::new(DeploymentKind::ReplicaSet { name: "rs0".to_owned(), members })
     }
 
     pub(super) fn sharded(shards: &[&str]) -> Self {
         let shards = shards.iter().map(|name| (*name).to_owned()).collect();
-        Self::new(Kind::Sharded { shards, members: 3, routers: 1 })
+        Self::new(DeploymentKind::ShardedCollection { shards, members: 3, mongos_count: 1 })
     }
 
-    /// The version of MongoDB that it passes for: `4.2`, `4.4`, `5.0`, `6.0`, `7.0`, `8.0` (unless it is
-    /// told otherwise) or `8.2`, with or without a patch number. Drivers decide by it what they make
-    /// use of.
+    /// Sets the server version that the deployment emulates: `4.2`, `4.4`, `5.0`, `6.0`, `7.0`,
+    /// `8.0` or `8.2`, with or without a patch number. Defaults to `8.0`.
+    ///
+    /// The version decides `maxWireVersion`, available commands and fields, error codes and labels.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// The same by the newest version of the wire protocol that it speaks, such as 17 for `6.0`.
+    /// Sets the server version by its `maxWireVersion`, such as 17 for `6.0`.
     pub fn wire_version(mut self, max_wire_version: i32) -> Self {
         let known = VERSIONS.iter().find(|(_, wire_version)| *wire_version == max_wire_version);
         self.version = match known {
             Some((version, _)) => (*version).to_owned(),
-            // Refused when it is started, with what is known.
-            None => format!("of wire version {max_wire_version}"),
+            // `start` reports the unknown version with the list of known ones.
+            None => format!("with wire version {max_wire_version}"),
         };
         self
     }
 
-    /// The ports of its servers, in order. (Else they have any that are free.)
+    /// Sets the ports of the servers, in order. Defaults to ports that the operating system
+    /// chooses.
     pub fn ports(mut self, ports: RangeFrom<u16>) -> Self {
         self.ports = Some(ports.start);
         self
     }
 
-    /// The name of the replica set, `rs0` unless it is told otherwise.
-    pub fn set_name(mut self, set_name: impl Into<String>) -> Self {
-        if let Kind::ReplicaSet { name, .. } = &mut self.kind {
-            *name = set_name.into();
+    /// Sets the name of the replica set (`setName`). Defaults to `rs0`.
+    pub fn replica_set_name(mut self, replica_set_name: impl Into<String>) -> Self {
+        if let DeploymentKind::ReplicaSet { name, .. } = &mut self.kind {
+            *name = replica_set_name.into();
         }
         self
     }
 
-    /// How many routers a sharded cluster has, one unless it is told otherwise.
-    pub fn routers(mut self, count: usize) -> Self {
-        if let Kind::Sharded { routers, .. } = &mut self.kind {
-            *routers = count;
+    /// Sets the number of mongos of a sharded cluster. Defaults to 1.
+    pub fn mongos_count(mut self, count: usize) -> Self {
+        if let DeploymentKind::ShardedCollection { mongos_count, .. } = &mut self.kind {
+            *mongos_count = count;
         }
         self
     }
 
-    /// How many members each shard of a sharded cluster has, three unless it is told otherwise.
-    pub fn shard_members(mut self, count: usize) -> Self {
-        if let Kind::Sharded { members, .. } = &mut self.kind {
+    /// Sets the number of members of each shard. Defaults to 3.
+    pub fn members_per_shard(mut self, count: usize) -> Self {
+        if let DeploymentKind::ShardedCollection { members, .. } = &mut self.kind {
             *members = count;
         }
         self
     }
 
-    /// Chunks of a sharded cluster move only when they are told to.
+    /// Stops the balancer, as `balancerStop` does. Chunks move by `moveChunk` and
+    /// [`Deployment::balance`](super::Deployment::balance) only.
     pub fn without_balancer(mut self) -> Self {
         self.is_balancing = false;
         self
     }
 
-    /// Clients of a sharded cluster reach it as one does behind a load balancer: each router says so,
-    /// and the connection string names the first alone, with `loadBalanced=true`.
+    /// Emulates a load balancer in front of a sharded cluster. `hello` has a `serviceId`, and the
+    /// connection string names the first mongos with `loadBalanced=true`.
     pub fn load_balanced(mut self) -> Self {
         self.is_load_balanced = true;
         self
     }
 
-    /// Clients must log in, and this is a user who may do everything. Several may be told.
+    /// Requires authentication and adds a user with the role `root`. Can be called several times.
     pub fn auth(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.users.push((user.into(), password.into()));
         self
     }
 
-    /// How many rounds of hashing passwords get, by default 4096, which are the fewest that drivers
-    /// accept. Real servers have 15000.
+    /// Sets the SCRAM iterations of passwords. Defaults to 4096, the minimum that drivers accept. A
+    /// real server uses 15000 (`scramSHA256IterationCount`).
     pub fn scram_iterations(mut self, iterations: u32) -> Self {
         self.iterations = iterations;
         self
     }
 
-    /// What all chances come from: the same seed, the same chances.
+    /// Sets the seed of the random number generator. The same seed yields the same random
+    /// decisions. Defaults to 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// How long members do without a primary before they elect another, by default one second.
+    /// Sets the time without a primary after which members elect another one
+    /// (`electionTimeoutMillis`). Defaults to one second.
     pub fn election_timeout(mut self, timeout: Duration) -> Self {
-        self.election_timeout = at_most_a_century(timeout);
+        self.election_timeout = clamp_duration(timeout);
         self
     }
 
-    /// These members of a replica set, or of each shard, have priority 0: they vote and hold data, and
-    /// never are primary. Such is a member that stands in another datacenter than the most of its set.
+    /// Gives members of a replica set, or of each shard, priority 0. They vote and hold data and
+    /// never become primary, like the members of a secondary datacenter.
     pub fn priority_zero(mut self, members: impl IntoIterator<Item = usize>) -> Self {
         self.priority_zero = members.into_iter().collect();
         self
     }
 
-    /// Sets the tags of the members of a replica set or shard, in their order. Members after the last have
-    /// none.
+    /// Sets the tags of the members of a replica set or shard, in their order. Members after the
+    /// last tag document have none.
     ///
     /// ```
     /// use steadfast_embedded::Deployment;
@@ -242,63 +247,85 @@ impl Builder {
         self
     }
 
-    /// No member is elected by itself, only [by the test](super::Faults::elect).
+    /// Disables automatic elections. [`Faults::elect`](super::Faults::elect) still elects a member.
     pub fn manual_elections(mut self) -> Self {
         self.is_manual = true;
         self
     }
 
-    /// Each server takes so many requests a second, and so many at once if it had few before, and
-    /// sheds the rest, as [`Faults::request_rate`](super::Faults::request_rate) has it.
+    /// Limits the requests per second of each server, as
+    /// [`Faults::request_rate`](super::Faults::request_rate) does.
     pub fn request_rate(mut self, per_second: f64, burst: f64) -> Self {
-        self.request_limit = Some(Limit::new(per_second, burst));
+        self.request_limit = Some(RateLimit::new(per_second, burst));
         self
     }
 
-    /// Runs in a thread of its own, also if the test has a runtime: for tests that block that.
+    /// Runs the servers in a thread of their own, even if the caller has a runtime. For tests that
+    /// block their runtime.
     pub fn in_thread(mut self) -> Self {
         self.is_in_thread = true;
         self
     }
 
-    /// Starts it. Nothing is waited for: it has its primary and takes connections when this returns.
+    /// Starts the deployment. It has a primary and accepts connections when this returns.
     ///
     /// # Panics
     ///
-    /// If it cannot be started; [`try_start`](Self::try_start) says why.
+    /// Panics if it cannot be started. [`try_start`](Self::try_start) returns the error instead.
     #[track_caller]
     pub fn start(self) -> Deployment {
-        self.try_start().unwrap_or_else(|error| panic!("no deployment: {error}"))
+        self.try_start()
+            .unwrap_or_else(|error| panic!("cannot start the embedded deployment: {error}"))
     }
 
-    /// Starts it, or says why it cannot.
+    /// Starts the deployment.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if the configuration is invalid or a server cannot listen on its
+    /// address.
+    ///
+    /// ```
+    /// use steadfast_embedded::{Deployment, StartError};
+    ///
+    /// let error = Deployment::standalone().version("3.6").try_start().unwrap_err();
+    /// assert!(matches!(error, StartError::UnknownVersion(_)));
+    /// ```
     pub fn try_start(self) -> Result<Deployment, StartError> {
         let (version, max_wire_version) = self.known_version()?;
-        let home = TaskRuntime::find(self.is_in_thread);
-        let _context = home.handle.enter();
-        let mut site = Site::new(&self, version.clone(), max_wire_version, &home)?;
+        let runtime = TaskRuntime::find(self.is_in_thread);
+        let _context = runtime.handle.enter();
+        let mut starter = Starter::new(&self, version.clone(), max_wire_version, &runtime)?;
         let (members, sets, shards, options) = match &self.kind {
-            Kind::Standalone => {
-                let (set, members) = site.set(None, 1, false)?;
+            DeploymentKind::Standalone => {
+                let (set, members) = starter.set(None, 1, false)?;
                 (members, vec![set], Vec::new(), String::new())
             }
-            Kind::ReplicaSet { name, members } => {
-                let (set, members) = site.set(Some(name), *members, false)?;
+            DeploymentKind::ReplicaSet { name, members } => {
+                let (set, members) = starter.set(Some(name), *members, false)?;
                 (members, vec![set], Vec::new(), format!("replicaSet={}", escaped(name)))
             }
-            Kind::Sharded { shards, members, routers } => {
-                let (routers, shards) = site.cluster(shards, *members, *routers)?;
+            DeploymentKind::ShardedCollection { shards, members, mongos_count } => {
+                let (mongos_count, shards) = starter.cluster(shards, *members, *mongos_count)?;
                 let options = if self.is_load_balanced { "loadBalanced=true" } else { "" };
-                (routers, Vec::new(), shards, options.to_owned())
+                (mongos_count, Vec::new(), shards, options.to_owned())
             }
         };
         let login = self.users.into_iter().next();
         let faults = Faults::new(&members, sets, &shards);
-        Ok(Deployment { version, members, shards, faults, login, options, _home: home.clone() })
+        Ok(Deployment {
+            version,
+            members,
+            shards,
+            faults,
+            login,
+            options,
+            _runtime: runtime.clone(),
+        })
     }
 
     fn known_version(&self) -> Result<(String, i32), StartError> {
-        let unknown = || StartError::Version(self.version.clone());
+        let unknown = || StartError::UnknownVersion(self.version.clone());
         let parts: Vec<&str> = self.version.split('.').collect();
         let (short, patch) = match parts[..] {
             [major, minor] => (format!("{major}.{minor}"), "0"),

@@ -1,4 +1,4 @@
-//! A command as it is called: its own arguments, and those that every command may have.
+//! A command with its generic arguments: session, transaction, concerns, time limit.
 
 mod concern;
 mod session;
@@ -10,37 +10,41 @@ use std::time::Duration;
 use bson::{Bson, Document, Timestamp};
 use steadfast_query::{Code, Fault, value::type_name};
 
-use super::{fail_point::trap::Trap, log::SessionId, namespace::Namespace};
+use super::{
+    fail_point::transactional_write::TransactionalWriteFailPoint, namespace::Namespace,
+    oplog::SessionId,
+};
 
-pub(crate) use concern::{Acknowledged, ReadConcern, WriteConcern};
-pub(crate) use session::{NOBODY, TransactionArguments, read_session};
+pub(crate) use concern::{ReadConcern, WriteConcern, WriteConcernW};
+pub(crate) use session::{ANONYMOUS_DIGEST, TransactionArguments, read_session};
 
-/// A command and the arguments that every command may have, read.
+/// A parsed command.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) database: String,
-    /// All of it, as it came.
+    /// The whole command document.
     pub(crate) body: Document,
     pub(crate) session: Option<SessionId>,
     pub(crate) transaction: Option<TransactionArguments>,
     pub(crate) read_concern: ReadConcern,
     pub(crate) write_concern: WriteConcern,
     pub(crate) max_time: Option<Duration>,
-    /// Whether its read preference lets a secondary answer.
+    /// `true` if the read preference allows a secondary.
     pub(crate) secondary_ok: bool,
-    /// The newest cluster time that the client has heard of.
+    /// Newest cluster time of the client (`$clusterTime`).
     pub(crate) cluster_time: Option<Timestamp>,
-    /// Whether only what is part of the stable API may be used (`apiStrict`).
+    /// `true` allows only commands and fields of the stable API (`apiStrict`).
     pub(crate) api_strict: bool,
-    /// What its writes may run into.
-    pub(crate) trap: Option<Trap>,
-    /// Another shard's entries tell change streams of what it does.
-    pub(crate) repeats: bool,
+    /// Fail point that its writes can trigger.
+    pub(crate) write_fail_point: Option<TransactionalWriteFailPoint>,
+    /// `true` hides its writes from change streams. The oplog entries of another shard show them
+    /// already.
+    pub(crate) hidden_from_change_streams: bool,
 }
 
 impl Call {
-    /// Reads a command; `body` is all of it, `name` the name of its first field.
+    /// Parses a command. `body` is the whole document, `name` the name of its first field.
     pub(crate) fn read(
         name: impl Into<String>,
         database: impl Into<String>,
@@ -57,26 +61,26 @@ impl Call {
             secondary_ok: secondary_ok(&body)?,
             cluster_time: cluster_time(&body)?,
             api_strict: api_strict(&body)?,
-            trap: None,
-            repeats: false,
+            write_fail_point: None,
+            hidden_from_change_streams: false,
             name: name.into(),
             database: database.into(),
             body,
         })
     }
 
-    /// The collection that the command names, if it names one.
+    /// The collection that the command names, if any.
     pub(crate) fn namespace(&self) -> Option<Namespace> {
         Namespace::of_command(&self.database, self.body.get(&self.name)).ok()
     }
 
-    /// Whether it is a part of a transaction of several documents.
+    /// Returns `true` for a command of a multi-document transaction.
     pub(crate) fn in_transaction(&self) -> bool {
-        self.transaction.is_some_and(|transaction| transaction.several)
+        self.transaction.is_some_and(|transaction| transaction.multi_document)
     }
 }
 
-/// `maxTimeMS`: a whole number that an `int` can hold; 0 is none.
+/// Reads `maxTimeMS`: a whole number in the range of an int. 0 means no limit.
 fn max_time(body: &Document) -> Result<Option<Duration>, Fault> {
     let out_of_range =
         |value: &dyn std::fmt::Display| bad(format!("{value} value for maxTimeMS is out of range"));

@@ -1,5 +1,5 @@
-//! What can be done to data. An entry of the log is made of changes; a member that applies the same
-//! changes in the same order holds the same data.
+//! Changes of data, the content of oplog entries. Members that apply the same changes in the same
+//! order hold the same data.
 
 use std::sync::Arc;
 
@@ -8,37 +8,37 @@ use steadfast_query::Fault;
 
 use super::{namespace::Namespace, store::Store};
 
-/// One change of data. It says what is there afterwards, not how it was computed.
+/// One change of data. It states the result, not its computation, as oplog entries do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
-    /// A new document, which has its `_id`.
+    /// Inserts a document that has its `_id`.
     Insert { namespace: Namespace, document: Arc<Document> },
-    /// Another document takes the place of the one with the same `_id`.
-    Replace { namespace: Namespace, document: Arc<Document>, by: Rewrite },
-    /// The document with this `_id` goes.
+    /// Replaces the document with the same `_id`.
+    Replace { namespace: Namespace, document: Arc<Document>, by: UpdateForm },
+    /// Deletes the document with this `_id`.
     Delete { namespace: Namespace, id: Bson },
-    /// A new collection, with the options that it was created with.
+    /// Creates a collection with these options.
     CreateCollection { namespace: Namespace, uuid: Uuid, options: Document },
-    /// Other options for a collection (`collMod`).
+    /// Sets the options of a collection (`collMod`).
     ModifyCollection { namespace: Namespace, options: Document },
-    /// A collection goes, and with it its indexes.
+    /// Drops a collection and its indexes.
     DropCollection { namespace: Namespace },
-    /// A collection gets another name; one that has it already goes.
+    /// Renames a collection. A collection with the new name is dropped.
     RenameCollection { from: Namespace, to: Namespace },
-    /// A new index by its specification, as `listIndexes` shows it.
+    /// Creates an index by its specification, as `listIndexes` shows it.
     CreateIndex { namespace: Namespace, specification: Document },
-    /// Another specification for an index (`collMod`).
+    /// Sets the specification of an index (`collMod`).
     ModifyIndex { namespace: Namespace, name: String, specification: Document },
-    /// An index goes.
+    /// Drops an index.
     DropIndex { namespace: Namespace, name: String },
-    /// A database is gone, after all of its collections, and with it its views.
+    /// Drops a database and its views. Its collections have been dropped before.
     DropDatabase { database: String },
-    /// Nothing, but it moves the log on: a new primary's first entry, `appendOplogNote`.
+    /// No-op entry (`op: "n"`): the first entry of a new primary, `appendOplogNote`.
     Note(Document),
 }
 
 impl Change {
-    /// The collection that it is made in, and the `_id` of the document, if it is about one.
+    /// Namespace of the change and the `_id` of its document, if it has one.
     pub(crate) fn touched(&self) -> Option<(&Namespace, Option<&Bson>)> {
         match self {
             Self::Insert { namespace, document } | Self::Replace { namespace, document, .. } => {
@@ -56,7 +56,7 @@ impl Change {
         }
     }
 
-    /// The database that it is made in.
+    /// Database of the change.
     pub(crate) fn database(&self) -> Option<&str> {
         match self {
             Self::DropDatabase { database } => Some(database),
@@ -65,33 +65,33 @@ impl Change {
     }
 }
 
-/// What made another document of one: change streams tell it.
+/// Form of the update that produced a document. It decides how change streams show it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rewrite {
-    /// It is a document of its own.
-    Whole,
-    /// A pipeline.
+pub(crate) enum UpdateForm {
+    /// Replacement by a whole document.
+    Replacement,
+    /// Aggregation pipeline.
     Pipeline,
-    /// Operators on these fields.
-    Operators(Arc<[Touched]>),
+    /// Update operators on these fields.
+    Operators(Arc<[UpdatedPath]>),
 }
 
-/// A field that an update names.
+/// A field that an update operator names.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Touched {
+pub(crate) struct UpdatedPath {
     pub(crate) path: Vec<String>,
-    /// Whether it may add elements at the end of an array, and does nothing else to it then.
+    /// `true` if the operator may append to an array and changes nothing else in it (`$push`).
     pub(crate) appends: bool,
 }
 
-impl Rewrite {
-    /// That of an update as it is asked for.
+impl UpdateForm {
+    /// The form of an update.
     pub(crate) fn of(update: &Bson) -> Self {
         let Bson::Document(update) = update else { return Self::Pipeline };
         if !update.keys().next().is_some_and(|name| name.starts_with('$')) {
-            return Self::Whole;
+            return Self::Replacement;
         }
-        let touched = |path: &str, appends| Touched {
+        let touched = |path: &str, appends| UpdatedPath {
             path: path.split('.').map(str::to_owned).collect(),
             appends,
         };
@@ -108,38 +108,40 @@ impl Rewrite {
     }
 }
 
-/// A statement of a retryable write: which one of its command it is, and what its reply says of it.
-/// If the same statement comes again, this is its result.
+/// An executed statement of a retryable write: its statement id and its result. A retry of the
+/// statement returns the recorded result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) id: i32,
     pub(crate) outcome: Document,
 }
 
-/// The means of a command to change data: on a primary outside of a transaction each change is an
-/// entry of the log at once; in a transaction they are kept until it commits.
-pub(crate) trait Changes {
-    /// The data as this command sees it, with the changes that it has made.
+/// Changes data for a command. On a primary outside of a transaction each change is an oplog entry
+/// at once. In a transaction the changes are buffered until it commits.
+pub(crate) trait ChangeWriter {
+    /// The data as the command sees it, including its own changes.
     fn store(&self) -> &Store;
 
-    /// Says which documents a statement is about to insert, replace or delete, all of them, before it
-    /// changes the first. Fails with `WriteConflict` if a transaction stands in the way: in a
-    /// transaction that is the statement's error. Outside of one the command is to return the error
-    /// as it is, at once, with nothing of this statement done; it is called again when the way is
-    /// free, with the same [`Progress`].
+    /// Declares all documents that a statement is about to insert, replace or delete, before its
+    /// first change.
+    ///
+    /// Fails with `WriteConflict` if a transaction holds one of them. In a transaction that is the
+    /// error of the statement. Outside of one the command must return the error at once, with
+    /// nothing of this statement done. It is called again with the same [`BatchProgress`] when the
+    /// transaction has ended.
     fn reserve(&mut self, namespace: &Namespace, ids: &[&Bson]) -> Result<(), Fault>;
 
-    /// Makes one change, or none of it: a duplicate key is found here. The statement is put on record
-    /// together with the change, if the call is a retryable write; else it is ignored.
+    /// Applies one change, or fails without effect, for example with a duplicate key. For a
+    /// retryable write the statement is recorded together with the change. Otherwise `statement` is
+    /// ignored.
     fn make(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault>;
 
-    /// What is on record of a statement of this retryable write, if it was executed before.
+    /// Recorded result of a statement of this retryable write, if it was executed before.
     fn recorded(&self, statement: i32) -> Option<Document>;
 }
 
-/// What a command of several statements has done before it had to wait: the replies of its statements
-/// so far, in order.
+/// Results of the statements that a command has executed before it had to wait, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct BatchProgress {
     pub(crate) done: Vec<Result<Document, Fault>>,
 }

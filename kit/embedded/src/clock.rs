@@ -1,20 +1,20 @@
-//! The time as a deployment sees it. It stands on tokio's clock, so that a test that pauses that clock
-//! has this one in its hand, too.
+//! Clock of a deployment. It follows tokio's clock, so a test that pauses tokio's time pauses it,
+//! too.
 
 use std::time::{Duration, SystemTime};
 
 use bson::DateTime;
 use tokio::time::Instant;
 
-/// As good as for ever, and still something that can be added to a time.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// Longest duration that tests can set. Adding it to an instant does not overflow.
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// A time that somebody wants to wait, or to be ahead: not longer than anybody can.
-pub(crate) fn at_most_a_century(time: Duration) -> Duration {
-    time.min(CENTURY)
+/// Limits a duration to a century.
+pub(crate) fn clamp_duration(time: Duration) -> Duration {
+    time.min(MAX_DURATION)
 }
 
-/// A clock that began at some time of day and goes on with tokio's.
+/// Wall clock that started at a system time and advances with tokio's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     began: Instant,
@@ -22,23 +22,23 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// One that shows the time of day.
-    pub(crate) fn of_day() -> Self {
+    /// A clock that starts at the current system time.
+    pub(crate) fn system() -> Self {
         Self { began: Instant::now(), at: SystemTime::now() }
     }
 
-    /// Tokio's time, for waiting.
+    /// Current instant of tokio's clock, for time-outs.
     pub(crate) fn now(&self) -> Instant {
         Instant::now()
     }
 
-    /// The time of day, ahead by so much.
-    pub(crate) fn time_of_day(&self, ahead: Duration) -> DateTime {
-        self.time_at(Instant::now(), ahead)
+    /// Wall time plus a clock skew.
+    pub(crate) fn wall_time(&self, ahead: Duration) -> DateTime {
+        self.wall_time_at(Instant::now(), ahead)
     }
 
-    /// The time of day that it was, or will be, at a moment of tokio's; ahead by so much.
-    pub(crate) fn time_at(&self, moment: Instant, ahead: Duration) -> DateTime {
+    /// Wall time at an instant of tokio's clock, plus a clock skew.
+    pub(crate) fn wall_time_at(&self, moment: Instant, ahead: Duration) -> DateTime {
         DateTime::from_system_time(self.at + moment.saturating_duration_since(self.began) + ahead)
     }
 }

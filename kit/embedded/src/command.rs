@@ -1,36 +1,36 @@
-//! The commands on data: what each makes of its arguments and the data it sees.
+//! Commands on data.
 //!
-//! A command here is a plain function. Sessions, read and write concern, elections and the network are
-//! around it, not in it.
+//! A command here is a plain function of its arguments and the data. Sessions, concerns, elections
+//! and the network are handled by its callers.
 
 mod aggregate;
 pub(crate) mod arguments;
 mod bulk_write;
 mod change_stream;
+mod coll_mod;
 mod collections;
 mod count;
 mod delete;
 mod distinct;
+mod environment;
 mod explain;
 mod find;
 mod find_and_modify;
+mod get_more;
 mod indexes;
 mod info;
 mod insert;
 mod listing;
 mod merge;
-mod modify;
-mod more;
 mod out;
-mod scope;
+mod resolved_namespace;
 mod select;
 mod server_stages;
-mod sight;
 mod statistics;
 mod update;
 mod write;
 
-pub(crate) use more::{GetMore, cursors_to_kill, not_awaiting};
+pub(crate) use get_more::{GetMore, cursors_to_kill, not_awaiting};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,41 +39,41 @@ use steadfast_query::{Dialect, Environment, Fault};
 
 use super::{
     call::Call,
-    change::{Changes, Progress},
+    change::{BatchProgress, ChangeWriter},
     cursor::Cursors,
-    log::Histories,
+    oplog::StreamHistory,
     store::Store,
 };
 
-/// What a command that reads is given.
-pub(crate) struct Reading<'a> {
+/// Input of a command that reads.
+pub(crate) struct ReadContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) env: &'a Environment,
-    /// The data as this command may see it.
+    /// Data that the command reads.
     pub(crate) store: &'a Store,
-    /// What has been written, up to what most members have.
-    pub(crate) history: &'a Histories,
-    /// Where the member keeps what clients have not fetched yet.
+    /// Majority-committed oplog entries, for change streams.
+    pub(crate) history: &'a StreamHistory,
+    /// Open cursors of the member.
     pub(crate) cursors: &'a Mutex<Cursors>,
-    /// What the server tells of itself.
-    pub(crate) about: &'a About,
+    /// Static facts about the server.
+    pub(crate) server_info: &'a ServerInfo,
 }
 
-/// What a command that changes data is given.
-pub(crate) struct Writing<'a> {
+/// Input of a command that writes.
+pub(crate) struct WriteContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) env: &'a Environment,
-    pub(crate) changes: &'a mut dyn Changes,
-    /// What it reads, if that is not what it changes: a secondary's data.
+    pub(crate) changes: &'a mut dyn ChangeWriter,
+    /// Data that it reads, if that differs from the data that it changes: `$out` on a secondary.
     pub(crate) seen: Option<&'a Store>,
-    pub(crate) progress: &'a mut Progress,
+    pub(crate) progress: &'a mut BatchProgress,
     pub(crate) cursors: &'a Mutex<Cursors>,
-    pub(crate) about: &'a About,
+    pub(crate) server_info: &'a ServerInfo,
 }
 
-/// What a server tells of itself.
+/// Static facts about a server.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct ServerInfo {
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,
@@ -81,153 +81,153 @@ pub(crate) struct About {
     pub(crate) address: String,
     pub(crate) set_name: Option<String>,
     pub(crate) process_id: i32,
-    /// When it was started.
+    /// Start time of the process.
     pub(crate) started: bson::DateTime,
 }
 
-impl About {
-    /// The version of its query language.
+impl ServerInfo {
+    /// Version of its query language.
     pub(crate) fn dialect(&self) -> Dialect {
         dialect(self.max_wire_version)
     }
 }
 
-/// The version of the query language of servers with this wire version.
+/// Version of the query language of servers with this wire version.
 pub(crate) fn dialect(max_wire_version: i32) -> Dialect {
     if max_wire_version >= 27 { Dialect::V8_2 } else { Dialect::V6_0 }
 }
 
-/// How a command is run.
+/// Function that runs a command.
 #[derive(Clone, Copy)]
-pub(crate) enum Run {
-    /// It reads: on a secondary, too, if the call allows it.
-    Read(fn(&Reading<'_>) -> Result<Document, Fault>),
-    /// It changes data: on a primary only.
-    Write(fn(&mut Writing<'_>) -> Result<Document, Fault>),
+pub(crate) enum Handler {
+    /// Reads. Secondaries run it if the command allows that.
+    Read(fn(&ReadContext<'_>) -> Result<Document, Fault>),
+    /// Writes. Only a primary runs it.
+    Write(fn(&mut WriteContext<'_>) -> Result<Document, Fault>),
 }
 
-/// A command of the table.
+/// A row of the command table.
 #[derive(Clone, Copy)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// Which way a call of it is run: `aggregate` writes if it ends in `$out`.
-    pub(crate) run: fn(&Document) -> Run,
-    /// Whether it may be a part of a transaction.
+    /// Handler for a command body. `aggregate` writes if it ends in `$out` or `$merge`.
+    pub(crate) run: fn(&Document) -> Handler,
+    /// `true` if it is allowed in a multi-document transaction.
     pub(crate) in_transactions: bool,
-    /// Whether `txnNumber` makes it a retryable write.
+    /// `true` if `txnNumber` makes it a retryable write.
     pub(crate) retryable: bool,
-    /// Whether it says something of the server alone, which any member answers at any time.
+    /// `true` if any member runs it in any state.
     pub(crate) anywhere: bool,
-    /// Whether it is part of the stable API, version 1.
+    /// `true` if it is part of the stable API, version 1.
     pub(crate) stable: bool,
 }
 
 impl Command {
-    /// One that may do nothing special yet.
-    const fn new(name: &'static str, run: fn(&Document) -> Run) -> Self {
+    /// A command with all flags `false`.
+    const fn new(name: &'static str, run: fn(&Document) -> Handler) -> Self {
         Self { name, run, in_transactions: false, retryable: false, anywhere: false, stable: false }
     }
 
-    /// The same, as a part of transactions, too.
+    /// Allows it in transactions.
     const fn in_transactions(self) -> Self {
         Self { in_transactions: true, ..self }
     }
 
-    /// The same, as a retryable write if it has a `txnNumber`.
+    /// Makes it retryable with `txnNumber`.
     const fn retryable(self) -> Self {
         Self { retryable: true, ..self }
     }
 
-    /// The same, answered by any member at any time.
+    /// Lets any member run it in any state.
     const fn anywhere(self) -> Self {
         Self { anywhere: true, ..self }
     }
 
-    /// The same, as a part of the stable API.
+    /// Adds it to the stable API.
     const fn stable(self) -> Self {
         Self { stable: true, ..self }
     }
 }
 
-/// The cursors of a member. What a command that panicked left of them is as good as before.
+/// Locks the cursors of a member. Cursors stay valid after a panic of another command.
 fn lock(cursors: &Mutex<Cursors>) -> MutexGuard<'_, Cursors> {
     cursors.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an `aggregate` opens a change stream.
+/// Returns `true` for an `aggregate` that opens a change stream.
 pub(crate) fn opens_change_stream(body: &Document) -> bool {
     let first = body.get_array("pipeline").ok().and_then(|stages| stages.first());
     let first = first.and_then(bson::Bson::as_document);
     first.is_some_and(|stage| stage.len() == 1 && stage.contains_key("$changeStream"))
 }
 
-/// The command of this name, if it is known.
+/// Finds a command by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// All commands, a line for each.
+/// All commands, one per line.
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
     // Writes of documents.
-    Command::new("bulkWrite", |_| Run::Write(bulk_write::bulk_write)).in_transactions().retryable().stable(),
-    Command::new("delete", |_| Run::Write(delete::delete)).in_transactions().retryable().stable(),
-    Command::new("findAndModify", |_| Run::Write(find_and_modify::find_and_modify)).in_transactions().retryable().stable(),
-    Command::new("findandmodify", |_| Run::Write(find_and_modify::find_and_modify)).in_transactions().retryable().stable(),
-    Command::new("insert", |_| Run::Write(insert::insert)).in_transactions().retryable().stable(),
-    Command::new("update", |_| Run::Write(update::update)).in_transactions().retryable().stable(),
+    Command::new("bulkWrite", |_| Handler::Write(bulk_write::bulk_write)).in_transactions().retryable().stable(),
+    Command::new("delete", |_| Handler::Write(delete::delete)).in_transactions().retryable().stable(),
+    Command::new("findAndModify", |_| Handler::Write(find_and_modify::find_and_modify)).in_transactions().retryable().stable(),
+    Command::new("findandmodify", |_| Handler::Write(find_and_modify::find_and_modify)).in_transactions().retryable().stable(),
+    Command::new("insert", |_| Handler::Write(insert::insert)).in_transactions().retryable().stable(),
+    Command::new("update", |_| Handler::Write(update::update)).in_transactions().retryable().stable(),
 
     // Reads.
     Command::new("aggregate", aggregate::run).in_transactions().stable(),
-    Command::new("count", |_| Run::Read(count::count)).stable(),
-    Command::new("distinct", |_| Run::Read(distinct::distinct)).in_transactions(),
-    Command::new("explain", |_| Run::Read(explain::explain)).stable(),
-    Command::new("find", |_| Run::Read(find::find)).in_transactions().stable(),
-    Command::new("getMore", |_| Run::Read(more::get_more)).in_transactions().anywhere().stable(),
-    Command::new("killCursors", |_| Run::Read(more::kill_cursors)).in_transactions().anywhere().stable(),
-    Command::new("mapReduce", |_| Run::Read(info::refused)),
-    Command::new("mapreduce", |_| Run::Read(info::refused)),
+    Command::new("count", |_| Handler::Read(count::count)).stable(),
+    Command::new("distinct", |_| Handler::Read(distinct::distinct)).in_transactions(),
+    Command::new("explain", |_| Handler::Read(explain::explain)).stable(),
+    Command::new("find", |_| Handler::Read(find::find)).in_transactions().stable(),
+    Command::new("getMore", |_| Handler::Read(get_more::get_more)).in_transactions().anywhere().stable(),
+    Command::new("killCursors", |_| Handler::Read(get_more::kill_cursors)).in_transactions().anywhere().stable(),
+    Command::new("mapReduce", |_| Handler::Read(info::unsupported)),
+    Command::new("mapreduce", |_| Handler::Read(info::unsupported)),
 
     // Collections and indexes.
-    Command::new("cloneCollectionAsCapped", |_| Run::Read(info::refused)),
-    Command::new("collMod", |_| Run::Write(modify::modify)).stable(),
-    Command::new("collStats", |_| Run::Read(statistics::collection)),
-    Command::new("compact", |_| Run::Read(info::refused)),
-    Command::new("convertToCapped", |_| Run::Read(info::refused)),
-    Command::new("create", |_| Run::Write(collections::create)).in_transactions().stable(),
-    Command::new("createIndexes", |_| Run::Write(indexes::create)).in_transactions().stable(),
-    Command::new("dataSize", |_| Run::Read(statistics::data_size)),
-    Command::new("dbHash", |_| Run::Read(statistics::hash)).anywhere(),
-    Command::new("dbStats", |_| Run::Read(statistics::database)),
-    Command::new("deleteIndexes", |_| Run::Write(indexes::drop)),
-    Command::new("drop", |_| Run::Write(collections::drop)).stable(),
-    Command::new("dropDatabase", |_| Run::Write(collections::drop_database)).stable(),
-    Command::new("dropIndexes", |_| Run::Write(indexes::drop)).stable(),
-    Command::new("listCollections", |_| Run::Read(listing::collections)).stable(),
-    Command::new("listDatabases", |_| Run::Read(listing::databases)).stable(),
-    Command::new("listIndexes", |_| Run::Read(listing::indexes)).stable(),
-    Command::new("planCacheClear", |_| Run::Read(info::clear_plans)),
-    Command::new("reIndex", |_| Run::Read(info::refused)),
-    Command::new("renameCollection", |_| Run::Write(collections::rename)),
-    Command::new("validate", |_| Run::Read(statistics::validate)).anywhere(),
+    Command::new("cloneCollectionAsCapped", |_| Handler::Read(info::unsupported)),
+    Command::new("collMod", |_| Handler::Write(coll_mod::coll_mod)).stable(),
+    Command::new("collStats", |_| Handler::Read(statistics::collection)),
+    Command::new("compact", |_| Handler::Read(info::unsupported)),
+    Command::new("convertToCapped", |_| Handler::Read(info::unsupported)),
+    Command::new("create", |_| Handler::Write(collections::create)).in_transactions().stable(),
+    Command::new("createIndexes", |_| Handler::Write(indexes::create)).in_transactions().stable(),
+    Command::new("dataSize", |_| Handler::Read(statistics::data_size)),
+    Command::new("dbHash", |_| Handler::Read(statistics::hash)).anywhere(),
+    Command::new("dbStats", |_| Handler::Read(statistics::database)),
+    Command::new("deleteIndexes", |_| Handler::Write(indexes::drop)),
+    Command::new("drop", |_| Handler::Write(collections::drop)).stable(),
+    Command::new("dropDatabase", |_| Handler::Write(collections::drop_database)).stable(),
+    Command::new("dropIndexes", |_| Handler::Write(indexes::drop)).stable(),
+    Command::new("listCollections", |_| Handler::Read(listing::collections)).stable(),
+    Command::new("listDatabases", |_| Handler::Read(listing::databases)).stable(),
+    Command::new("listIndexes", |_| Handler::Read(listing::indexes)).stable(),
+    Command::new("planCacheClear", |_| Handler::Read(info::plan_cache_clear)),
+    Command::new("reIndex", |_| Handler::Read(info::unsupported)),
+    Command::new("renameCollection", |_| Handler::Write(collections::rename)),
+    Command::new("validate", |_| Handler::Read(statistics::validate)).anywhere(),
 
-    // What the server tells of itself.
-    Command::new("buildInfo", |_| Run::Read(info::build)).anywhere(),
-    Command::new("buildinfo", |_| Run::Read(info::build)).anywhere(),
-    Command::new("currentOp", |_| Run::Read(info::operations)).anywhere(),
-    Command::new("fsync", |_| Run::Read(info::refused)).anywhere(),
-    Command::new("getCmdLineOpts", |_| Run::Read(info::options)).anywhere(),
-    Command::new("getLog", |_| Run::Read(info::log)).anywhere(),
-    Command::new("hostInfo", |_| Run::Read(info::host)).anywhere(),
-    Command::new("killOp", |_| Run::Read(info::kill)).anywhere(),
-    Command::new("listCommands", |_| Run::Read(info::commands)).anywhere(),
-    Command::new("logRotate", |_| Run::Read(info::refused)).anywhere(),
-    Command::new("ping", |_| Run::Read(info::ping)).anywhere().stable(),
-    Command::new("profile", |_| Run::Read(info::profile)).anywhere(),
-    Command::new("serverStatus", |_| Run::Read(info::status)).anywhere(),
-    Command::new("testVersion2", |_| Run::Read(info::nothing)).anywhere(),
-    Command::new("testVersions1And2", |_| Run::Read(info::nothing)).anywhere().stable(),
-    Command::new("top", |_| Run::Read(info::refused)).anywhere(),
+    // Diagnostics.
+    Command::new("buildInfo", |_| Handler::Read(info::build_info)).anywhere(),
+    Command::new("buildinfo", |_| Handler::Read(info::build_info)).anywhere(),
+    Command::new("currentOp", |_| Handler::Read(info::current_op)).anywhere(),
+    Command::new("fsync", |_| Handler::Read(info::unsupported)).anywhere(),
+    Command::new("getCmdLineOpts", |_| Handler::Read(info::get_cmd_line_opts)).anywhere(),
+    Command::new("getLog", |_| Handler::Read(info::get_log)).anywhere(),
+    Command::new("hostInfo", |_| Handler::Read(info::host_info)).anywhere(),
+    Command::new("killOp", |_| Handler::Read(info::kill_op)).anywhere(),
+    Command::new("listCommands", |_| Handler::Read(info::list_commands)).anywhere(),
+    Command::new("logRotate", |_| Handler::Read(info::unsupported)).anywhere(),
+    Command::new("ping", |_| Handler::Read(info::ping)).anywhere().stable(),
+    Command::new("profile", |_| Handler::Read(info::profile)).anywhere(),
+    Command::new("serverStatus", |_| Handler::Read(info::server_status)).anywhere(),
+    Command::new("testVersion2", |_| Handler::Read(info::test_version)).anywhere(),
+    Command::new("testVersions1And2", |_| Handler::Read(info::test_version)).anywhere().stable(),
+    Command::new("top", |_| Handler::Read(info::unsupported)).anywhere(),
 ];
 
 #[cfg(test)]

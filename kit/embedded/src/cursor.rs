@@ -1,4 +1,4 @@
-//! Results that a client fetches batch by batch.
+//! Open cursors of a server (cursor manager).
 
 pub(crate) mod batch;
 pub(crate) mod source;
@@ -10,56 +10,55 @@ use steadfast_query::{Code, Environment, Fault};
 
 use super::{
     call::Call,
-    log::{Histories, SessionId},
     namespace::Namespace,
+    oplog::{SessionId, StreamHistory},
 };
 
-pub(crate) use source::{Found, Live, Source};
+pub(crate) use source::{AwaitDataSource, CursorSource, FoundDocuments};
 
-/// How many documents a first batch has if the client does not say.
+/// Default size of a first batch.
 pub(crate) const FIRST_BATCH: usize = 101;
 
-/// How long a cursor lives that nobody asks.
-const IDLE: Duration = Duration::from_secs(600);
+/// Idle cursor timeout (`cursorTimeoutMillis`).
+const CURSOR_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How many can be open at a time. Past it, the one that has been idle for longest goes.
-const MOST: usize = 10_000;
+/// Maximum number of open cursors. Beyond it, the cursor with the longest idle time is closed.
+const MAX_OPEN_CURSORS: usize = 10_000;
 
-/// Who may fetch from a cursor: the session and the transaction that opened it.
+/// Session and transaction that opened a cursor. Only they can fetch from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct CursorOwner {
     pub(crate) session: Option<SessionId>,
-    /// The number of a transaction of several documents.
+    /// `txnNumber` of a multi-document transaction.
     pub(crate) transaction: Option<i64>,
 }
 
-impl Owner {
-    /// The one of a call.
+impl CursorOwner {
+    /// Owner of cursors that this command opens.
     pub(crate) fn of(call: &Call) -> Self {
-        let transaction = call.transaction.filter(|it| it.several).map(|it| it.number);
+        let transaction = call.transaction.filter(|it| it.multi_document).map(|it| it.number);
         Self { session: call.session.clone(), transaction }
     }
 }
 
-/// What a client has not fetched yet.
+/// An open cursor.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub(crate) namespace: Namespace,
-    pub(crate) owner: Owner,
-    pub(crate) source: Source,
-    /// `noCursorTimeout`.
-    pub(crate) stays: bool,
+    pub(crate) owner: CursorOwner,
+    pub(crate) source: CursorSource,
+    /// Disables the idle cursor timeout (`noCursorTimeout`).
+    pub(crate) no_cursor_timeout: bool,
     used: DateTime,
 }
 
 impl Cursor {
-    pub(crate) fn new(namespace: Namespace, owner: Owner, source: Source) -> Self {
-        Self { namespace, owner, source, stays: false, used: DateTime::MIN }
+    pub(crate) fn new(namespace: Namespace, owner: CursorOwner, source: CursorSource) -> Self {
+        Self { namespace, owner, source, no_cursor_timeout: false, used: DateTime::MIN }
     }
 
-    /// The reply to the command that opened it, with the first documents: the rest is kept, if there
-    /// may be any. Without a size, it is up to the documents' size alone where the cursor ends with
-    /// this batch.
+    /// Reply with the first batch. The cursor stays open unless it is known to be exhausted.
+    /// Without a batch size, all documents are returned, up to the maximum size of a reply.
     pub(crate) fn open(
         mut self,
         batch_size: Option<usize>,
@@ -68,27 +67,27 @@ impl Cursor {
     ) -> Result<Document, Fault> {
         let batch = self.source.take(batch_size.unwrap_or(usize::MAX))?;
         let namespace = self.namespace.to_string();
-        let id = if batch.finished { 0 } else { cursors.keep(self, env) };
+        let id = if batch.finished { 0 } else { cursors.register(self, env) };
         Ok(batch.into_reply("firstBatch", id, &namespace))
     }
 
-    /// The same, but what does not fit into the first batch is dropped (`singleBatch`).
-    pub(crate) fn open_and_shut(mut self, batch_size: usize) -> Result<Document, Fault> {
+    /// Reply with one batch only. Remaining documents are dropped (`singleBatch`).
+    pub(crate) fn open_single_batch(mut self, batch_size: usize) -> Result<Document, Fault> {
         let batch = self.source.take(batch_size)?;
         Ok(batch.into_reply("firstBatch", 0, &self.namespace.to_string()))
     }
 }
 
-/// What clients have not fetched yet, by the ids that they know.
+/// Open cursors by id.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
     open: BTreeMap<i64, Cursor>,
 }
 
 impl Cursors {
-    /// Keeps a cursor, under an id that a client cannot guess.
-    fn keep(&mut self, mut cursor: Cursor, env: &Environment) -> i64 {
-        if self.open.len() >= MOST {
+    /// Registers a cursor with an unpredictable id.
+    fn register(&mut self, mut cursor: Cursor, env: &Environment) -> i64 {
+        if self.open.len() >= MAX_OPEN_CURSORS {
             let idle = self.open.iter().min_by_key(|(_, it)| it.used).map(|(id, _)| *id);
             self.open.remove(&idle.unwrap_or_default());
         }
@@ -102,19 +101,21 @@ impl Cursors {
         }
     }
 
-    /// Tells a cursor whose documents come into being what is there by now.
-    pub(crate) fn see(&mut self, id: i64, seen: &Histories) {
-        if let Some(Cursor { source: Source::Live(live), .. }) = self.open.get_mut(&id) {
-            live.see(seen);
+    /// Gives a change stream the newest oplog entries.
+    pub(crate) fn set_history(&mut self, id: i64, seen: &StreamHistory) {
+        if let Some(Cursor { source: CursorSource::AwaitDataSource(live), .. }) =
+            self.open.get_mut(&id)
+        {
+            live.set_history(seen);
         }
     }
 
-    /// The reply to `getMore`. A cursor that is at its end goes; one that failed, too.
-    pub(crate) fn more(
+    /// Runs `getMore`. An exhausted or failed cursor is closed.
+    pub(crate) fn get_more(
         &mut self,
         id: i64,
         namespace: &Namespace,
-        owner: &Owner,
+        owner: &CursorOwner,
         batch_size: Option<usize>,
         now: DateTime,
     ) -> Result<Document, Fault> {
@@ -136,17 +137,17 @@ impl Cursors {
         Ok(batch.into_reply("nextBatch", rest, &namespace.to_string()))
     }
 
-    /// Whether an empty batch of this cursor is to be waited for: its documents come into being.
+    /// Returns `true` if `getMore` must wait when the batch of this cursor is empty.
     pub(crate) fn awaits_data(&self, id: i64) -> bool {
-        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Live(_)))
+        self.open.get(&id).is_some_and(|it| matches!(it.source, CursorSource::AwaitDataSource(_)))
     }
 
-    /// Whether this cursor is open, and all its documents are there.
-    pub(crate) fn is_found(&self, id: i64) -> bool {
-        self.open.get(&id).is_some_and(|it| matches!(it.source, Source::Found(_)))
+    /// Returns `true` if the cursor is open and its documents are materialized.
+    pub(crate) fn is_materialized(&self, id: i64) -> bool {
+        self.open.get(&id).is_some_and(|it| matches!(it.source, CursorSource::FoundDocuments(_)))
     }
 
-    /// Closes those of these ids that are open: the reply to `killCursors`.
+    /// Runs `killCursors`.
     pub(crate) fn kill(&mut self, ids: &[i64]) -> Document {
         let (killed, missing): (Vec<i64>, Vec<i64>) =
             ids.iter().partition(|id| self.open.remove(id).is_some());
@@ -159,37 +160,39 @@ impl Cursors {
         }
     }
 
-    /// Closes those that a session opened, when it ends.
+    /// Closes the cursors of a session when it ends.
     pub(crate) fn kill_session(&mut self, session: &SessionId) {
         self.open.retain(|_, it| it.owner.session.as_ref() != Some(session));
     }
 
-    /// Closes those that a transaction opened, when it ends.
+    /// Closes the cursors of a transaction when it ends.
     pub(crate) fn kill_transaction(&mut self, session: &SessionId, number: i64) {
         self.open.retain(|_, it| {
             it.owner.session.as_ref() != Some(session) || it.owner.transaction != Some(number)
         });
     }
 
-    /// Closes all of them, as a member does that steps down.
+    /// Closes all cursors.
     pub(crate) fn kill_all(&mut self) {
         self.open.clear();
     }
 
-    /// Closes those that nobody has asked for ten minutes.
+    /// Closes the cursors that exceed the idle timeout.
     pub(crate) fn expire(&mut self, now: DateTime) {
-        self.open.retain(|_, it| it.stays || now.saturating_duration_since(it.used) < IDLE);
+        self.open.retain(|_, it| {
+            it.no_cursor_timeout || now.saturating_duration_since(it.used) < CURSOR_TIMEOUT
+        });
     }
 
-    /// How many are open.
+    /// Number of open cursors.
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 }
 
 impl Cursor {
-    /// Whether this call may fetch from it.
-    fn check(&self, id: i64, namespace: &Namespace, owner: &Owner) -> Result<(), Fault> {
+    /// Checks that a command may fetch from this cursor.
+    fn check(&self, id: i64, namespace: &Namespace, owner: &CursorOwner) -> Result<(), Fault> {
         if self.namespace != *namespace {
             return Err(Fault::new(
                 Code::UNAUTHORIZED,
@@ -204,9 +207,9 @@ impl Cursor {
     }
 }
 
-impl Owner {
-    /// Returns an error if a call of another session or transaction fetches from the cursor.
-    pub(crate) fn check(&self, id: i64, asks: &Owner) -> Result<(), Fault> {
+impl CursorOwner {
+    /// Returns an error if a command of another session or transaction fetches from the cursor.
+    pub(crate) fn check(&self, id: i64, asks: &CursorOwner) -> Result<(), Fault> {
         let refused = |code, how: String| {
             Err(Fault::location(code, format!("Cannot run getMore on cursor {id}, which {how}")))
         };
@@ -250,7 +253,7 @@ fn not_found(id: i64) -> Fault {
     Fault::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
 
-/// A session as messages name it.
+/// A session as error messages show it.
 fn name(session: &SessionId) -> String {
     match <[u8; 16]>::try_from(session.id.as_slice()) {
         Ok(bytes) => bson::Uuid::from_bytes(bytes).to_string(),

@@ -1,67 +1,90 @@
-//! A deployment as a test holds it.
+//! Handle of a running deployment.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 use bson::Document;
 
-use super::{Builder, Faults, net::Door};
+use super::{Builder, Faults, net::Endpoint};
 use blackpipe_base::runtime::TaskRuntime;
 
-/// A MongoDB deployment inside this process, on ports of this machine. See the [module](super).
+/// A MongoDB deployment inside this process. Its servers listen on the loopback interface. See the
+/// [crate](super).
 ///
-/// It ends when it is dropped: its connections, its ports, its data.
+/// Dropping it closes all connections and ports and discards all data.
 pub struct Deployment {
     pub(super) version: String,
     pub(super) members: Vec<Member>,
     pub(super) shards: Vec<Shard>,
     pub(super) faults: Faults,
-    /// The user that connection strings name.
+    /// User of the connection strings.
     pub(super) login: Option<(String, String)>,
-    /// What else connection strings say.
+    /// Options of the connection strings.
     pub(super) options: String,
-    /// Where its tasks run.
-    pub(super) _home: TaskRuntime,
+    /// Runtime of its tasks.
+    pub(super) _runtime: TaskRuntime,
 }
 
 impl Deployment {
-    /// A server of its own, which is no member of a replica set.
+    /// Builder of a standalone server.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let server = Deployment::standalone().start();
+    /// assert_eq!(server.primary(), Some(0));
+    /// ```
     pub fn standalone() -> Builder {
         Builder::standalone()
     }
 
-    /// A replica set of so many members. The first is primary when it starts, if it [may
-    /// be](Builder::priority_zero).
+    /// Builder of a replica set. The first member is primary at the start, unless it has [priority
+    /// 0](Builder::priority_zero).
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let set = Deployment::replica_set(3).start();
+    /// assert!(set.uri().ends_with("replicaSet=rs0"));
+    /// ```
     pub fn replica_set(members: usize) -> Builder {
         Builder::replica_set(members)
     }
 
-    /// A sharded cluster with these shards, each a replica set, and a router. Its
-    /// [members](Self::members) are its routers; those of shards are asked for
-    /// [by the shard's name](Self::shard).
+    /// Builder of a sharded cluster. Each shard is a replica set with this name. The
+    /// [members](Self::members) of the deployment are its mongos. [`shard`](Self::shard) returns a
+    /// shard and its members.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let cluster = Deployment::sharded(&["alfa", "bravo"]).start();
+    /// assert_eq!(cluster.members().len(), 1);
+    /// assert_eq!(cluster.shard("alfa").members().len(), 3);
+    /// ```
     pub fn sharded(shards: &[&str]) -> Builder {
         Builder::sharded(shards)
     }
 
-    /// The version of MongoDB that it passes for: `8.0.0`.
+    /// Server version that it emulates, such as `8.0.0`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The connection string for a client, with user and password if it takes any.
+    /// Connection string of the deployment, with credentials if it requires authentication.
     pub fn uri(&self) -> String {
         let hosts: Vec<_> = self.members.iter().map(|it| it.address().to_string()).collect();
         match self.options.as_str() {
-            // A client behind a load balancer knows one address.
+            // Behind a load balancer, clients have one address.
             "loadBalanced=true" => self.uri_of(&hosts[0], &self.options),
             options => self.uri_of(&hosts.join(","), options),
         }
     }
 
-    /// The connection string for a client that talks to this server alone, whatever that is.
+    /// Connection string of one server, with `directConnection=true`.
     ///
     /// # Panics
     ///
-    /// If there is none of that number.
+    /// Panics if there is no such server.
     pub fn direct_uri(&self, member: usize) -> String {
         let host = self.members[member].address().to_string();
         self.uri_of(&host, "directConnection=true")
@@ -76,59 +99,58 @@ impl Deployment {
         format!("mongodb://{login}{hosts}/{separator}{options}")
     }
 
-    /// Its servers, in order; of a sharded cluster the routers.
+    /// Servers in order. In a sharded cluster these are the mongos.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// One of its servers, counted from 0.
+    /// A server by its index, from 0.
     ///
     /// # Panics
     ///
-    /// If there is none of that number.
+    /// Panics if there is no such server.
     pub fn member(&self, member: usize) -> &Member {
         &self.members[member]
     }
 
-    /// The shards of a sharded cluster.
+    /// Shards of a sharded cluster. Empty for other deployments.
     pub fn shards(&self) -> &[Shard] {
         &self.shards
     }
 
-    /// The shard of this name.
+    /// A shard by its name.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// Panics if there is no such shard.
     pub fn shard(&self, name: &str) -> &Shard {
         let found = self.shards.iter().find(|shard| shard.name == name);
-        found.unwrap_or_else(|| panic!("there is no shard {name}"))
+        found.unwrap_or_else(|| panic!("no shard {name}; Deployment::shards lists the names"))
     }
 
-    /// Which server is primary, if one is at the moment. A standalone server always is; in a sharded
-    /// cluster only shards have one.
+    /// Index of the primary, if there is one. A standalone server is always primary. In a sharded
+    /// cluster only shards have a primary.
     pub fn primary(&self) -> Option<usize> {
         self.faults.set().and_then(|set| set.primary())
     }
 
-    /// Waits until there is a primary that reaches most members, and says which server it is.
+    /// Waits for a primary that reaches a majority and returns its index.
     ///
     /// # Panics
     ///
-    /// If it is a sharded cluster: then ask a shard.
-    pub async fn until_primary(&self) -> usize {
-        self.faults.the_set().until_primary().await
+    /// Panics if this is a sharded cluster. Use [`Shard::wait_for_primary`] there.
+    pub async fn wait_for_primary(&self) -> usize {
+        self.faults.replica_set().wait_for_primary().await
     }
 
-    /// Waits until every member that runs has all that its primary has, in a sharded cluster on every
-    /// shard.
-    pub async fn until_replicated(&self) {
+    /// Waits until all running members have replicated all writes of their primary, on all shards.
+    pub async fn wait_for_replication(&self) {
         for set in self.faults.all_sets() {
-            set.until_replicated().await;
+            set.wait_for_replication().await;
         }
     }
 
-    /// What can be done to it, from anywhere.
+    /// Faults that the test can inject.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
@@ -137,7 +159,7 @@ impl Deployment {
 impl Drop for Deployment {
     fn drop(&mut self) {
         let of_shards = self.shards.iter().flat_map(|shard| &shard.members);
-        self.members.iter().chain(of_shards).for_each(|member| member.door.close());
+        self.members.iter().chain(of_shards).for_each(|member| member.endpoint.close());
     }
 }
 
@@ -147,20 +169,20 @@ impl fmt::Debug for Deployment {
     }
 }
 
-/// One server of a deployment.
+/// A server of a deployment: a `mongod` or a `mongos`.
 pub struct Member {
-    pub(super) door: Arc<Door>,
+    pub(super) endpoint: Arc<Endpoint>,
 }
 
 impl Member {
-    /// Where it listens.
+    /// Address that the server listens on.
     pub fn address(&self) -> SocketAddr {
-        self.door.address
+        self.endpoint.address
     }
 
-    /// What it would reply to a hello now, but for what is about a connection.
+    /// Current reply to `hello`, without the fields of a connection.
     pub fn hello(&self) -> Document {
-        self.door.server().host.hello()
+        self.endpoint.server().host.hello()
     }
 }
 
@@ -170,7 +192,7 @@ impl fmt::Debug for Member {
     }
 }
 
-/// A shard of a sharded cluster, which is a replica set.
+/// A shard of a sharded cluster: a replica set.
 #[derive(Debug)]
 pub struct Shard {
     pub(super) name: String,
@@ -179,33 +201,33 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Its name.
+    /// Name of the shard.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its members, in order.
+    /// Members in order.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Which member is primary, if one is at the moment.
+    /// Index of the primary, if there is one.
     pub fn primary(&self) -> Option<usize> {
-        self.faults.the_set().primary()
+        self.faults.replica_set().primary()
     }
 
-    /// Waits until there is a primary that reaches most members, and says which member it is.
-    pub async fn until_primary(&self) -> usize {
-        self.faults.the_set().until_primary().await
+    /// Waits for a primary that reaches a majority and returns its index.
+    pub async fn wait_for_primary(&self) -> usize {
+        self.faults.replica_set().wait_for_primary().await
     }
 
-    /// What can be done to it: members are its own, counted from 0.
+    /// Faults of this shard. Members are those of the shard, from 0.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
 }
 
-/// Text as it stands in a connection string.
+/// Percent-encoding for connection strings.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What can be done to a deployment: members die, freeze, lose each other, lag, shed load.
+//! Faults that a test can inject into a deployment.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -6,16 +6,16 @@ use bson::{Document, Uuid, doc};
 
 use super::{
     deployment::{Member, Shard},
-    limiter::Limit,
-    net::Door,
+    limiter::RateLimit,
+    net::Endpoint,
     server::{Latency, Server},
     set::ReplicaSet,
 };
 
-/// What can be done to a deployment. [`Deployment::faults`](super::Deployment::faults) gives it; it
-/// can be cloned and taken to another task or thread.
+/// Injects faults into a deployment. [`Deployment::faults`](super::Deployment::faults) returns it.
+/// Clones act on the same deployment from other tasks and threads.
 ///
-/// Servers are counted from 0.
+/// Servers are numbered from 0.
 ///
 /// ```
 /// use steadfast_embedded::Deployment;
@@ -24,29 +24,30 @@ use super::{
 /// let set = Deployment::replica_set(3).start();
 /// assert_eq!(set.primary(), Some(0));
 /// set.faults().step_down();
-/// assert_ne!(set.until_primary().await, 0);
+/// assert_ne!(set.wait_for_primary().await, 0);
 /// # }
 /// ```
 ///
 /// # Panics
 ///
-/// All that are told a server panic if there is none of that number. What is about members of a
-/// replica set panics if these are routers: then ask [a shard](super::Deployment::shard).
+/// All methods with a server number panic if there is no such server. Methods about replication and
+/// elections panic for the mongos of a sharded cluster. Use the faults of a
+/// [shard](super::Deployment::shard) there.
 #[derive(Clone)]
 pub struct Faults {
-    doors: Vec<Arc<Door>>,
-    /// The set whose members they are; none if they are routers.
+    endpoints: Vec<Arc<Endpoint>>,
+    /// Replica set of these servers. Empty for mongos.
     sets: Vec<Arc<ReplicaSet>>,
-    /// The sets behind them, if they are routers.
+    /// Shards behind these servers, if they are mongos.
     shards: Vec<Arc<ReplicaSet>>,
 }
 
-/// A deployment refused to do what a test asked for.
+/// Error reply of a server to an injected fault or to a cluster operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(String);
+pub struct DeploymentError(String);
 
-impl Refused {
+impl DeploymentError {
     pub(super) fn new(why: String) -> Self {
         Self(why)
     }
@@ -54,9 +55,9 @@ impl Refused {
 
 impl Faults {
     pub(super) fn new(members: &[Member], sets: Vec<Arc<ReplicaSet>>, shards: &[Shard]) -> Self {
-        let doors = members.iter().map(|member| member.door.clone()).collect();
+        let endpoints = members.iter().map(|member| member.endpoint.clone()).collect();
         let shards = shards.iter().flat_map(|shard| shard.faults.sets.clone()).collect();
-        Self { doors, sets, shards }
+        Self { endpoints, sets, shards }
     }
 
     pub(super) fn set(&self) -> Option<&Arc<ReplicaSet>> {
@@ -64,8 +65,8 @@ impl Faults {
     }
 
     #[track_caller]
-    pub(super) fn the_set(&self) -> &Arc<ReplicaSet> {
-        self.set().expect("routers are no members of a replica set: ask a shard")
+    pub(super) fn replica_set(&self) -> &Arc<ReplicaSet> {
+        self.set().expect("a mongos is not a member of a replica set; use the faults of a shard (Deployment::shard)")
     }
 
     pub(super) fn all_sets(&self) -> impl Iterator<Item = &Arc<ReplicaSet>> {
@@ -73,89 +74,94 @@ impl Faults {
     }
 
     fn server(&self, member: usize) -> &Server {
-        self.doors[member].server()
+        self.endpoints[member].server()
     }
 
-    /// A server's process ends, as by `kill -9`: its connections are reset, and nobody listens at its
-    /// address. What is in its log stays, for when it is started again.
+    /// Kills the process of a server, as `kill -9` does: its connections are reset and its port
+    /// refuses new ones. The oplog and data survive for [`restart`](Self::restart). Open cursors
+    /// and transactions are lost.
     pub fn kill(&self, member: usize) {
         self.server(member).host.kill();
-        self.doors[member].follow();
+        self.endpoints[member].follow_process_state();
     }
 
-    /// A server that was [killed](Self::kill) is started again, at the same address. Its fail points
-    /// are off.
+    /// Restarts a server that was [killed](Self::kill), at the same address. Its fail points are
+    /// off.
     pub fn restart(&self, member: usize) {
-        self.server(member).forget();
+        self.server(member).reset();
         self.server(member).host.restart();
-        self.doors[member].follow();
+        self.endpoints[member].follow_process_state();
     }
 
-    /// A server stands still, as by `kill -STOP`: it keeps its connections and answers nothing.
+    /// Stops the process of a server, as `kill -STOP` does: connections stay open and get no
+    /// replies.
     pub fn freeze(&self, member: usize) {
         self.server(member).host.freeze();
     }
 
-    /// A server that stood still goes on as if nothing had happened.
+    /// Continues a [frozen](Self::freeze) server.
     pub fn thaw(&self, member: usize) {
         self.server(member).host.thaw();
     }
 
-    /// Closes all connections of a server. New ones are welcome.
+    /// Closes all connections of a server. It still accepts new ones.
     pub fn close_connections(&self, member: usize) {
-        self.doors[member].close_connections();
+        self.endpoints[member].close_connections();
     }
 
-    /// Members reach those of their own group only; who is in no group is alone. Clients still reach
-    /// all of them.
+    /// Partitions the members into groups. Members of different groups do not reach each other. A
+    /// member in no group is isolated. Clients still reach all members.
     pub fn partition(&self, groups: &[&[usize]]) {
-        self.the_set().partition(groups);
+        self.replica_set().partition(groups);
     }
 
-    /// All members reach each other again.
+    /// Ends all partitions.
     pub fn heal(&self) {
-        self.the_set().heal();
+        self.replica_set().heal();
     }
 
-    /// The primary steps down. Another member is elected at once if one can be, unless elections are
-    /// [up to the test](super::Builder::manual_elections).
+    /// Makes the primary step down. Another electable member is elected at once, unless [elections
+    /// are manual](super::Builder::manual_elections).
     pub fn step_down(&self) {
-        self.the_set().step_down();
+        self.replica_set().step_down();
     }
 
-    /// This member becomes primary, if most members vote for it.
-    pub fn elect(&self, member: usize) -> Result<(), Refused> {
-        self.the_set().elect(member).map_err(|fault| Refused(fault.message))
+    /// Elects a member, as `replSetStepUp` does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member does not get the votes of a majority.
+    pub fn elect(&self, member: usize) -> Result<(), DeploymentError> {
+        self.replica_set().elect(member).map_err(|fault| DeploymentError(fault.message))
     }
 
-    /// A secondary has nothing of what is written from now on, until replication is
-    /// [released](Self::release_replication).
+    /// Stops replication to a secondary until [`release_replication`](Self::release_replication).
     pub fn hold_replication(&self, member: usize) {
-        self.the_set().hold_replication(member);
+        self.replica_set().hold_replication(member);
     }
 
-    /// A secondary has everything again.
+    /// Resumes replication to a secondary.
     pub fn release_replication(&self, member: usize) {
-        self.the_set().release_replication(member);
+        self.replica_set().release_replication(member);
     }
 
-    /// A secondary has what is written only after so long.
+    /// Delays replication to a secondary by this time.
     pub fn replication_latency(&self, member: usize, latency: Duration) {
-        self.the_set().replication_latency(member, latency);
+        self.replica_set().replication_latency(member, latency);
     }
 
-    /// The clock of a server is ahead by so much.
+    /// Sets the clock of a server ahead by this time.
     pub fn clock_skew(&self, member: usize, ahead: Duration) {
-        self.the_set().clock_skew(member, ahead);
+        self.replica_set().clock_skew(member, ahead);
     }
 
-    /// A server looks at each request only after so long, and sends its reply so long after it was
-    /// done.
+    /// Delays each request by `before` and each reply by `after`. The effect of a write exists
+    /// before its delayed reply.
     pub fn latency(&self, member: usize, before: Duration, after: Duration) {
-        self.server(member).slow_down(Latency { before, after, jitter: Duration::ZERO });
+        self.server(member).set_latency(Latency { before, after, jitter: Duration::ZERO });
     }
 
-    /// The same, and up to so much longer each, by chance.
+    /// Delays requests and replies with additional random jitter, up to `jitter` each.
     pub fn latency_with_jitter(
         &self,
         member: usize,
@@ -163,32 +169,47 @@ impl Faults {
         after: Duration,
         jitter: Duration,
     ) {
-        self.server(member).slow_down(Latency { before, after, jitter });
+        self.server(member).set_latency(Latency { before, after, jitter });
     }
 
-    /// A server takes so many requests a second, and so many at once if it had few before. The rest is
-    /// rejected as the Client Backpressure specification shows it: error 462, labelled
-    /// `SystemOverloadedError` and `RetryableError`. (MongoDB 8.2.0 itself answers 449 with the first
-    /// label only.)
-    /// Hello and logging in are exempt, and so is, if clients must log in, who has not yet.
+    /// Limits the requests per second of a server, with a token bucket of `burst` requests. Other
+    /// requests get error 462 with the labels `SystemOverloadedError` and `RetryableError`, as the
+    /// Client Backpressure specification shows. (MongoDB 8.2.0 itself replies with error 449 and
+    /// the first label only.)
+    ///
+    /// `hello` and authentication commands are exempt. With authentication, so are clients that
+    /// have not logged in yet.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let server = Deployment::standalone().start();
+    /// server.faults().request_rate(0, 100.0, 20.0);
+    /// server.faults().clear_rate_limits(0);
+    /// ```
     pub fn request_rate(&self, member: usize, per_second: f64, burst: f64) {
-        self.server(member).requests.set(Limit::new(per_second, burst));
+        self.server(member).requests.set(RateLimit::new(per_second, burst));
     }
 
-    /// A server takes so many new connections a second, and so many at once if it had few before. The
-    /// rest is closed before a word is said.
+    /// Limits the new connections per second of a server, with a token bucket of `burst`
+    /// connections. Other connections are closed without a reply.
     pub fn connection_rate(&self, member: usize, per_second: f64, burst: f64) {
-        self.server(member).establishing.set(Limit::new(per_second, burst));
+        self.server(member).new_connections.set(RateLimit::new(per_second, burst));
     }
 
-    /// A server sheds nothing any more.
-    pub fn no_limits(&self, member: usize) {
-        self.server(member).requests.set(Limit::default());
-        self.server(member).establishing.set(Limit::default());
+    /// Removes the limits of [`request_rate`](Self::request_rate) and
+    /// [`connection_rate`](Self::connection_rate).
+    pub fn clear_rate_limits(&self, member: usize) {
+        self.server(member).requests.set(RateLimit::default());
+        self.server(member).new_connections.set(RateLimit::default());
     }
 
-    /// Sets a fail point of a server as the command does:
-    /// `{ configureFailPoint: "failCommand", mode: …, data: … }`.
+    /// Configures a fail point of a server, as the command does: `{ configureFailPoint:
+    /// "failCommand", mode: …, data: … }`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server rejects the command.
     ///
     /// ```
     /// use steadfast_embedded::Deployment;
@@ -200,36 +221,51 @@ impl Faults {
     ///     "mode": { "times": 1 },
     ///     "data": { "failCommands": ["insert"], "closeConnection": true },
     /// };
-    /// server.faults().fail_point(0, next_insert).unwrap();
+    /// server.faults().configure_fail_point(0, next_insert).unwrap();
     /// ```
-    pub fn fail_point(&self, member: usize, command: Document) -> Result<(), Refused> {
-        let done = self.server(member).configure(&command);
-        done.map(drop).map_err(|fault| Refused(fault.message))
+    pub fn configure_fail_point(
+        &self,
+        member: usize,
+        command: Document,
+    ) -> Result<(), DeploymentError> {
+        let done = self.server(member).configure_fail_point(&command);
+        done.map(drop).map_err(|fault| DeploymentError(fault.message))
     }
 
     /// Turns a fail point of a server off.
-    pub fn fail_point_off(&self, member: usize, name: &str) -> Result<(), Refused> {
-        self.fail_point(member, doc! { "configureFailPoint": name, "mode": "off" })
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the fail point is unknown.
+    pub fn disable_fail_point(&self, member: usize, name: &str) -> Result<(), DeploymentError> {
+        self.configure_fail_point(member, doc! { "configureFailPoint": name, "mode": "off" })
     }
 
-    /// How often each statement of a retryable write, and each commit of a transaction, was executed,
-    /// as the log of the newest member has it. More than once is once too often.
+    /// Counts the executions of each retryable write statement and of each commit, from the oplog
+    /// of the most up-to-date member. A count above 1 is a bug.
     ///
-    /// Of a sharded cluster, statements are those of all shards together, and a commit is one however
-    /// many shards took part.
+    /// In a sharded cluster, executions of a statement are added up over all shards. A commit on
+    /// several shards counts once.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let set = Deployment::replica_set(3).start();
+    /// assert!(set.faults().executions().iter().all(|execution| execution.count == 1));
+    /// ```
     pub fn executions(&self) -> Vec<Execution> {
         let mut found: BTreeMap<([u8; 16], i64, Option<i32>), usize> = BTreeMap::new();
         for execution in self.all_sets().flat_map(|set| set.executions()) {
             let Ok(session) = execution.session.id.try_into() else { continue };
-            let times = found.entry((session, execution.number, execution.statement)).or_default();
-            *times = match execution.statement {
-                Some(_) => *times + execution.times,
-                None => (*times).max(execution.times),
+            let count = found.entry((session, execution.number, execution.statement)).or_default();
+            *count = match execution.statement {
+                Some(_) => *count + execution.count,
+                None => (*count).max(execution.count),
             };
         }
-        let read = found.into_iter().map(|((session, transaction, statement), times)| {
+        let read = found.into_iter().map(|((session, txn_number, stmt_id), count)| {
             let session = Uuid::from_bytes(session);
-            Execution { session, transaction, statement, times }
+            Execution { session, txn_number, stmt_id, count }
         });
         read.collect()
     }
@@ -241,16 +277,16 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// How often something was executed that must be executed at most once.
+/// Number of executions of a statement or commit that must be executed at most once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Execution {
-    /// The session's id.
+    /// Session id (`lsid.id`).
     pub session: Uuid,
-    /// The number of the transaction, or of the retryable write (`txnNumber`).
-    pub transaction: i64,
-    /// Which statement of a retryable write; `None` for the commit of a transaction.
-    pub statement: Option<i32>,
-    /// How often.
-    pub times: usize,
+    /// Number of the retryable write or transaction (`txnNumber`).
+    pub txn_number: i64,
+    /// Statement id of a retryable write (`stmtId`). `None` for the commit of a transaction.
+    pub stmt_id: Option<i32>,
+    /// Number of executions.
+    pub count: usize,
 }

@@ -1,4 +1,4 @@
-//! What connections talk to: a member of a replica set (or a standalone server), or a router.
+//! Target of a connection: a member of a replica set, a standalone server, or a mongos.
 
 use std::sync::Arc;
 
@@ -7,145 +7,145 @@ use tokio::sync::watch;
 
 use super::{
     call::Call,
-    command::About,
-    node::{Node, Power},
-    router::Router,
+    command::ServerInfo,
+    mongos::Mongos,
+    node::{Node, ProcessState},
     set::ReplicaSet,
 };
 
-/// What answers the commands that come through connections.
+/// Executes the commands of connections.
 #[derive(Clone, Debug)]
 pub(crate) enum Host {
-    /// A member of a set, or a standalone server.
-    Member(Membership),
-    /// A router of a sharded cluster.
-    Router(Arc<Router>),
+    /// A member of a replica set, or a standalone server.
+    Member(MemberHandle),
+    /// A mongos.
+    Mongos(Arc<Mongos>),
 }
 
-/// A member and the set that it is a member of.
+/// A member and its replica set.
 #[derive(Clone, Debug)]
-pub(crate) struct Membership {
+pub(crate) struct MemberHandle {
     pub(crate) node: Arc<Node>,
     pub(crate) set: Arc<ReplicaSet>,
-    /// Which of its members.
+    /// Index of the member.
     pub(crate) index: usize,
 }
 
 impl Host {
-    /// The members of a set, in order.
+    /// Members of a set, in order.
     pub(crate) fn members(set: &Arc<ReplicaSet>) -> Vec<Self> {
         let nodes = set.nodes().into_iter().enumerate();
         nodes
-            .map(|(index, node)| Self::Member(Membership { node, set: set.clone(), index }))
+            .map(|(index, node)| Self::Member(MemberHandle { node, set: set.clone(), index }))
             .collect()
     }
 
-    /// Runs a command to its end, and gives the whole reply. May be dropped at any time.
+    /// Runs a command and returns the complete reply. The future can be dropped at any time.
     pub(crate) async fn run(&self, call: Call) -> Document {
         match self {
             Self::Member(member) => member.node.run(call).await,
-            Self::Router(router) => router.run(call).await,
+            Self::Mongos(mongos) => mongos.run(call).await,
         }
     }
 
-    /// Whether a command opens a change stream, or asks one.
+    /// Returns `true` for commands that open or continue a change stream.
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
         match self {
             Self::Member(member) => member.node.watches(name, body),
-            Self::Router(router) => router.watches(name, body),
+            Self::Mongos(mongos) => mongos.watches(name, body),
         }
     }
 
-    /// Adds what stands in every reply, if it is not there.
+    /// Adds `$clusterTime` and `operationTime` where they are missing.
     pub(crate) fn stamp(&self, reply: &mut Document) {
         if reply.contains_key("$clusterTime") {
             return;
         }
         match self {
             Self::Member(member) => member.node.stamp(reply),
-            Self::Router(router) => router.stamp(reply),
+            Self::Mongos(mongos) => mongos.stamp(reply),
         }
     }
 
-    /// What `hello` says, but for what is about the connection.
+    /// Reply to `hello` without the fields of a connection.
     pub(crate) fn hello(&self) -> Document {
         match self {
             Self::Member(member) => member.node.hello(),
-            Self::Router(router) => router.hello(),
+            Self::Mongos(mongos) => mongos.hello(),
         }
     }
 
-    /// Moves whenever [`hello`](Self::hello) does.
+    /// Changes whenever [`hello`](Self::hello) changes.
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         match self {
             Self::Member(member) => member.node.topology(),
-            Self::Router(router) => router.topology(),
+            Self::Mongos(mongos) => mongos.topology(),
         }
     }
 
-    /// Whether it runs.
-    pub(crate) fn power(&self) -> watch::Receiver<Power> {
+    /// Process state of the server.
+    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
         match self {
             Self::Member(member) => member.node.power(),
-            Self::Router(router) => router.power(),
+            Self::Mongos(mongos) => mongos.power(),
         }
     }
 
-    /// What it tells of itself.
-    pub(crate) fn about(&self) -> &About {
+    /// Static facts about the server.
+    pub(crate) fn server_info(&self) -> &ServerInfo {
         match self {
-            Self::Member(member) => member.node.about(),
-            Self::Router(router) => router.about(),
+            Self::Member(member) => member.node.server_info(),
+            Self::Mongos(mongos) => mongos.server_info(),
         }
     }
 
-    /// Its process ends.
+    /// Kills the process.
     pub(crate) fn kill(&self) {
         match self {
             Self::Member(member) => member.set.kill(member.index),
-            Self::Router(router) => router.set_power(Power::Off),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Killed),
         }
     }
 
-    /// Its process is started again.
+    /// Restarts the process.
     pub(crate) fn restart(&self) {
         match self {
             Self::Member(member) => member.set.restart(member.index),
-            Self::Router(router) => router.set_power(Power::On),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
         }
     }
 
-    /// Its process stands still.
+    /// Freezes the process.
     pub(crate) fn freeze(&self) {
         match self {
             Self::Member(member) => member.set.freeze(member.index),
-            Self::Router(router) => router.set_power(Power::Frozen),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Frozen),
         }
     }
 
-    /// Its process goes on.
+    /// Continues the process.
     pub(crate) fn thaw(&self) {
         match self {
             Self::Member(member) => member.set.thaw(member.index),
-            Self::Router(router) => router.set_power(Power::On),
+            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
         }
     }
 
-    /// Copies nothing from other members, or copies again.
+    /// Stops or resumes replication from other members.
     pub(crate) fn hold_replication(&self, holds: bool) {
         match (self, holds) {
             (Self::Member(member), true) => member.set.hold_replication(member.index),
             (Self::Member(member), false) => member.set.release_replication(member.index),
-            (Self::Router(_), _) => {}
+            (Self::Mongos(_), _) => {}
         }
     }
 
-    /// Its topology version, which errors that say that it is not primary carry.
+    /// `topologyVersion` of `NotWritablePrimary` and similar errors.
     pub(crate) fn topology_version(&self) -> Option<Bson> {
         self.hello().remove("topologyVersion")
     }
 
-    /// Whether it takes writes.
+    /// Returns `true` if the server accepts writes.
     pub(crate) fn is_writable(&self) -> bool {
         self.hello().get_bool("isWritablePrimary").unwrap_or(false)
     }

@@ -1,15 +1,15 @@
-//! A whole MongoDB deployment inside a test: a standalone server, a replica set or a sharded cluster,
-//! on ports of this machine, with its data in memory.
+//! MongoDB deployments in memory for tests: a standalone server, a replica set or a sharded cluster
+//! on ports of the loopback interface.
 //!
-//! It is there in a few milliseconds, any driver of any language connects to it, and whatever happens
-//! to deployments happens to it when the test says so: members die, freeze, lose each other, are
-//! elected, lag behind, shed load. Nothing is written to disk; when it is dropped, all of it is gone.
+//! A deployment starts in a few milliseconds and accepts connections of any driver in any language.
+//! The test injects faults: members crash, freeze, are partitioned, step down, lag or shed load.
+//! Nothing is written to disk. Dropping the deployment discards its data.
 //!
 //! ```
 //! use steadfast_embedded::Deployment;
 //!
-//! # /// Inserts a document, wherever that is possible, as soon as it is.
-//! # fn the_application(uri: &str, id: i32) {
+//! # /// Inserts a document through the first server that accepts the write.
+//! # fn insert(uri: &str, id: i32) {
 //! #     use std::{io::{Read, Write}, net::TcpStream};
 //! #     let command = bson::rawdoc! { "insert": "things", "documents": [{ "_id": id }], "$db": "db" };
 //! #     let command = steadfast_wire::DocumentBytes::try_from(command).unwrap();
@@ -27,53 +27,54 @@
 //! #     }
 //! # }
 //! let set = Deployment::replica_set(3).start();
-//! the_application(&set.uri(), 1);
+//! insert(&set.uri(), 1);
 //!
-//! // The primary dies, as by `kill -9`, and another member takes over.
+//! // The primary is killed, as by `kill -9`, and another member is elected.
 //! set.faults().kill(0);
-//! the_application(&set.uri(), 2);
+//! insert(&set.uri(), 2);
 //!
-//! // Nothing that must be executed once was executed twice.
-//! assert!(set.faults().executions().iter().all(|execution| execution.times == 1));
+//! // No retryable write was executed twice.
+//! assert!(set.faults().executions().iter().all(|execution| execution.count == 1));
 //! ```
 //!
-//! # What it is, and what it is not
+//! # Scope
 //!
-//! Servers that speak MongoDB's wire protocol and understand its commands, its query language, its
-//! sessions, transactions and elections. What is not known is refused with the error that a server
-//! has for it, and never pretended. How members come to agree is simplified: they share a process,
-//! and what one writes the others have at once, unless the test [holds them](Faults::hold_replication)
-//! or [slows them down](Faults::replication_latency). It is for tests; it keeps no data.
+//! Servers speak MongoDB's wire protocol and implement its commands, query language, sessions,
+//! transactions and elections. Unsupported commands and options are rejected with the error of a
+//! server, never ignored. Replication is simplified: members share a process and replicate each
+//! write at once, unless the test [holds](Faults::hold_replication) or
+//! [delays](Faults::replication_latency) it. The deployment is for tests and keeps no data.
 //!
-//! Fail points are on: `configureFailPoint` works as on a server that was started with test commands
-//! enabled. [`Faults::fail_point`] sets them without a client.
+//! Test commands are enabled, so clients can use `configureFailPoint`.
+//! [`Faults::configure_fail_point`] does the same without a client.
 //!
 //! # Sharded clusters
 //!
-//! [`Deployment::sharded`] starts shards and routers before them. Zones, `shardCollection`, `split`,
-//! `moveChunk` and the database `config` are what they are on a real cluster, and so is what routers
-//! do with writes: those to a document without its shard key, those that change it, those whose chunk
-//! moved before they were repeated, and transactions over several shards. Chunks move on their own as
-//! soon as zones say so, [unless it is told otherwise](Builder::without_balancer);
-//! [`Deployment::balance`] has them moved when it returns.
+//! [`Deployment::sharded`] starts shards and mongos. Zones, `shardCollection`, `split`, `moveChunk`
+//! and the database `config` work as on a real cluster. So do writes without the shard key, updates
+//! of the shard key, retries after a chunk migration, and transactions over several shards. The
+//! balancer moves chunks as soon as zones require it, [unless it is
+//! off](Builder::without_balancer). [`Deployment::balance`] moves all such chunks before it
+//! returns.
 //!
-//! Simplified is how this comes about: routers share one catalog, so none is ever behind, and what
-//! happens on several shards happens at one moment. Refused are shards that come and go, resharding,
-//! renaming a sharded collection, `$out` and `$merge` into one, and change streams through routers.
+//! The implementation is simplified: all mongos share one catalog, so none is ever stale, and
+//! changes on several shards happen at one moment. Adding and removing shards, resharding, renaming
+//! a sharded collection, and `$out` or `$merge` into one are rejected.
 //!
-//! # Where it runs
+//! # Runtime
 //!
-//! In an asynchronous test its tasks run in the test's own runtime, so that a clock which the test has
-//! paused is the deployment's as well: an election that is due in ten seconds takes none. Without a
-//! runtime, or if [it is told so](Builder::in_thread), it has a thread of its own.
+//! In an asynchronous test the tasks of the deployment run in the test's runtime. A clock that the
+//! test has paused is also the deployment's clock: an election that is due in ten seconds takes no
+//! real time. Without a runtime, or with [`Builder::in_thread`], the deployment runs in a thread of
+//! its own.
 //!
-//! There is nothing to sleep for: [`Deployment::until_primary`] and [`Deployment::until_replicated`]
-//! wait for what happens.
+//! Tests need no sleeps: [`Deployment::wait_for_primary`] and [`Deployment::wait_for_replication`]
+//! wait for the event.
 //!
-//! # By chance
+//! # Random decisions
 //!
-//! All that happens by chance comes from a [seed](Builder::seed), which is the same each time unless a
-//! test chooses another.
+//! All random decisions come from a [seed](Builder::seed), which is the same in each run unless the
+//! test sets another.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
@@ -86,18 +87,17 @@ mod codes;
 pub(crate) mod command;
 pub(crate) mod cursor;
 mod deployment;
-pub(crate) mod era;
 mod fail_point;
 mod faults;
 mod host;
 mod limiter;
-pub(crate) mod log;
+pub(crate) mod mongos;
 pub(crate) mod namespace;
 mod net;
 pub(crate) mod node;
+pub(crate) mod oplog;
 mod parameters;
-pub(crate) mod router;
-mod search;
+mod search_indexes;
 mod server;
 pub(crate) mod session;
 pub(crate) mod set;
@@ -106,10 +106,11 @@ pub(crate) mod store;
 mod stream;
 pub(crate) mod transaction;
 pub(crate) mod ttl;
+pub(crate) mod version_gate;
 
 pub use self::{
     builder::{Builder, StartError},
     deployment::{Deployment, Member, Shard},
-    faults::{Execution, Faults, Refused},
+    faults::{DeploymentError, Execution, Faults},
     sharding::{Chunk, ZoneRange},
 };

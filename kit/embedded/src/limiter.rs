@@ -1,5 +1,4 @@
-//! Load shedding: so many requests, or new connections, a second, and a store of unused ones for
-//! bursts. What exceeds it is turned away.
+//! Load shedding: token buckets that limit requests and new connections per second.
 
 use std::{
     sync::{
@@ -11,19 +10,19 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How much is let in.
+/// Configuration of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Limit {
+pub(crate) struct RateLimit {
     pub(crate) is_on: bool,
     pub(crate) per_second: f64,
-    /// For how many seconds' worth of it there is room.
+    /// Capacity of the bucket, in seconds of the rate.
     pub(crate) burst_seconds: f64,
-    /// How many may wait for their turn.
+    /// Maximum queue depth.
     pub(crate) queue: u64,
 }
 
-impl Default for Limit {
-    /// As servers have it unless they are told otherwise: all is let in.
+impl Default for RateLimit {
+    /// A server's default: no limit.
     fn default() -> Self {
         Self {
             is_on: false,
@@ -34,78 +33,78 @@ impl Default for Limit {
     }
 }
 
-impl Limit {
-    /// So many a second, and so many at once.
+impl RateLimit {
+    /// A limit with a rate per second and a burst capacity.
     pub(crate) fn new(per_second: f64, burst: f64) -> Self {
         let burst_seconds = if per_second > 0.0 { burst / per_second } else { 0.0 };
         Self { is_on: true, per_second, burst_seconds, queue: 0 }
     }
 
-    fn room(&self) -> f64 {
+    fn capacity(&self) -> f64 {
         (self.per_second * self.burst_seconds).min(f64::MAX)
     }
 }
 
-/// What has become of what came.
+/// Counters of `serverStatus`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct AdmissionCounts {
     pub(crate) admitted: i64,
     pub(crate) rejected: i64,
     pub(crate) exempted: i64,
 }
 
-/// A token bucket that can be set otherwise at any time.
+/// A token bucket that can be reconfigured at any time.
 #[derive(Debug)]
-pub(crate) struct Limiter {
-    /// The same as in the limit, for a glance without a lock.
+pub(crate) struct RateLimiter {
+    /// Copy of the limit's flag, readable without a lock.
     is_on: AtomicBool,
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<TokenBucket>,
 }
 
 #[derive(Debug)]
-struct Bucket {
-    limit: Limit,
+struct TokenBucket {
+    limit: RateLimit,
     tokens: f64,
     at: Instant,
     waiting: u64,
-    counts: Counts,
+    counts: AdmissionCounts,
 }
 
-impl Limiter {
-    pub(crate) fn new(limit: Limit) -> Self {
-        let bucket = Bucket {
-            tokens: limit.room(),
+impl RateLimiter {
+    pub(crate) fn new(limit: RateLimit) -> Self {
+        let bucket = TokenBucket {
+            tokens: limit.capacity(),
             limit,
             at: Instant::now(),
             waiting: 0,
-            counts: Counts::default(),
+            counts: AdmissionCounts::default(),
         };
         Self { is_on: AtomicBool::new(limit.is_on), bucket: Mutex::new(bucket) }
     }
 
-    /// Whether anything can be turned away.
+    /// Returns `true` if the limit is enabled.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn limit(&self) -> Limit {
+    pub(crate) fn limit(&self) -> RateLimit {
         self.bucket().limit
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> AdmissionCounts {
         self.bucket().counts
     }
 
-    /// Sets it otherwise; the room for bursts is full then.
-    pub(crate) fn set(&self, limit: Limit) {
+    /// Replaces the limit. The bucket is full afterwards.
+    pub(crate) fn set(&self, limit: RateLimit) {
         let mut bucket = self.bucket();
         bucket.limit = limit;
-        bucket.tokens = limit.room();
+        bucket.tokens = limit.capacity();
         bucket.at = Instant::now();
         self.is_on.store(limit.is_on, Ordering::Relaxed);
     }
 
-    /// Lets one in, or does not.
+    /// Takes a token. Returns `false` if there is none.
     pub(crate) fn admit(&self) -> bool {
         let mut bucket = self.bucket();
         let admitted = bucket.take(Instant::now());
@@ -116,17 +115,17 @@ impl Limiter {
         admitted
     }
 
-    /// Counts one that no limit applies to.
+    /// Counts an exempt request.
     pub(crate) fn exempt(&self) {
         self.bucket().counts.exempted += 1;
     }
 
-    /// Lets one in, when its turn comes; or does not, if too many wait.
-    pub(crate) async fn queue(&self) -> bool {
+    /// Waits for a token. Returns `false` if the queue is full.
+    pub(crate) async fn wait_for_token(&self) -> bool {
         let waiting = match self.join_queue() {
-            Joined::Admitted => return true,
-            Joined::Rejected => return false,
-            Joined::Waits => Waiting(self),
+            QueueOutcome::Admitted => return true,
+            QueueOutcome::Rejected => return false,
+            QueueOutcome::Waits => QueueGuard(self),
         };
         loop {
             let pause = {
@@ -143,44 +142,44 @@ impl Limiter {
         true
     }
 
-    fn join_queue(&self) -> Joined {
+    fn join_queue(&self) -> QueueOutcome {
         let mut bucket = self.bucket();
         if bucket.waiting == 0 && bucket.take(Instant::now()) {
             bucket.counts.admitted += 1;
-            Joined::Admitted
+            QueueOutcome::Admitted
         } else if bucket.waiting >= bucket.limit.queue {
             bucket.counts.rejected += 1;
-            Joined::Rejected
+            QueueOutcome::Rejected
         } else {
             bucket.waiting += 1;
-            Joined::Waits
+            QueueOutcome::Waits
         }
     }
 
-    fn bucket(&self) -> MutexGuard<'_, Bucket> {
+    fn bucket(&self) -> MutexGuard<'_, TokenBucket> {
         self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Joined {
+enum QueueOutcome {
     Admitted,
     Rejected,
     Waits,
 }
 
-/// One that is counted as waiting, also if it is dropped.
-struct Waiting<'a>(&'a Limiter);
+/// Guard of a queued request. Dropping it leaves the queue.
+struct QueueGuard<'a>(&'a RateLimiter);
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         self.0.bucket().waiting -= 1;
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     fn take(&mut self, now: Instant) -> bool {
         let earned = now.saturating_duration_since(self.at).as_secs_f64() * self.limit.per_second;
-        self.tokens = (self.tokens + earned).min(self.limit.room());
+        self.tokens = (self.tokens + earned).min(self.limit.capacity());
         self.at = now;
         let has_one = self.tokens >= 1.0;
         if has_one {
@@ -189,7 +188,7 @@ impl Bucket {
         has_one
     }
 
-    /// How long until there is another token; an hour, if never.
+    /// Time until the next token. An hour if the rate is 0.
     fn until_next(&self) -> Duration {
         const LONG: f64 = 3600.0;
         let seconds = (1.0 - self.tokens) / self.limit.per_second;
@@ -202,39 +201,39 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_is_let_in_and_then_so_many_a_second() {
-        let limiter = Limiter::new(Limit::new(10.0, 3.0));
+    async fn burst_is_admitted_then_rate_applies() {
+        let limiter = RateLimiter::new(RateLimit::new(10.0, 3.0));
         let admitted = (0..5).filter(|_| limiter.admit()).count();
         assert_eq!(admitted, 3);
         tokio::time::advance(Duration::from_millis(101)).await;
         assert!(limiter.admit());
         assert!(!limiter.admit());
-        assert_eq!(limiter.counts(), Counts { admitted: 4, rejected: 3, exempted: 0 });
+        assert_eq!(limiter.counts(), AdmissionCounts { admitted: 4, rejected: 3, exempted: 0 });
     }
 
     #[tokio::test(start_paused = true)]
-    async fn unused_room_does_not_grow_beyond_the_burst() {
-        let limiter = Limiter::new(Limit::new(10.0, 2.0));
+    async fn tokens_are_capped_at_burst_capacity() {
+        let limiter = RateLimiter::new(RateLimit::new(10.0, 2.0));
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!((0..5).filter(|_| limiter.admit()).count(), 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_room_nothing_is_let_in() {
-        let limiter = Limiter::new(Limit::new(0.0, 0.0));
+    async fn zero_capacity_admits_nothing() {
+        let limiter = RateLimiter::new(RateLimit::new(0.0, 0.0));
         tokio::time::advance(Duration::from_secs(60)).await;
         assert!(!limiter.admit());
-        limiter.set(Limit::default());
+        limiter.set(RateLimit::default());
         assert!(!limiter.is_on());
         assert!(limiter.admit());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn some_may_wait_for_their_turn_and_the_rest_is_turned_away() {
-        let limiter = Limiter::new(Limit { queue: 1, ..Limit::new(1.0, 1.0) });
-        assert!(limiter.queue().await);
+    async fn full_queue_rejects_requests() {
+        let limiter = RateLimiter::new(RateLimit { queue: 1, ..RateLimit::new(1.0, 1.0) });
+        assert!(limiter.wait_for_token().await);
         let began = Instant::now();
-        let (second, third) = tokio::join!(limiter.queue(), limiter.queue());
+        let (second, third) = tokio::join!(limiter.wait_for_token(), limiter.wait_for_token());
         assert_eq!((second, third), (true, false));
         assert!(began.elapsed() >= Duration::from_secs(1));
     }

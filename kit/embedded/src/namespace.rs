@@ -1,4 +1,4 @@
-//! What a collection is called: its database and its own name.
+//! Namespaces: database and collection names.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl Namespace {
         Self { database: database.into(), collection: collection.into() }
     }
 
-    /// The collection that a command names as its first argument, if it is a name.
+    /// Namespace of a command, from its first argument.
     pub(crate) fn of_command(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
         match argument {
             Some(Bson::String(name)) => Self::named(database, name),
@@ -28,7 +28,7 @@ impl Namespace {
         }
     }
 
-    /// The collection that `find` names.
+    /// Namespace of `find`.
     pub(crate) fn of_find(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
         Self::of_command(database, argument).map_err(|fault| match argument {
             Some(Bson::String(_)) => fault,
@@ -36,7 +36,7 @@ impl Namespace {
         })
     }
 
-    /// A namespace whose names may be there at all.
+    /// Checks both names.
     pub(crate) fn named(database: &str, collection: &str) -> Result<Self, Fault> {
         let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
         if collection.contains('\0') {
@@ -51,14 +51,14 @@ impl Namespace {
         Ok(Self::new(database, collection))
     }
 
-    /// The namespace of a collection that a command may write to.
+    /// Namespace of a command that writes.
     pub(crate) fn to_write(database: &str, argument: Option<&Bson>) -> Result<Self, Fault> {
         let namespace = Self::of_command(database, argument)?;
         namespace.check_writable()?;
         Ok(namespace)
     }
 
-    /// Whether a collection of this name can be written to, or be created.
+    /// Checks that a collection with this name can be written or created.
     pub(crate) fn check_writable(&self) -> Result<(), Fault> {
         let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
         let name = self.collection.as_str();
@@ -73,19 +73,19 @@ impl Namespace {
         {
             return invalid(format!("Invalid system namespace: {self}"));
         }
-        if self.database.len() + 1 + name.len() > LONGEST {
+        if self.database.len() + 1 + name.len() > MAX_NAMESPACE_BYTES {
             return invalid(format!(
-                "Fully qualified namespace is too long. Namespace: {self} Max: {LONGEST}"
+                "Fully qualified namespace is too long. Namespace: {self} Max: {MAX_NAMESPACE_BYTES}"
             ));
         }
         Ok(())
     }
 }
 
-/// The bytes of a name and its database.
-const LONGEST: usize = 255;
+/// Maximum length of a namespace in bytes.
+const MAX_NAMESPACE_BYTES: usize = 255;
 
-/// Whether a database may have this name.
+/// Returns `true` for a valid database name.
 fn is_database(name: &str) -> bool {
     !name.is_empty() && name.len() < 64 && !name.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
         || name == "$external"

@@ -1,9 +1,9 @@
-//! The network side of a server: where it listens, and what happens on its connections.
+//! Network side of a server: listener and connections.
 
 mod connection;
-mod deciding;
+mod dispatch;
 mod hello;
-mod own_commands;
+mod server_commands;
 
 use std::{
     future::poll_fn,
@@ -16,127 +16,132 @@ use std::{
 
 use tokio::{net::TcpStream, runtime::Handle, task::AbortHandle};
 
-use super::{node::Power, server::Server};
+use super::{node::ProcessState, server::Server};
 use blackpipe_base::address::{Listener, ReservedAddress};
 
-/// Where a server listens, while it runs.
+/// Listening address of a server, with its connections.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     server: Arc<Server>,
     runtime: Handle,
-    state: Mutex<State>,
+    state: Mutex<EndpointState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entrance: Entrance,
+struct EndpointState {
+    listen_state: ListenState,
     connections: Vec<AbortHandle>,
-    following: Option<AbortHandle>,
+    process_watcher: Option<AbortHandle>,
 }
 
 #[derive(Debug, Default)]
-enum Entrance {
-    /// Nobody gets in, and nobody else gets the address.
-    Shut(ReservedAddress),
+enum ListenState {
+    /// Not listening. The address stays reserved.
+    Closed(ReservedAddress),
     Open {
         listener: Arc<Listener>,
         accepting: AbortHandle,
     },
-    /// The address is given up, or another program has it.
+    /// The address is released, or another program has it.
     #[default]
-    Gone,
+    Released,
 }
 
-impl Door {
-    /// Opens for a server, and follows from then on whether that runs. Needs to be called in the
-    /// context of the runtime.
+impl Endpoint {
+    /// Starts to listen, and follows the process state of the server from then on. Must be called
+    /// in the context of the runtime.
     pub(crate) fn open(
         server: Arc<Server>,
-        seat: ReservedAddress,
+        reserved: ReservedAddress,
         runtime: Handle,
     ) -> io::Result<Arc<Self>> {
-        let address = seat.address;
-        let state = State { entrance: Entrance::Shut(seat), ..State::default() };
-        let door = Arc::new(Self { address, server, runtime, state: Mutex::new(state) });
-        door.admit()?;
-        let mut power = door.server.host.power();
-        let this = Arc::downgrade(&door);
-        let following = door.runtime.spawn(async move {
+        let address = reserved.address;
+        let state = EndpointState {
+            listen_state: ListenState::Closed(reserved),
+            ..EndpointState::default()
+        };
+        let endpoint = Arc::new(Self { address, server, runtime, state: Mutex::new(state) });
+        endpoint.accept_connections()?;
+        let mut power = endpoint.server.host.power();
+        let this = Arc::downgrade(&endpoint);
+        let process_watcher = endpoint.runtime.spawn(async move {
             while power.changed().await.is_ok() {
-                let Some(door) = this.upgrade() else { return };
-                door.follow();
+                let Some(endpoint) = this.upgrade() else { return };
+                endpoint.follow_process_state();
             }
         });
-        door.state().following = Some(following.abort_handle());
-        Ok(door)
+        endpoint.state().process_watcher = Some(process_watcher.abort_handle());
+        Ok(endpoint)
     }
 
-    /// The server behind it.
+    /// The server that the connections reach.
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// Opens or shuts, as the server runs or does not.
-    pub(crate) fn follow(self: &Arc<Self>) {
+    /// Starts or stops listening according to the process state of the server.
+    pub(crate) fn follow_process_state(self: &Arc<Self>) {
         let power = *self.server.host.power().borrow();
         match power {
-            Power::On => {
-                // If another program took the address in that instant, nobody gets in.
-                let _ = self.admit();
+            ProcessState::Running => {
+                // If another program took the address in the meantime, the server stays
+                // unreachable.
+                let _ = self.accept_connections();
             }
-            Power::Frozen => {}
-            Power::Off => self.shut(),
+            ProcessState::Frozen => {}
+            ProcessState::Killed => self.stop_listening(),
         }
     }
 
-    /// Takes connections.
-    fn admit(self: &Arc<Self>) -> io::Result<()> {
+    /// Accepts connections.
+    fn accept_connections(self: &Arc<Self>) -> io::Result<()> {
         let mut state = self.state();
-        let seat = match std::mem::take(&mut state.entrance) {
-            Entrance::Shut(seat) => seat,
-            open @ Entrance::Open { .. } => {
-                state.entrance = open;
+        let reserved = match std::mem::take(&mut state.listen_state) {
+            ListenState::Closed(reserved) => reserved,
+            open @ ListenState::Open { .. } => {
+                state.listen_state = open;
                 return Ok(());
             }
-            Entrance::Gone => ReservedAddress::reserve(self.address)?,
+            ListenState::Released => ReservedAddress::reserve(self.address)?,
         };
         let _context = self.runtime.enter();
-        let listener = Arc::new(seat.listen()?);
-        // The door alone keeps the listener, so that it is gone at once when the door lets go of it.
+        let listener = Arc::new(reserved.listen()?);
+        // Only the endpoint owns the listener, so dropping it there closes the socket at once.
         let accepting = accept_all(Arc::downgrade(self), Arc::downgrade(&listener));
         let accepting = self.runtime.spawn(accepting);
-        state.entrance = Entrance::Open { listener, accepting: accepting.abort_handle() };
+        state.listen_state = ListenState::Open { listener, accepting: accepting.abort_handle() };
         Ok(())
     }
 
-    /// Takes no more connections, resets those that there are, and keeps the address.
-    fn shut(&self) {
+    /// Stops listening, resets all connections and keeps the address reserved.
+    fn stop_listening(&self) {
         let mut state = self.state();
-        let entrance = std::mem::take(&mut state.entrance);
-        state.entrance = match entrance {
-            Entrance::Open { listener, accepting } => {
+        let listen_state = std::mem::take(&mut state.listen_state);
+        state.listen_state = match listen_state {
+            ListenState::Open { listener, accepting } => {
                 accepting.abort();
                 drop(listener);
                 let _context = self.runtime.enter();
-                ReservedAddress::reserve(self.address).map_or(Entrance::Gone, Entrance::Shut)
+                ReservedAddress::reserve(self.address)
+                    .map_or(ListenState::Released, ListenState::Closed)
             }
-            shut => shut,
+            stop_listening => stop_listening,
         };
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
 
-    /// Gives up everything.
+    /// Closes everything and releases the address.
     pub(crate) fn close(&self) {
         let mut state = self.state();
-        if let Entrance::Open { accepting, .. } = std::mem::take(&mut state.entrance) {
+        if let ListenState::Open { accepting, .. } = std::mem::take(&mut state.listen_state) {
             accepting.abort();
         }
-        state.following.take().iter().for_each(AbortHandle::abort);
+        state.process_watcher.take().iter().for_each(AbortHandle::abort);
         state.connections.drain(..).for_each(|connection| connection.abort());
     }
 
-    /// Closes all connections. New ones are welcome.
+    /// Closes all connections. New ones are accepted.
     pub(crate) fn close_connections(&self) {
         self.state().connections.drain(..).for_each(|connection| connection.abort());
     }
@@ -145,8 +150,8 @@ impl Door {
         let serving = connection::serve(self.server.clone(), stream, peer);
         let serving = self.runtime.spawn(serving).abort_handle();
         let mut state = self.state();
-        if !matches!(state.entrance, Entrance::Open { .. }) {
-            // The server was stopped while this one came.
+        if !matches!(state.listen_state, ListenState::Open { .. }) {
+            // The server was stopped while this connection was accepted.
             serving.abort();
             return;
         }
@@ -154,36 +159,36 @@ impl Door {
         state.connections.push(serving);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EndpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn accept_all(door: Weak<Door>, at: Weak<Listener>) {
+async fn accept_all(endpoint: Weak<Endpoint>, at: Weak<Listener>) {
     loop {
-        match poll_fn(|context| accept(&door, &at, context)).await {
+        match poll_fn(|context| accept(&endpoint, &at, context)).await {
             Ok((stream, peer)) => {
-                let Some(door) = door.upgrade() else { return };
-                // What is written is whole messages.
+                let Some(endpoint) = endpoint.upgrade() else { return };
+                // Each write is a whole message, so Nagle's algorithm only delays.
                 let _ = stream.set_nodelay(true);
-                door.serve(stream, peer);
+                endpoint.serve(stream, peer);
             }
-            // The machine has run out of something, and may have it again soon.
+            // The system is out of a resource, such as file descriptors. It may recover soon.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// The next connection. It never comes once the door is shut; the task that waits for it is ended
-/// then.
+/// Accepts the next connection. Pending forever once the listener is closed, because its task is
+/// aborted then.
 fn accept(
-    door: &Weak<Door>,
+    endpoint: &Weak<Endpoint>,
     at: &Weak<Listener>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-    let Some(door) = door.upgrade() else { return Poll::Pending };
-    // Whoever shuts the door waits for this, so that nobody else has the listener then.
-    let _state = door.state();
+    let Some(endpoint) = endpoint.upgrade() else { return Poll::Pending };
+    // Closing waits for this lock, so that no other task holds the listener afterwards.
+    let _state = endpoint.state();
     let Some(listener) = at.upgrade() else { return Poll::Pending };
     listener.poll_accept(context)
 }

@@ -1,10 +1,10 @@
-//! One member of a replica set, or a standalone server, as what connections talk to.
+//! A member of a replica set, or a standalone server, as connections use it.
 
 mod checks;
-mod own;
 mod read;
 mod reply;
 mod sessions;
+mod set_commands;
 mod stepdown;
 #[cfg(test)]
 mod tests;
@@ -23,73 +23,73 @@ pub(crate) use read::is_empty;
 
 use super::{
     call::Call,
-    command::{self, About, Run},
+    command::{self, Handler, ServerInfo},
     cursor::Cursors,
-    log::{History, OpTime, TimestampOrder},
-    set::{SetConfig, Shared, State},
+    oplog::{MemberHistory, OpTime, OrderedTimestamp},
+    set::{SetConfig, SharedSet, State},
 };
 
-/// Whether a server runs.
+/// State of a server's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Power {
-    /// It answers.
-    On,
-    /// It keeps its connections and does nothing (`kill -STOP`).
+pub(crate) enum ProcessState {
+    /// Running.
+    Running,
+    /// Stopped by SIGSTOP: connections stay open, nothing runs.
     Frozen,
-    /// It is gone (`kill -9`): no connection stays, none is taken.
-    Off,
+    /// Killed by SIGKILL: no connections, no listener.
+    Killed,
 }
 
-/// One member of a set.
+/// A member of a replica set.
 #[derive(Debug)]
 pub(crate) struct Node {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSet>,
     index: usize,
-    about: About,
+    server_info: ServerInfo,
     cursors: Mutex<Cursors>,
 }
 
-/// A call that is being answered: by which start of the member's process, and until when.
+/// A command in progress: the process that received it, and its deadline.
 #[derive(Debug)]
-struct Running<'a> {
+struct RunningCommand<'a> {
     call: &'a Call,
     process: ObjectId,
     deadline: Option<Instant>,
 }
 
-/// What a call came to.
+/// Result of a command.
 #[derive(Debug, Default)]
-struct Done {
+struct CommandOutcome {
     reply: Document,
-    /// What it waited for did not happen.
+    /// Error of the write concern.
     concern: Option<Fault>,
-    /// The newest entry that it wrote or saw.
+    /// Newest entry that it wrote or read.
     at: Option<OpTime>,
 }
 
-/// Why a call came to nothing, and whether it may have written something before.
+/// Error of a command, and whether it may have written before.
 #[derive(Debug)]
-struct Failed {
+struct CommandFailure {
     fault: Fault,
     wrote: bool,
 }
 
-impl From<Fault> for Failed {
+impl From<Fault> for CommandFailure {
     fn from(fault: Fault) -> Self {
         Self { fault, wrote: false }
     }
 }
 
-impl From<Document> for Done {
+impl From<Document> for CommandOutcome {
     fn from(reply: Document) -> Self {
         Self { reply, ..Self::default() }
     }
 }
 
 impl Node {
-    pub(super) fn new(shared: Arc<Shared>, index: usize, config: &SetConfig) -> Self {
-        let started = shared.look().time_of_day(index, shared.clock.now());
-        let about = About {
+    pub(super) fn new(shared: Arc<SharedSet>, index: usize, config: &SetConfig) -> Self {
+        let started = shared.lock().wall_time(index, shared.clock.now());
+        let server_info = ServerInfo {
             version: config.version.clone(),
             max_wire_version: config.max_wire_version,
             address: config.addresses[index].clone(),
@@ -97,50 +97,50 @@ impl Node {
             process_id: i32::try_from(std::process::id()).unwrap_or(1),
             started,
         };
-        Self { shared, index, about, cursors: Mutex::default() }
+        Self { shared, index, server_info, cursors: Mutex::default() }
     }
 
-    /// Runs a command to its end, waiting included, and gives the whole reply: `ok`, errors with
-    /// their labels, `operationTime` and `$clusterTime`.
+    /// Runs a command, including all waits, and returns the complete reply: `ok`, errors with
+    /// labels, `operationTime` and `$clusterTime`.
     ///
-    /// May be dropped at any time; what has been written by then stays. A member that is frozen
-    /// answers when it goes on; one that is gone cannot be reached.
+    /// The future can be dropped at any time. Writes done by then stay. A frozen member replies
+    /// after it continues. A killed one cannot be reached.
     pub(crate) async fn run(&self, call: Call) -> Document {
         self.thawed().await;
-        let process = self.shared.look().process(self.index);
+        let process = self.shared.lock().process(self.index);
         let deadline = call.max_time.map(|limit| self.shared.clock.now() + limit);
-        let running = Running { call: &call, process, deadline };
+        let running = RunningCommand { call: &call, process, deadline };
         let outcome = self.execute(&running).await;
         self.thawed().await;
         self.finish(&call, outcome)
     }
 
-    /// What `hello` says of the set, of this member and of what it can do; what is about the
-    /// connection (`connectionId`, `saslSupportedMechs`, `compression` …) is not in it.
+    /// Reply to `hello` without the fields of a connection (`connectionId`, `saslSupportedMechs`,
+    /// `compression` …).
     pub(crate) fn hello(&self) -> Document {
         let now = self.shared.clock.now();
-        self.shared.look().hello(self.index, now)
+        self.shared.lock().hello(self.index, now)
     }
 
-    /// The counter of its topology version, which moves whenever [`hello`](Self::hello) does.
+    /// Counter of the topology version. It changes whenever [`hello`](Self::hello) changes.
     pub(crate) fn topology(&self) -> watch::Receiver<u64> {
         self.shared.topology(self.index)
     }
 
-    /// Whether it runs.
-    pub(crate) fn power(&self) -> watch::Receiver<Power> {
+    /// Process state of the member.
+    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
         self.shared.power(self.index)
     }
 
-    /// What it tells of itself.
-    pub(crate) fn about(&self) -> &About {
-        &self.about
+    /// Static facts about the server.
+    pub(crate) fn server_info(&self) -> &ServerInfo {
+        &self.server_info
     }
 
-    /// Whether a command opens a change stream, or asks one. Older versions do not say that it can go
-    /// on after an error: before 4.4.
+    /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
+    /// have no label for resumable errors.
     pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
-        let tells = self.about.max_wire_version >= 9;
+        let tells = self.server_info.max_wire_version >= 9;
         tells
             && match name {
                 "aggregate" => command::opens_change_stream(body),
@@ -149,36 +149,36 @@ impl Node {
             }
     }
 
-    /// Which start of its process this is.
+    /// Id of the current process (`topologyVersion.processId`).
     pub(crate) fn process(&self) -> ObjectId {
-        self.shared.look().process(self.index)
+        self.shared.lock().process(self.index)
     }
 
-    /// The log up to what most members have. `None` while it is frozen.
+    /// Oplog up to the majority commit point. `None` while the member is frozen.
     ///
     /// # Errors
     ///
-    /// It runs no longer as this process.
-    pub(crate) fn history(&self, process: ObjectId) -> Result<Option<History>, Fault> {
-        let state = self.shared.look();
+    /// Returns an error if this process has ended.
+    pub(crate) fn history(&self, process: ObjectId) -> Result<Option<MemberHistory>, Fault> {
+        let state = self.shared.lock();
         match state.signals(self.index).1 {
-            Power::On if state.process(self.index) == process => {
+            ProcessState::Running if state.process(self.index) == process => {
                 Ok(Some(state.history(self.index)))
             }
-            Power::Frozen => Ok(None),
-            Power::On | Power::Off => {
+            ProcessState::Frozen => Ok(None),
+            ProcessState::Running | ProcessState::Killed => {
                 Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"))
             }
         }
     }
 
-    /// Has the primary write a note, if the log has nothing of a time or later.
-    pub(crate) fn reach_time(&self, time: TimestampOrder) {
-        self.shared.ask(|state, now| state.reach_time(self.index, time, now));
+    /// Lets the primary write a no-op entry if its oplog has no entry of this time or later.
+    pub(crate) fn reach_time(&self, time: OrderedTimestamp) {
+        self.shared.change_if_appended(|state, now| state.reach_time(self.index, time, now));
     }
 
-    /// What clients have not fetched yet is gone with the process that held it.
-    pub(super) fn lose_cursors(&self) {
+    /// Closes all cursors, because their process has ended.
+    pub(super) fn close_cursors(&self) {
         self.cursors().kill_all();
     }
 
@@ -186,32 +186,40 @@ impl Node {
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn execute(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    async fn execute(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let call = running.call;
-        self.shared.ask(|state, now| self.begin(state, running, now))?;
-        if own::knows(&call.name) {
-            return self.run_own(running).await;
+        self.shared.change_if_appended(|state, now| self.begin(state, running, now))?;
+        if set_commands::is_set_command(&call.name) {
+            return self.run_set_command(running).await;
         }
         let command = command::find(&call.name).ok_or_else(|| no_such_command(&call.name))?;
-        checks::check(call, command, self.about.set_name.is_some())?;
+        checks::check(call, command, self.server_info.set_name.is_some())?;
         let run = (command.run)(&call.body);
         if call.in_transaction() {
             return self.run_in_transaction(running, run).await;
         }
         match run {
-            Run::Read(read) => self.run_read(running, command, read).await,
-            Run::Write(write) => self.run_write(running, write).await,
+            Handler::Read(read) => self.run_read(running, command, read).await,
+            Handler::Write(write) => self.run_write(running, write).await,
         }
     }
 
-    /// Hears what the client has heard, and notes that its session is in use.
-    fn begin(&self, state: &mut State, running: &Running<'_>, now: Instant) -> Result<(), Fault> {
+    /// Advances the cluster time and marks the session as used.
+    fn begin(
+        &self,
+        state: &mut State,
+        running: &RunningCommand<'_>,
+        now: Instant,
+    ) -> Result<(), Fault> {
         self.check_runs(state, running)?;
         let call = running.call;
         if state.is_set()
             && let Some(time) = call.cluster_time
         {
-            state.hear_of(self.index, time.into(), now)?;
+            state.advance_cluster_time(self.index, time.into(), now)?;
         }
         if let Some(session) = &call.session {
             state.use_session(session, now);
@@ -219,26 +227,26 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the member is still the process that the call came to.
-    fn check_runs(&self, state: &State, running: &Running<'_>) -> Result<(), Fault> {
-        let runs = state.signals(self.index).1 != Power::Off;
+    /// Checks that the process that received the command still runs.
+    fn check_runs(&self, state: &State, running: &RunningCommand<'_>) -> Result<(), Fault> {
+        let runs = state.signals(self.index).1 != ProcessState::Killed;
         if runs && state.process(self.index) == running.process {
             return Ok(());
         }
         Err(Fault::new(Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"))
     }
 
-    /// What a query can see besides documents, for one command.
+    /// Environment of a command's expressions.
     fn environment(&self, state: &mut State, now: Instant) -> Environment {
-        let seed = state.roll();
-        let today = state.time_of_day(self.index, now);
+        let seed = state.next_random();
+        let today = state.wall_time(self.index, now);
         let mut env = Environment::new(today, state.cluster_time(self.index).into(), seed);
-        env.dialect = self.about.dialect();
+        env.dialect = self.server_info.dialect();
         env
     }
 
-    /// The reply to commands of a member that only say that all is well.
-    fn fine() -> Result<Done, Failed> {
+    /// Reply `{ ok: 1 }` to commands that do nothing on a member.
+    fn ok_reply() -> Result<CommandOutcome, CommandFailure> {
         Ok(Document::new().into())
     }
 

@@ -1,17 +1,16 @@
-//! `setParameter` and `getParameter`: what can be set on a running server, and what it shows.
+//! `setParameter` and `getParameter`.
 //!
-//! Only what has an effect here can be set. All else is refused as a server refuses what it does not
-//! know.
+//! Only parameters with an effect here can be set. Others get the error for an unknown parameter.
 
 use std::sync::atomic::Ordering;
 
 use bson::{Bson, Document, doc};
 use steadfast_query::Fault;
 
-use super::{limiter::Limiter, server::Server};
+use super::{limiter::RateLimiter, server::Server};
 use blackpipe_base::number::{is_true, number};
 
-/// The name of each, and whether it can be set.
+/// Names of parameters. `true` if it can be set at run time.
 const KNOWN: [(&str, bool); 16] = [
     ("TransactionRecordMinimumLifetimeMinutes", false),
     ("authenticationMechanisms", false),
@@ -31,7 +30,7 @@ const KNOWN: [(&str, bool); 16] = [
     ("scramSHA256IterationCount", false),
 ];
 
-/// What commands of every kind carry along, which is no parameter.
+/// Returns `false` for generic arguments, which are not parameters.
 fn is_parameter(key: &str, command: &str) -> bool {
     key != command
         && !key.starts_with('$')
@@ -50,7 +49,7 @@ fn is_parameter(key: &str, command: &str) -> bool {
         )
 }
 
-/// `setParameter`: all of them, or none.
+/// Runs `setParameter`. All parameters are set, or none.
 pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Document> {
     let refused = |message: String| doc! { "ok": 0.0, "errmsg": message };
     let wanted: Vec<_> =
@@ -81,13 +80,13 @@ pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Docum
 fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
     let invalid = || Fault::bad_value(format!("Invalid value for {name}: {value}"));
     let positive = || number(value).filter(|number| *number >= 0.0).ok_or_else(invalid);
-    let change = |limiter: &Limiter, change: &dyn Fn(&mut super::limiter::Limit)| {
+    let change = |limiter: &RateLimiter, change: &dyn Fn(&mut super::limiter::RateLimit)| {
         let mut limit = limiter.limit();
         change(&mut limit);
         limiter.set(limit);
     };
     let limiter = match name.starts_with("ingressConnection") {
-        true => &server.establishing,
+        true => &server.new_connections,
         false => &server.requests,
     };
     match name {
@@ -95,7 +94,7 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
             server.needs_api_version.store(is_true(value), Ordering::Relaxed);
         }
         "externalClientBaseBackoffMS" => {
-            #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+            #[expect(clippy::cast_possible_truncation, reason = "saturates")]
             server.base_backoff.store(positive()? as i64, Ordering::Relaxed);
         }
         "ingressConnectionEstablishmentRateLimiterEnabled" | "ingressRequestRateLimiterEnabled" => {
@@ -118,7 +117,11 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
             change(limiter, &|limit| limit.burst_seconds = seconds);
         }
         "ingressConnectionEstablishmentMaxQueueDepth" => {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above"
+            )]
             let depth = positive()? as u64;
             change(limiter, &|limit| limit.queue = depth);
         }
@@ -127,7 +130,7 @@ fn apply(server: &Server, name: &str, value: &Bson) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `getParameter`.
+/// Runs `getParameter`.
 pub(crate) fn get(server: &Server, command: &Document) -> Document {
     let all = command.get_str("getParameter").is_ok_and(|star| star == "*")
         || command
@@ -156,22 +159,22 @@ fn shown(server: &Server, name: &str) -> Option<Bson> {
     if let Some(point) = name.strip_prefix("failpoint.") {
         return server.fail_points.shown(point).map(Bson::Document);
     }
-    let (requests, establishing) = (server.requests.limit(), server.establishing.limit());
+    let (requests, new_connections) = (server.requests.limit(), server.new_connections.limit());
     Some(match name {
         "authenticationMechanisms" => {
-            super::auth::MECHANISMS.map(super::auth::scram::Hash::mechanism).to_vec().into()
+            super::auth::MECHANISMS.map(super::auth::scram::ScramHash::mechanism).to_vec().into()
         }
         "enableTestCommands" => true.into(),
         "externalClientBaseBackoffMS" => server.base_backoff.load(Ordering::Relaxed).into(),
         "featureCompatibilityVersion" => {
-            let version = &server.host.about().version;
+            let version = &server.host.server_info().version;
             let major = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
             doc! { "version": major }.into()
         }
-        "ingressConnectionEstablishmentBurstCapacitySecs" => establishing.burst_seconds.into(),
-        "ingressConnectionEstablishmentMaxQueueDepth" => int(establishing.queue as f64),
-        "ingressConnectionEstablishmentRateLimiterEnabled" => establishing.is_on.into(),
-        "ingressConnectionEstablishmentRatePerSec" => int(establishing.per_second),
+        "ingressConnectionEstablishmentBurstCapacitySecs" => new_connections.burst_seconds.into(),
+        "ingressConnectionEstablishmentMaxQueueDepth" => int(new_connections.queue as f64),
+        "ingressConnectionEstablishmentRateLimiterEnabled" => new_connections.is_on.into(),
+        "ingressConnectionEstablishmentRatePerSec" => int(new_connections.per_second),
         "ingressRequestAdmissionBurstCapacitySecs" => requests.burst_seconds.into(),
         "ingressRequestAdmissionMaxQueueDepth" => 0.into(),
         "ingressRequestAdmissionRatePerSec" => int(requests.per_second),
@@ -186,7 +189,7 @@ fn shown(server: &Server, name: &str) -> Option<Bson> {
     })
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
 fn int(number: f64) -> Bson {
     Bson::Int32(number as i32)
 }

@@ -1,5 +1,4 @@
-//! One server of a deployment, with all that stands between its connections and the data: its users,
-//! its fail points, its limits.
+//! A server of a deployment: host, users, fail points, rate limits.
 
 use std::{
     sync::{
@@ -14,57 +13,57 @@ use steadfast_query::Fault;
 
 use super::{
     auth::users::Users,
-    clock::at_most_a_century,
+    clock::clamp_duration,
     fail_point::{FailPoints, STOP_REPL_PRODUCER},
     host::Host,
-    limiter::{Limit, Limiter},
+    limiter::{RateLimit, RateLimiter},
 };
 use blackpipe_base::rng::Rng;
 
-/// One server.
+/// A server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) host: Host,
     pub(crate) users: Arc<Users>,
-    /// Whether only users may do anything.
+    /// `true` requires authentication.
     pub(crate) needs_user: bool,
     pub(crate) fail_points: Arc<FailPoints>,
-    /// Sheds requests.
-    pub(crate) requests: Limiter,
-    /// Sheds connections.
-    pub(crate) establishing: Limiter,
-    /// What errors of overload advise clients to begin waiting with; 0 if nothing.
+    /// Limit of requests.
+    pub(crate) requests: RateLimiter,
+    /// Limit of new connections.
+    pub(crate) new_connections: RateLimiter,
+    /// Backoff that overload errors advise (`baseBackoffMS`). 0 for none.
     pub(crate) base_backoff: AtomicI64,
-    /// Whether every command must say which version of the API it is written for.
+    /// `true` requires `apiVersion` in each command (`requireApiVersion`).
     pub(crate) needs_api_version: AtomicBool,
-    /// What clients that come through a load balancer are told, if there is one.
+    /// `serviceId` of `hello` behind a load balancer.
     pub(crate) service_id: Option<ObjectId>,
-    pub(crate) traffic: Traffic,
-    latency: Mutex<Pace>,
+    pub(crate) traffic: ConnectionCounters,
+    latency: Mutex<LatencyInjector>,
 }
 
-/// The connections of a server, counted.
+/// Connection and request counters of `serverStatus`.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct ConnectionCounters {
     pub(crate) opened: AtomicI32,
     pub(crate) open: AtomicI32,
     pub(crate) messages: AtomicI32,
     pub(crate) requests: AtomicI64,
 }
 
-/// How a server's answers are slowed down.
+/// Injected latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Latency {
-    /// Before a request is looked at.
+    /// Delay of requests.
     pub(crate) before: Duration,
-    /// Between what was done and the reply.
+    /// Delay of replies, after the command was executed.
     pub(crate) after: Duration,
-    /// Up to so much more each, by chance.
+    /// Maximum random delay that is added to each.
     pub(crate) jitter: Duration,
 }
 
 #[derive(Debug)]
-struct Pace {
+struct LatencyInjector {
     latency: Latency,
     rng: Rng,
 }
@@ -76,18 +75,21 @@ impl Server {
             users,
             needs_user,
             fail_points: Arc::new(FailPoints::new(seed)),
-            requests: Limiter::new(Limit::default()),
-            establishing: Limiter::new(Limit::default()),
+            requests: RateLimiter::new(RateLimit::default()),
+            new_connections: RateLimiter::new(RateLimit::default()),
             base_backoff: AtomicI64::new(0),
             needs_api_version: AtomicBool::new(false),
             service_id: None,
-            traffic: Traffic::default(),
-            latency: Mutex::new(Pace { latency: Latency::default(), rng: Rng::new(seed) }),
+            traffic: ConnectionCounters::default(),
+            latency: Mutex::new(LatencyInjector {
+                latency: Latency::default(),
+                rng: Rng::new(seed),
+            }),
         }
     }
 
-    /// `configureFailPoint`.
-    pub(crate) fn configure(&self, command: &Document) -> Result<Document, Fault> {
+    /// Runs `configureFailPoint`.
+    pub(crate) fn configure_fail_point(&self, command: &Document) -> Result<Document, Fault> {
         let done = self.fail_points.configure(command)?;
         if command.get_str("configureFailPoint").is_ok_and(|name| name == STOP_REPL_PRODUCER) {
             self.host.hold_replication(self.fail_points.is_on(STOP_REPL_PRODUCER));
@@ -95,15 +97,15 @@ impl Server {
         Ok(done)
     }
 
-    /// Slows it down from now on.
-    pub(crate) fn slow_down(&self, latency: Latency) {
+    /// Sets the injected latency.
+    pub(crate) fn set_latency(&self, latency: Latency) {
         let Latency { before, after, jitter } = latency;
-        let [before, after, jitter] = [before, after, jitter].map(at_most_a_century);
+        let [before, after, jitter] = [before, after, jitter].map(clamp_duration);
         let latency = Latency { before, after, jitter };
         self.latency.lock().unwrap_or_else(PoisonError::into_inner).latency = latency;
     }
 
-    /// How long a request waits before it is looked at, and its reply before it is sent.
+    /// Delays of the next request and its reply.
     pub(crate) fn delays(&self) -> (Duration, Duration) {
         let mut pace = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
         let Latency { before, after, jitter } = pace.latency;
@@ -114,12 +116,12 @@ impl Server {
         (before + jitter.mul_f64(one), after + jitter.mul_f64(other))
     }
 
-    /// What a process that starts anew has forgotten.
-    pub(crate) fn forget(&self) {
+    /// Resets state that a process loses on restart.
+    pub(crate) fn reset(&self) {
         self.fail_points.reset();
     }
 
-    /// Adds what is known here to the reply to `getCmdLineOpts`.
+    /// Adds the fields of this server to the reply of `getCmdLineOpts`.
     pub(crate) fn add_options(&self, reply: &mut Document) {
         if !self.needs_user {
             return;
@@ -132,11 +134,11 @@ impl Server {
         }
     }
 
-    /// Adds what is known here to the reply to `serverStatus`.
+    /// Adds the fields of this server to the reply of `serverStatus`.
     pub(crate) fn add_status(&self, reply: &mut Document) {
-        let Traffic { opened, open, requests, .. } = &self.traffic;
+        let ConnectionCounters { opened, open, requests, .. } = &self.traffic;
         let open = open.load(Ordering::Relaxed);
-        let established = self.establishing.counts();
+        let established = self.new_connections.counts();
         reply.insert(
             "connections",
             doc! {

@@ -1,7 +1,7 @@
-//! What sessions do: which transaction number is theirs, and what became of it.
+//! Sessions on a primary: transaction numbers and their state.
 //!
-//! What must survive a failover is in the store, by way of the log. What is here is what a primary
-//! keeps in its memory beside it, and what the two say together.
+//! State that must survive a failover is in the store, replicated by the oplog. This module has the
+//! state that a primary keeps in memory, and the rules about both.
 
 use bson::Uuid;
 use steadfast_query::{Code, Fault};
@@ -9,59 +9,59 @@ use tokio::time::Instant;
 
 use super::{
     call::TransactionArguments,
-    log::{OpTime, SessionId, TimestampOrder},
+    oplog::{OpTime, OrderedTimestamp, SessionId},
     set::State,
 };
 
-/// The newest transaction number of a session, and what it is.
+/// Newest `txnNumber` of a session, with its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Active {
+pub(crate) struct ActiveTxn {
     pub(crate) number: i64,
-    pub(crate) phase: Phase,
+    pub(crate) phase: TxnPhase,
 }
 
-/// What a transaction number stands for.
+/// State of a `txnNumber`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum TxnPhase {
     /// A retryable write.
     Retryable,
-    /// A transaction of several documents that goes on.
+    /// A transaction in progress.
     Open,
-    /// One that committed, with this entry.
+    /// A committed transaction, with its commit entry.
     Committed(OpTime),
-    /// One that did not.
+    /// An aborted transaction.
     Aborted,
 }
 
 impl State {
-    /// A session is in use. One that was not for too long has expired, and begins anew.
+    /// Marks a session as used. An expired session starts anew.
     pub(crate) fn use_session(&mut self, session: &SessionId, now: Instant) {
         let timeout = self.session_timeout();
         let expired = match self.last_use(session) {
             Some(used) => now.saturating_duration_since(used) > timeout,
             None => self.primary().is_some_and(|primary| {
                 let record = self.member(primary).store().session(session);
-                let today = self.time_of_day(primary, now);
+                let today = self.wall_time(primary, now);
                 record.is_some_and(|it| today.saturating_duration_since(it.last_use()) > timeout)
             }),
         };
         if expired {
-            self.forget_session(session);
+            self.remove_session(session);
         }
         self.set_last_use(session, now);
-        self.forget_expired_sessions(now);
+        self.remove_expired_sessions(now);
     }
 
-    /// The newest transaction number of a session on a primary.
-    pub(crate) fn active(&self, index: usize, session: &SessionId) -> Option<Active> {
+    /// Newest `txnNumber` of a session on a primary.
+    pub(crate) fn active(&self, index: usize, session: &SessionId) -> Option<ActiveTxn> {
         let member = self.member(index);
         let remembered = member.active(session);
-        let recorded = member.store().session(session).map(|record| Active {
+        let recorded = member.store().session(session).map(|record| ActiveTxn {
             number: record.number(),
             phase: if record.committed() {
-                Phase::Committed(member.last())
+                TxnPhase::Committed(member.last())
             } else {
-                Phase::Retryable
+                TxnPhase::Retryable
             },
         });
         match (remembered, recorded) {
@@ -73,8 +73,8 @@ impl State {
         }
     }
 
-    /// A retryable write of this number begins, or is repeated.
-    pub(crate) fn begin_retryable(
+    /// Starts or retries a retryable write.
+    pub(crate) fn begin_retryable_write(
         &mut self,
         index: usize,
         session: &SessionId,
@@ -91,7 +91,7 @@ impl State {
                     active.number
                 ),
             )),
-            Some(active) if active.number == number && active.phase != Phase::Retryable => {
+            Some(active) if active.number == number && active.phase != TxnPhase::Retryable => {
                 Err(Fault::new(
                     Code::named(217, "IncompleteTransactionHistory"),
                     "Cannot retry a retryable write that has been converted into a transaction",
@@ -99,32 +99,31 @@ impl State {
             }
             _ => {
                 self.replace_transaction(index, session);
-                let active = Active { number, phase: Phase::Retryable };
+                let active = ActiveTxn { number, phase: TxnPhase::Retryable };
                 self.member_mut(index).set_active(session, active);
                 Ok(())
             }
         }
     }
 
-    /// A part of a transaction of several documents is to be run: it begins, or it goes on. One that
-    /// begins sees the data as it is, or as it was at a time.
+    /// Starts or continues a transaction. A new one reads the current data, or a snapshot at `at`.
     pub(crate) fn enter_transaction(
         &mut self,
         index: usize,
         session: &SessionId,
         arguments: TransactionArguments,
-        at: Option<TimestampOrder>,
+        at: Option<OrderedTimestamp>,
         now: Instant,
     ) -> Result<(), Fault> {
         let active = self.check_not_older(index, session, arguments.number)?;
         if !arguments.starts {
-            self.check_goes_on(active, arguments.number)?;
+            self.check_in_progress(active, arguments.number)?;
             return self.check_not_prepared(index, session);
         }
         if let Some(active) = active
             && active.number == arguments.number
-            // A router begins again on a shard that had to refuse its first attempt.
-            && !(self.config().is_shard && matches!(active.phase, Phase::Open | Phase::Aborted))
+            // A mongos starts the transaction again if the shard rejected its first command.
+            && !(self.config().is_shard && matches!(active.phase, TxnPhase::Open | TxnPhase::Aborted))
         {
             return Err(Fault::new(
                 Code::named(117, "ConflictingOperationInProgress"),
@@ -140,13 +139,14 @@ impl State {
         Ok(())
     }
 
-    /// The session's newest number, which is not newer than this.
+    /// Checks that a number is not older than the newest one of the session, and returns the newest
+    /// one.
     pub(crate) fn check_not_older(
         &self,
         index: usize,
         session: &SessionId,
         number: i64,
-    ) -> Result<Option<Active>, Fault> {
+    ) -> Result<Option<ActiveTxn>, Fault> {
         let active = self.active(index, session);
         match active {
             Some(newer) if newer.number > number => Err(Fault::new(
@@ -158,31 +158,35 @@ impl State {
                     show(session),
                     newer.kind(),
                     newer.number,
-                    if newer.phase == Phase::Retryable { -1 } else { 0 },
+                    if newer.phase == TxnPhase::Retryable { -1 } else { 0 },
                 ),
             )),
             _ => Ok(active),
         }
     }
 
-    /// Whether the session's newest number is that of a transaction that goes on.
-    pub(crate) fn check_goes_on(&self, active: Option<Active>, number: i64) -> Result<(), Fault> {
+    /// Checks that the newest number of the session is that of an open transaction.
+    pub(crate) fn check_in_progress(
+        &self,
+        active: Option<ActiveTxn>,
+        number: i64,
+    ) -> Result<(), Fault> {
         match active.filter(|active| active.number == number).map(|active| active.phase) {
-            Some(Phase::Open) => Ok(()),
-            Some(Phase::Committed(_)) => Err(committed(number)),
-            Some(Phase::Aborted) => Err(aborted(number)),
-            Some(Phase::Retryable) | None => {
+            Some(TxnPhase::Open) => Ok(()),
+            Some(TxnPhase::Committed(_)) => Err(committed(number)),
+            Some(TxnPhase::Aborted) => Err(aborted(number)),
+            Some(TxnPhase::Retryable) | None => {
                 Err(no_such_transaction(number, active.map_or(-1, |active| active.number)))
             }
         }
     }
 }
 
-impl Active {
+impl ActiveTxn {
     fn kind(self) -> &'static str {
         match self.phase {
-            Phase::Retryable => "retryable write",
-            Phase::Open | Phase::Committed(_) | Phase::Aborted => "transaction",
+            TxnPhase::Retryable => "retryable write",
+            TxnPhase::Open | TxnPhase::Committed(_) | TxnPhase::Aborted => "transaction",
         }
     }
 }
@@ -211,7 +215,7 @@ fn no_such_transaction(number: i64, active: i64) -> Fault {
     )
 }
 
-/// A session as a server's messages name it: its id, and the digest of its user.
+/// A session as a server's messages show it: UUID and user digest.
 fn show(session: &SessionId) -> String {
     let id = <[u8; 16]>::try_from(session.id.as_slice());
     let id = id.map_or_else(|_| String::new(), |bytes| Uuid::from_bytes(bytes).to_string());
@@ -236,11 +240,11 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::NOBODY;
+    use crate::call::ANONYMOUS_DIGEST;
 
     #[test]
-    fn messages_name_a_session_as_a_server_does() {
-        let session = SessionId { id: vec![0xab; 16], user: NOBODY.to_vec() };
+    fn error_messages_show_session_as_server_does() {
+        let session = SessionId { id: vec![0xab; 16], user: ANONYMOUS_DIGEST.to_vec() };
         assert_eq!(
             show(&session),
             "abababab-abab-abab-abab-abababababab - \

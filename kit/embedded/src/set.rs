@@ -1,19 +1,19 @@
-//! A replica set: members that replicate a log, elect a primary and lose it again.
+//! A replica set: members with an oplog, elections, failovers.
 //!
-//! The whole set is one plain [`State`] behind one lock. What waits, waits for a counter that moves
-//! with every change. One task sleeps until something is due by itself; if nothing is, it sleeps.
+//! The whole set is one [`State`] behind one lock. Waiters watch a counter that changes with the
+//! state. One task sleeps until the next timer of the set, if there is one.
 
 mod concern;
 mod election;
-mod expiry;
 mod faults;
 mod members;
+mod primary_writer;
 mod replication;
 mod state;
 mod status;
 #[cfg(test)]
 mod tests;
-mod writing;
+mod ttl_monitor;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -29,65 +29,68 @@ use tokio::{
 
 use super::{
     clock::Clock,
-    node::{Node, Power},
+    node::{Node, ProcessState},
 };
 
-pub(crate) use concern::Sight;
-pub(crate) use faults::Execution;
-pub(crate) use state::{Identity, Member, Role, State};
-pub(crate) use writing::Direct;
+pub(crate) use concern::ReadSnapshot;
+pub(crate) use faults::ExecutionCount;
+pub(crate) use primary_writer::PrimaryWriter;
+pub(crate) use state::{MemberEpoch, MemberState, Role, State};
 
-/// For how long a primary that a test tells to step down does not stand for election.
-const PASSIVE: Duration = Duration::from_secs(10);
+/// Time after an injected step-down during which the member is not electable.
+const STEP_DOWN_PERIOD: Duration = Duration::from_secs(10);
 
-/// How a set is made.
+/// Configuration of a replica set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
-    /// `None` for a standalone server, which has one member and no log that anybody reads.
+    /// `None` for a standalone server, which has one member and exposes no oplog.
     pub(crate) name: Option<String>,
-    /// `host:port` of each member, as clients are told them.
+    /// Advertised address of each member, `host:port`.
     pub(crate) addresses: Vec<String>,
-    /// Members that are never primary. At least one is none of them.
+    /// Members of priority 0. At least one member is not among them.
     pub(crate) priority_zero: Vec<usize>,
-    /// The tags of its members, in their order; members after the last have none.
+    /// Tags of the members in their order. Members after the last one have none.
     pub(crate) tags: Vec<Document>,
     /// `8.0.4`.
     pub(crate) version: String,
     pub(crate) max_wire_version: i32,
-    /// How long members do without a primary before they elect another.
+    /// Time without a primary before an election (`electionTimeoutMillis`).
     pub(crate) election_timeout: Duration,
-    /// What chance comes from.
+    /// Seed of the random number generator.
     pub(crate) seed: u64,
-    /// Whether it is a shard of a cluster, whose data only routers should touch.
+    /// `true` for a shard of a cluster.
     pub(crate) is_shard: bool,
 }
 
-/// What all members of a set share: its state, and who watches it.
+/// State that the members of a set share, with its watchers.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedSet {
     state: Mutex<State>,
     pub(crate) clock: Clock,
     changed: watch::Sender<u64>,
-    /// When something is due.
+    /// Time of the next timer.
     due: watch::Sender<Option<Instant>>,
-    signals: Vec<Signals>,
+    signals: Vec<MemberSignals>,
 }
 
-/// What connections to one member watch.
+/// Properties of a member that its connections watch.
 #[derive(Debug)]
-struct Signals {
-    power: watch::Sender<Power>,
+struct MemberSignals {
+    power: watch::Sender<ProcessState>,
     topology: watch::Sender<u64>,
 }
 
-impl Shared {
+impl SharedSet {
     fn new(config: SetConfig, clock: Clock) -> Self {
         let count = config.addresses.len();
         let state = State::new(config, clock.clone(), clock.now());
         let signals = (0..count)
             .map(|index| {
                 let (topology, power) = state.signals(index);
-                Signals { power: watch::Sender::new(power), topology: watch::Sender::new(topology) }
+                MemberSignals {
+                    power: watch::Sender::new(power),
+                    topology: watch::Sender::new(topology),
+                }
             })
             .collect();
         Self {
@@ -99,55 +102,56 @@ impl Shared {
         }
     }
 
-    /// Looks at the state.
-    pub(crate) fn look(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a defect; what others see is still the state before or after.
+    /// Locks the state for reading.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a bug. The state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, and tells all who watch.
+    /// Changes the state and notifies watchers.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.look();
+        let mut state = self.lock();
         let result = change(&mut state, self.clock.now());
-        self.tell(state);
+        self.publish(state);
         result
     }
 
-    /// Asks the state for something that may mean new entries; if so, all who watch are told.
-    pub(crate) fn ask<T>(&self, ask: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.look();
+    /// Runs a function that may append entries. Notifies watchers if it did.
+    pub(crate) fn change_if_appended<T>(&self, ask: impl FnOnce(&mut State, Instant) -> T) -> T {
+        let mut state = self.lock();
         let revision = state.revision;
         let result = ask(&mut state, self.clock.now());
         if state.revision != revision {
-            self.tell(state);
+            self.publish(state);
         }
         result
     }
 
-    /// Tells all who watch of what was changed under a lock that [`look`](Self::look) gave.
-    pub(crate) fn tell(&self, state: MutexGuard<'_, State>) {
+    /// Notifies watchers of changes made under a lock from [`lock`](Self::lock).
+    pub(crate) fn publish(&self, state: MutexGuard<'_, State>) {
         for (index, signals) in self.signals.iter().enumerate() {
             let (topology, power) = state.signals(index);
             set_if_new(&signals.topology, topology);
             set_if_new(&signals.power, power);
         }
         let due = state.next_deadline();
-        self.due.send_if_modified(|known| {
-            // The task that sleeps until a later time need not wake to hear that nothing is due before.
-            let earlier = due.is_some_and(|due| known.is_none_or(|known| due < known));
-            *known = due;
+        self.due.send_if_modified(|match_optimes| {
+            // The timer task need not wake to learn of a later time.
+            let earlier = due
+                .is_some_and(|due| match_optimes.is_none_or(|match_optimes| due < match_optimes));
+            *match_optimes = due;
             earlier
         });
         drop(state);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Waits for the next change; to be asked for before the state is looked at.
+    /// Receiver of the next change. Must be created before the state is read.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    pub(crate) fn power(&self, index: usize) -> watch::Receiver<Power> {
+    pub(crate) fn power(&self, index: usize) -> watch::Receiver<ProcessState> {
         self.signals[index].power.subscribe()
     }
 
@@ -157,15 +161,15 @@ impl Shared {
 }
 
 fn set_if_new<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|known| {
-        let new = *known != value;
-        *known = value;
+    sender.send_if_modified(|match_optimes| {
+        let new = *match_optimes != value;
+        *match_optimes = value;
         new
     });
 }
 
-/// Does what is due by itself, for as long as the set is there.
-async fn keep_time(shared: Weak<Shared>, mut due: watch::Receiver<Option<Instant>>) {
+/// Fires the timers of the set while it exists.
+async fn run_timers(shared: Weak<SharedSet>, mut due: watch::Receiver<Option<Instant>>) {
     loop {
         let next = *due.borrow_and_update();
         let woken = async {
@@ -187,122 +191,122 @@ async fn keep_time(shared: Weak<Shared>, mut due: watch::Receiver<Option<Instant
 /// A replica set, or a standalone server.
 #[derive(Debug)]
 pub(crate) struct ReplicaSet {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSet>,
     nodes: Vec<Arc<Node>>,
 }
 
 impl ReplicaSet {
-    /// Starts one: a primary is there when this returns. Needs a tokio runtime for its timers.
+    /// Starts a set. It has a primary when this returns. Requires a tokio runtime for its timers.
     pub(crate) fn start(config: SetConfig, clock: Clock) -> Arc<Self> {
-        let shared = Arc::new(Shared::new(config.clone(), clock));
-        tokio::spawn(keep_time(Arc::downgrade(&shared), shared.due.subscribe()));
+        let shared = Arc::new(SharedSet::new(config.clone(), clock));
+        tokio::spawn(run_timers(Arc::downgrade(&shared), shared.due.subscribe()));
         let nodes = (0..config.addresses.len())
             .map(|index| Arc::new(Node::new(Arc::clone(&shared), index, &config)))
             .collect();
         Arc::new(Self { shared, nodes })
     }
 
-    /// Its state, for routers, which change that of several shards at one moment.
-    pub(crate) fn shared(&self) -> &Shared {
+    /// The shared state, for changes on several shards at once.
+    pub(crate) fn shared(&self) -> &SharedSet {
         &self.shared
     }
 
-    /// Its members.
+    /// Members of the set.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.clone()
     }
 
-    /// Which member is primary, if one is.
+    /// Index of the primary, if there is one.
     pub(crate) fn primary(&self) -> Option<usize> {
-        self.shared.look().primary()
+        self.shared.lock().primary()
     }
 
-    /// The primary steps down, and another member is elected at once, if one can be.
+    /// Makes the primary step down. Another member is elected at once, if possible.
     pub(crate) fn step_down(&self) {
         self.shared.change(|state, now| {
             if let Some(primary) = state.primary() {
-                state.step_down(primary, now + PASSIVE, now);
+                state.step_down(primary, now + STEP_DOWN_PERIOD, now);
             }
         });
     }
 
-    /// This member becomes primary, if most members vote for it.
+    /// Elects a member, if a majority votes for it.
     pub(crate) fn elect(&self, index: usize) -> Result<(), Fault> {
         self.shared.change(|state, now| state.elect(index, now))
     }
 
-    /// A member's process ends, as by `kill -9`. What is in its log stays.
+    /// Kills the process of a member. Its oplog survives.
     pub(crate) fn kill(&self, index: usize) {
         self.shared.change(|state, now| state.kill(index, now));
-        self.nodes[index].lose_cursors();
+        self.nodes[index].close_cursors();
     }
 
-    /// A member that was killed runs again.
+    /// Restarts a killed member.
     pub(crate) fn restart(&self, index: usize) {
         self.shared.change(|state, now| state.restart(index, now));
     }
 
-    /// A member stands still, as by `kill -STOP`.
+    /// Freezes a member, as `kill -STOP` does.
     pub(crate) fn freeze(&self, index: usize) {
         self.shared.change(|state, now| state.freeze(index, now));
     }
 
-    /// A member that stood still goes on.
+    /// Continues a frozen member.
     pub(crate) fn thaw(&self, index: usize) {
         self.shared.change(|state, now| state.thaw(index, now));
     }
 
-    /// Members reach those of their own group only. Clients reach all.
+    /// Partitions the members into groups. Clients reach all members.
     pub(crate) fn partition(&self, groups: &[&[usize]]) {
         self.shared.change(|state, now| state.partition(groups, now));
     }
 
-    /// All members reach each other again.
+    /// Ends all partitions.
     pub(crate) fn heal(&self) {
         self.shared.change(State::heal);
     }
 
-    /// A secondary copies nothing until [`release_replication`](Self::release_replication).
+    /// Stops replication to a secondary until [`release_replication`](Self::release_replication).
     pub(crate) fn hold_replication(&self, index: usize) {
         self.shared.change(|state, now| state.hold_replication(index, true, now));
     }
 
-    /// A secondary copies again.
+    /// Resumes replication to a secondary.
     pub(crate) fn release_replication(&self, index: usize) {
         self.shared.change(|state, now| state.hold_replication(index, false, now));
     }
 
-    /// A secondary has what is written only after so long.
+    /// Delays replication to a secondary.
     pub(crate) fn replication_latency(&self, index: usize, latency: Duration) {
         self.shared.change(|state, now| state.set_latency(index, latency, now));
     }
 
-    /// A member's clock is ahead by so much.
+    /// Sets the clock of a member ahead.
     pub(crate) fn clock_skew(&self, index: usize, ahead: Duration) {
         self.shared.change(|state, _| state.set_skew(index, ahead));
     }
 
-    /// Whether elections are held only by [`elect`](Self::elect).
+    /// `true` leaves elections to [`elect`](Self::elect).
     pub(crate) fn manual_elections(&self, manual: bool) {
         self.shared.change(|state, now| state.set_manual_elections(manual, now));
     }
 
-    /// How often each statement of a retryable write, and each commit, was executed.
-    pub(crate) fn executions(&self) -> Vec<Execution> {
-        self.shared.look().executions()
+    /// Counts the executions of each retryable write statement and each commit.
+    pub(crate) fn executions(&self) -> Vec<ExecutionCount> {
+        self.shared.lock().executions()
     }
 
-    /// Waits until there is a primary that reaches most members, and says which.
-    pub(crate) async fn until_primary(&self) -> usize {
+    /// Waits for a primary that reaches a majority.
+    pub(crate) async fn wait_for_primary(&self) -> usize {
         self.until(|state| {
             let primary = state.primary()?;
-            state.member(primary).is_content().then_some(primary)
+            state.member(primary).has_contact().then_some(primary)
         })
         .await
     }
 
-    /// Waits until every member that runs has all that the primary has.
-    pub(crate) async fn until_replicated(&self) {
+    /// Waits until all running members have the entries of the primary.
+    pub(crate) async fn wait_for_replication(&self) {
         self.until(|state| state.is_replicated().then_some(())).await;
     }
 
@@ -310,10 +314,10 @@ impl ReplicaSet {
         let mut watch = self.shared.watch();
         loop {
             watch.mark_unchanged();
-            if let Some(met) = condition(&self.shared.look()) {
+            if let Some(met) = condition(&self.shared.lock()) {
                 return met;
             }
-            // The sender is in `self`.
+            // `self` holds the sender.
             let _ = watch.changed().await;
         }
     }

@@ -1,86 +1,105 @@
-//! What a test asks of a sharded cluster: where its chunks are, and that they move now.
+//! Sharded clusters in tests: chunks, zone ranges, balancing.
 
 use std::sync::Arc;
 
 use bson::Document;
 
-use super::{Deployment, Refused, host::Host, namespace::Namespace, router::Cluster};
+use super::{Deployment, DeploymentError, host::Host, mongos::Cluster, namespace::Namespace};
 
-/// A range of shard keys and the shard that it lives on.
+/// A chunk: a range of shard keys and the shard that owns it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Chunk {
-    /// The least key of it.
+    /// Lower bound, inclusive.
     pub min: Document,
-    /// The key that it ends before.
+    /// Upper bound, exclusive.
     pub max: Document,
-    /// The shard.
+    /// Name of the shard.
     pub shard: String,
 }
 
-/// A range of shard keys and the zone that it is to live in.
+/// A range of shard keys that is assigned to a zone.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ZoneRange {
-    /// The least key of it.
+    /// Lower bound, inclusive.
     pub min: Document,
-    /// The key that it ends before.
+    /// Upper bound, exclusive.
     pub max: Document,
-    /// The zone.
+    /// Name of the zone.
     pub zone: String,
 }
 
-/// Of a sharded cluster.
+/// Methods of sharded clusters.
 impl Deployment {
-    /// The chunks of a collection, `database.collection`, in the order of their keys. One that is not
-    /// sharded has none.
+    /// Chunks of a collection, `database.collection`, in the order of their bounds. Empty for an
+    /// unsharded collection.
     ///
     /// # Panics
     ///
-    /// If it is no sharded cluster.
+    /// Panics if this is not a sharded cluster.
     #[track_caller]
     pub fn chunks(&self, namespace: &str) -> Vec<Chunk> {
         let chunks = self.cluster().chunks(&named(namespace)).into_iter();
         chunks.map(|(min, max, shard)| Chunk { min, max, shard }).collect()
     }
 
-    /// The ranges of a collection that are to live in a zone, in the order of their keys.
+    /// Zone ranges of a collection, in the order of their bounds.
     ///
     /// # Panics
     ///
-    /// If it is no sharded cluster.
+    /// Panics if this is not a sharded cluster.
     #[track_caller]
-    pub fn zones(&self, namespace: &str) -> Vec<ZoneRange> {
+    pub fn zone_ranges(&self, namespace: &str) -> Vec<ZoneRange> {
         let zones = self.cluster().zones(&named(namespace)).into_iter();
         zones.map(|(min, max, zone)| ZoneRange { min, max, zone }).collect()
     }
 
-    /// Moves chunks until all are in their place, whether the balancer is on or not, and says how many
-    /// it moved: first those that are not in their zone, then from shards with many to those with few.
+    /// Moves chunks until the cluster is balanced and returns the number of migrations. Zone
+    /// violations come first, then imbalances. The balancer need not be enabled.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let cluster = Deployment::sharded(&["alfa", "bravo"]).start();
+    /// assert_eq!(cluster.balance().await.unwrap(), 0);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a migration fails, for example because a shard has no primary.
     ///
     /// # Panics
     ///
-    /// If it is no sharded cluster.
-    pub async fn balance(&self) -> Result<usize, Refused> {
+    /// Panics if this is not a sharded cluster.
+    pub async fn balance(&self) -> Result<usize, DeploymentError> {
         let cluster = self.cluster();
-        cluster.balance().await.map_err(|fault| Refused::new(fault.message))
+        cluster.balance().await.map_err(|fault| DeploymentError::new(fault.message))
     }
 
-    /// Moves the next chunk that is not in its place, and says whether there was one.
+    /// Executes the next migration. Returns `false` if the cluster is balanced.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the migration fails, for example because a shard has no primary.
     ///
     /// # Panics
     ///
-    /// If it is no sharded cluster.
-    pub async fn balancer_step(&self) -> Result<bool, Refused> {
+    /// Panics if this is not a sharded cluster.
+    pub async fn balancer_step(&self) -> Result<bool, DeploymentError> {
         let cluster = self.cluster();
-        cluster.balancer_step().await.map_err(|fault| Refused::new(fault.message))
+        cluster.balancer_step().await.map_err(|fault| DeploymentError::new(fault.message))
     }
 
     #[track_caller]
     fn cluster(&self) -> Arc<Cluster> {
-        match self.members.first().map(|member| member.door.server().host.clone()) {
-            Some(Host::Router(router)) => router.cluster.clone(),
-            Some(Host::Member(_)) | None => panic!("it is no sharded cluster"),
+        match self.members.first().map(|member| member.endpoint.server().host.clone()) {
+            Some(Host::Mongos(mongos)) => mongos.cluster.clone(),
+            Some(Host::Member(_)) | None => {
+                panic!("this is not a sharded cluster; start one with Deployment::sharded")
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The data of one member: collections with their indexes, and the records of sessions.
+//! Data of a member: collections, indexes, session records, prepared transactions.
 //!
-//! A store is a persistent value: a clone costs nothing and shares what is equal. A snapshot for a
-//! reader, for a transaction, or to roll back to, is a clone.
+//! A store is a persistent value. Cloning is cheap and shares the contents. Snapshots for reads,
+//! transactions and rollbacks are clones.
 
-mod before;
 mod collection;
 mod index;
 mod prepared;
+mod prior_state;
 mod session;
 mod size;
 
@@ -17,8 +17,8 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     change::Change,
-    log::{Before, Entry, Record, SessionId, TransactionId},
     namespace::Namespace,
+    oplog::{OplogEntry, PriorState, SessionId, SessionUpdate, TransactionId},
 };
 
 pub(crate) use collection::Collection;
@@ -27,7 +27,7 @@ pub(crate) use prepared::Prepared;
 pub(crate) use session::SessionRecord;
 pub(crate) use size::size_of_document;
 
-/// The data of one member at one moment.
+/// Data of a member at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     collections: RedBlackTreeMapSync<Arc<Namespace>, Collection>,
@@ -36,12 +36,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The collection, or the view, of this name.
+    /// A collection or view.
     pub(crate) fn collection(&self, namespace: &Namespace) -> Option<&Collection> {
         self.collections.get(namespace)
     }
 
-    /// The collections and views of a database, by name.
+    /// Collections and views of a database, by name.
     pub(crate) fn collections<'a>(
         &'a self,
         database: &'a str,
@@ -50,7 +50,7 @@ impl Store {
         self.from(first).take_while(move |(namespace, _)| namespace.database == database)
     }
 
-    /// The names of the databases, in order: those that have a collection.
+    /// Names of databases with collections, in order.
     pub(crate) fn databases(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.collections.keys().map(|namespace| namespace.database.as_str()).collect();
@@ -58,23 +58,23 @@ impl Store {
         names
     }
 
-    /// What is known of a session.
+    /// Record of a session.
     pub(crate) fn session(&self, session: &SessionId) -> Option<&SessionRecord> {
         self.sessions.get(session)
     }
 
-    /// All sessions that something is known of.
+    /// All session records.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionId, &SessionRecord)> {
         self.sessions.iter()
     }
 
-    /// Forgets a session that has expired.
-    pub(crate) fn forget(&mut self, session: &SessionId) {
+    /// Removes the record of an expired session.
+    pub(crate) fn remove_session(&mut self, session: &SessionId) {
         self.sessions.remove_mut(session);
     }
 
-    /// Makes changes, all or none of them, and says what each of them found.
-    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<Vec<Before>, Fault> {
+    /// Applies changes, all or none, and returns the prior state of each.
+    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<Vec<PriorState>, Fault> {
         if let [change] = changes {
             let before = self.before(change);
             self.check_and_apply(change)?;
@@ -90,8 +90,8 @@ impl Store {
         Ok(all)
     }
 
-    /// Applies a whole entry, or nothing of it.
-    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), Fault> {
+    /// Applies a whole entry, or nothing.
+    pub(crate) fn apply(&mut self, entry: &OplogEntry) -> Result<(), Fault> {
         match entry.changes.as_slice() {
             [] => {}
             [change] => self.check_and_apply(change)?,
@@ -101,23 +101,21 @@ impl Store {
                 *self = changed;
             }
         }
-        self.note(entry);
+        self.apply_metadata(entry);
         Ok(())
     }
 
-    /// Keeps what an entry says besides its changes: the record of a session, the step of a two-phase
-    /// commit.
-    pub(crate) fn note(&mut self, entry: &Entry) {
+    /// Stores the other parts of an entry: session record, step of a two-phase commit.
+    pub(crate) fn apply_metadata(&mut self, entry: &OplogEntry) {
         if let Some(record) = &entry.record {
             self.record(record, entry.wall);
         }
         if let Some(step) = &entry.step {
-            self.note_step(step, entry.at);
+            self.apply_step(step, entry.at);
         }
     }
 
-    /// Makes a change if it can be made, or none of it: no key may be there twice, and what is changed
-    /// must be there.
+    /// Applies a change if it is valid: no duplicate key, and the changed document exists.
     pub(crate) fn check_and_apply(&mut self, change: &Change) -> Result<(), Fault> {
         match change {
             Change::Insert { namespace, document } => {
@@ -176,8 +174,8 @@ impl Store {
         }
     }
 
-    /// Puts on record what became of a statement or a transaction of a session.
-    pub(crate) fn record(&mut self, record: &Record, at: bson::DateTime) {
+    /// Stores the result of a statement or transaction of a session.
+    pub(crate) fn record(&mut self, record: &SessionUpdate, at: bson::DateTime) {
         if self.sessions.get(&record.session).is_none() {
             self.sessions.insert_mut(record.session.clone(), SessionRecord::new(record.number, at));
         }

@@ -1,16 +1,15 @@
-//! Change streams: what has been written, told event by event to who watches.
+//! Change streams: events from majority-committed oplog entries.
 //!
-//! A stream stands somewhere in the log. Each time it is asked it goes on from there, up to what most
-//! members have, and makes events of the entries that are about its subject. It keeps nothing of the
-//! log between two questions. Through a mongos, it reads the logs of all shards, in the order of
-//! their times, up to where all of them are known.
+//! A stream has a position in the oplog. Each batch starts at the position and ends at the majority
+//! commit point. The stream keeps no oplog entries between batches. On a mongos it merges the
+//! oplogs of all shards, up to the time at which all of them are known.
 
 mod description;
 mod difference;
 mod event;
+mod resume_token;
 #[cfg(test)]
 mod tests;
-mod token;
 
 use std::sync::Arc;
 
@@ -19,157 +18,168 @@ use steadfast_query::{Code, Collections, Environment, Fault, Pipeline, value::fo
 
 use super::{
     cursor::{
-        Live,
-        batch::{Batch, MOST_BYTES},
+        AwaitDataSource,
+        batch::{CursorBatch, MAX_REPLY_BYTES},
     },
-    log::{Entry, Histories},
+    oplog::{OplogEntry, StreamHistory},
     store::size_of_document,
 };
 
 use event::{Event, events};
 
-pub(crate) use event::{SHARD_COLLECTION, Subject, is_internal};
-pub(crate) use token::{Point, Position};
+pub(crate) use event::{SHARD_COLLECTION, StreamTarget, is_internal};
+pub(crate) use resume_token::{EventPoint, StreamPosition};
 
-/// Which documents an event shows besides what changed.
+/// Documents that an event includes besides the change (`fullDocument`,
+/// `fullDocumentBeforeChange`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Images {
+pub(crate) enum ImageMode {
     /// None.
     Off,
-    /// The document as it is when the event is told (`updateLookup`).
+    /// Current document at the time of the lookup (`updateLookup`).
     Lookup,
-    /// The document at the time of the event, if it was kept.
+    /// Document at the time of the event, if it is stored (`whenAvailable`).
     WhenAvailable,
-    /// The same, and it is an error if it was not kept.
+    /// Document at the time of the event, or an error (`required`).
     Required,
 }
 
-/// What a server of some version tells.
+/// Server version, for fields that depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version {
+pub(crate) struct ChangeStreamVersion {
     pub(crate) max_wire_version: i32,
 }
 
-impl Version {
-    /// `wallTime`, and events that have to be asked for: 6.0 and later.
-    pub(crate) fn tells_time(self) -> bool {
+impl ChangeStreamVersion {
+    /// Returns `true` if events have `wallTime` and expanded events exist (6.0 and later).
+    pub(crate) fn has_wall_time(self) -> bool {
         self.max_wire_version >= 17
     }
 
-    /// Whether its log has what an update changed, array elements that went among it: 5.0 and later.
-    fn has_differences(self) -> bool {
+    /// Returns `true` if the oplog stores differences of updates, including truncated arrays (5.0
+    /// and later).
+    fn stores_differences(self) -> bool {
         self.max_wire_version >= 13
     }
 
-    /// `nsType`: 8.1 and later.
-    fn names_types(self) -> bool {
+    /// Returns `true` if events have `nsType` (8.1 and later).
+    fn has_ns_type(self) -> bool {
         self.max_wire_version >= 26
     }
 
-    /// `disambiguatedPaths`: 6.1 and later.
-    fn disambiguates(self) -> bool {
+    /// Returns `true` if events have `disambiguatedPaths` (6.1 and later).
+    fn has_disambiguated_paths(self) -> bool {
         self.max_wire_version >= 18
     }
 
-    /// `collectionUUID`, `disambiguatedPaths` and `operationDescription` without `showExpandedEvents`,
-    /// and `commitTimestamp`: 8.2 and later.
-    fn tells_all(self) -> bool {
+    /// Returns `true` if events have `collectionUUID`, `disambiguatedPaths` and
+    /// `operationDescription` without `showExpandedEvents`, and `commitTimestamp` (8.2 and later).
+    fn has_default_expanded_fields(self) -> bool {
         self.max_wire_version >= 27
     }
 }
 
-/// What a stream is about and how it is told.
+/// Options of a change stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub(crate) subject: Subject,
+pub(crate) struct ChangeStreamOptions {
+    pub(crate) target: StreamTarget,
     /// `fullDocument`.
-    pub(crate) full: Images,
+    pub(crate) full: ImageMode,
     /// `fullDocumentBeforeChange`.
-    pub(crate) before: Images,
+    pub(crate) before: ImageMode,
     /// `showExpandedEvents`.
     pub(crate) expanded: bool,
-    pub(crate) version: Version,
+    pub(crate) version: ChangeStreamVersion,
 }
 
-/// A change stream that somebody watches.
+/// An open change stream.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    options: Arc<Options>,
-    /// What becomes of its events.
+pub(crate) struct ChangeStream {
+    options: Arc<ChangeStreamOptions>,
+    /// Stages after `$changeStream`.
     pipeline: Pipeline,
     env: Environment,
-    position: Position,
-    /// Whether it was not seen yet that the log has the event that it goes on after.
-    unproved: bool,
-    seen: Option<Histories>,
+    position: StreamPosition,
+    /// `true` until the event of the resume token has been found in the oplog.
+    start_unchecked: bool,
+    seen: Option<StreamHistory>,
 }
 
-impl Stream {
-    /// One that goes on after a position.
+impl ChangeStream {
+    /// A stream that starts after a position.
     pub(crate) fn new(
-        options: Options,
+        options: ChangeStreamOptions,
         pipeline: Pipeline,
         env: Environment,
-        position: Position,
+        position: StreamPosition,
     ) -> Self {
-        let unproved = position.point != Point::Start;
+        let start_unchecked = position.point != EventPoint::Start;
         let options = Arc::new(options);
-        Self { options, pipeline, env, position, unproved, seen: None }
+        Self { options, pipeline, env, position, start_unchecked, seen: None }
     }
 
-    /// Makes sure that it goes on after an event of its own.
-    fn prove(&mut self, entries: &[Vec<Arc<Entry>>]) -> Result<(), Fault> {
+    /// Checks that the position is an event of this stream.
+    fn check_start(&mut self, entries: &[Vec<Arc<OplogEntry>>]) -> Result<(), Fault> {
         let shard = self.position.shard;
         let Some(entries) = entries.get(shard as usize) else {
-            return Err(token::not_found(self.position));
+            return Err(resume_token::not_found(self.position));
         };
-        let Some(first) = entries.first().filter(|_| self.unproved) else { return Ok(()) };
+        let Some(first) = entries.first().filter(|_| self.start_unchecked) else { return Ok(()) };
         let told = events(first, shard, &self.options);
         if !told.iter().any(|event| event.position == self.position) {
-            return Err(token::not_found(self.position));
+            return Err(resume_token::not_found(self.position));
         }
-        self.unproved = false;
+        self.start_unchecked = false;
         Ok(())
     }
 
-    /// What its pipeline leaves of an event.
-    fn shaped(&self, event: &Event<'_>, seen: &Histories) -> Result<Option<Document>, Fault> {
+    /// Result of the pipeline for an event. `None` if the pipeline filters it out.
+    fn run_pipeline(
+        &self,
+        event: &Event<'_>,
+        seen: &StreamHistory,
+    ) -> Result<Option<Document>, Fault> {
         let document = event.document(&self.options, seen)?;
         let id = document.get("_id").cloned();
-        let left = self.pipeline.run(vec![document.into()], &Nothing, &self.env)?.pop();
+        let left = self.pipeline.run(vec![document.into()], &NoCollections, &self.env)?.pop();
         if let Some(left) = &left
             && left.get("_id") != id.as_ref()
         {
             return Err(without_token(event.position, left));
         }
         let size = left.as_ref().map_or(0, size_of_document);
-        if size > MOST_BYTES {
+        if size > MAX_REPLY_BYTES {
             return Err(Fault::new(
                 Code::DOCUMENT_TOO_LARGE,
                 format!(
                     "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and \
-                     {MOST_BYTES}(16MB)"
+                     {MAX_REPLY_BYTES}(16MB)"
                 ),
             ));
         }
         Ok(left)
     }
 
-    /// Fills a batch, until it is full, the stream ends or there are no more entries.
-    fn fill(&mut self, batch: &mut Batch, most: usize, seen: &Histories) -> Result<(), Fault> {
+    /// Fills a batch until it is full, the stream is invalidated, or no entries are left.
+    fn fill(
+        &mut self,
+        batch: &mut CursorBatch,
+        max_count: usize,
+        seen: &StreamHistory,
+    ) -> Result<(), Fault> {
         let entries = seen.after(self.position.floor())?;
-        self.prove(&entries)?;
+        self.check_start(&entries)?;
         let mut bytes = 0;
         for event in merged(&entries, &Arc::clone(&self.options)) {
             if event.position <= self.position {
                 continue;
             }
-            if batch.documents.len() >= most {
+            if batch.documents.len() >= max_count {
                 return Ok(());
             }
-            let document = self.shaped(&event, seen)?;
+            let document = self.run_pipeline(&event, seen)?;
             bytes += document.as_ref().map_or(0, size_of_document);
-            if bytes > MOST_BYTES && !batch.documents.is_empty() {
+            if bytes > MAX_REPLY_BYTES && !batch.documents.is_empty() {
                 return Ok(());
             }
             self.position = event.position;
@@ -180,17 +190,17 @@ impl Stream {
                 return Ok(());
             }
         }
-        self.position = self.position.max(Position::start(seen.horizon()));
+        self.position = self.position.max(StreamPosition::start(seen.horizon()));
         Ok(())
     }
 }
 
-/// The events of the entries of all shards, in the order of their positions.
+/// Events of all shards in the order of their positions.
 fn merged<'a>(
-    entries: &'a [Vec<Arc<Entry>>],
-    options: &'a Options,
+    entries: &'a [Vec<Arc<OplogEntry>>],
+    options: &'a ChangeStreamOptions,
 ) -> impl Iterator<Item = Event<'a>> {
-    let of_shard = |(shard, entries): (usize, &'a Vec<Arc<Entry>>)| {
+    let of_shard = |(shard, entries): (usize, &'a Vec<Arc<OplogEntry>>)| {
         let shard = u32::try_from(shard).unwrap_or(u32::MAX);
         entries.iter().flat_map(move |entry| events(entry, shard, options)).peekable()
     };
@@ -205,23 +215,23 @@ fn merged<'a>(
     })
 }
 
-impl Live for Stream {
-    fn see(&mut self, seen: &Histories) {
+impl AwaitDataSource for ChangeStream {
+    fn set_history(&mut self, seen: &StreamHistory) {
         self.seen = Some(seen.clone());
     }
 
-    fn take(&mut self, most: usize) -> Result<Batch, Fault> {
-        let mut batch = Batch::default();
+    fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault> {
+        let mut batch = CursorBatch::default();
         if let Some(seen) = self.seen.take() {
-            self.fill(&mut batch, most, &seen)?;
+            self.fill(&mut batch, max_count, &seen)?;
         }
         batch.resume_token = Some(self.position.token());
         Ok(batch)
     }
 }
 
-/// An event must be one that the stream can go on after.
-fn without_token(position: Position, left: &Document) -> Fault {
+/// Error of a pipeline that changes the `_id` of events, the resume token.
+fn without_token(position: StreamPosition, left: &Document) -> Fault {
     let expected = bson::doc! { "_id": position.token() };
     let found: Document = left
         .iter()
@@ -241,10 +251,10 @@ fn without_token(position: Position, left: &Document) -> Fault {
     )
 }
 
-/// The stages that a stream may have read no collection.
-struct Nothing;
+/// Environment of a pipeline that may not read collections.
+struct NoCollections;
 
-impl Collections for Nothing {
+impl Collections for NoCollections {
     fn documents(&self, _: &str, _: &str) -> Vec<std::sync::Arc<Document>> {
         Vec::new()
     }

@@ -1,5 +1,4 @@
-//! Transactions of several documents on one member: what they see, what they keep others from, how
-//! they end.
+//! Multi-document transactions on one member: snapshots, conflicts, commit and abort.
 
 mod two_phase;
 
@@ -14,56 +13,56 @@ use steadfast_query::{Code, Collation, Fault, value};
 use tokio::time::Instant;
 
 use super::{
-    change::{Change, Changes, Statement},
-    log::{OpTime, Record, Recorded, SessionId},
+    change::{Change, ChangeWriter, Statement},
     namespace::Namespace,
-    session::{self, Active, Phase},
-    set::{Member, State},
+    oplog::{OpTime, SessionId, SessionUpdate, SessionUpdateKind},
+    session::{self, ActiveTxn, TxnPhase},
+    set::{MemberState, State},
     store::Store,
 };
 
-/// The `_id` of a document, in order.
+/// An `_id`, ordered by value.
 #[derive(Clone, Debug)]
-struct Id(Bson);
+struct OrderedId(Bson);
 
-impl Ord for Id {
+impl Ord for OrderedId {
     fn cmp(&self, other: &Self) -> Ordering {
         value::compare(&self.0, &other.0, &Collation::simple())
     }
 }
 
-impl PartialOrd for Id {
+impl PartialOrd for OrderedId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Id {
+impl PartialEq for OrderedId {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Id {}
+impl Eq for OrderedId {}
 
-/// A transaction that goes on.
+/// A transaction in progress.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     number: i64,
     began: Instant,
-    /// The data when it began.
+    /// Data at its start.
     base: Store,
-    /// The same with its changes.
+    /// The same data with its changes.
     draft: Store,
     changes: Vec<Change>,
-    /// What nobody else may change until it ends.
-    reserved: BTreeMap<Namespace, BTreeSet<Id>>,
-    /// The entry that prepared it, once a two-phase commit decides its outcome.
+    /// Documents that others cannot change until it ends.
+    reserved: BTreeMap<Namespace, BTreeSet<OrderedId>>,
+    /// Prepare entry. From then on the coordinator of the two-phase commit decides the outcome.
     prepared: Option<OpTime>,
 }
 
 impl Transaction {
-    /// One that sees this data.
+    /// A transaction that reads this data.
     pub(crate) fn new(number: i64, base: &Store, now: Instant) -> Self {
         Self {
             number,
@@ -88,30 +87,30 @@ impl Transaction {
         self.prepared.is_some()
     }
 
-    /// The data as it sees it.
+    /// Data as the transaction sees it.
     pub(crate) fn store(&self) -> &Store {
         &self.draft
     }
 
-    /// Whether a change of somebody else stands against it.
+    /// Returns `true` if the transaction has reserved a document.
     pub(crate) fn has_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
-        self.reserved.get(namespace).is_some_and(|ids| ids.contains(&Id(id.clone())))
+        self.reserved.get(namespace).is_some_and(|ids| ids.contains(&OrderedId(id.clone())))
     }
 
-    /// Whether it changes anything in a collection.
+    /// Returns `true` if the transaction changes a collection.
     fn touches(&self, namespace: &Namespace) -> bool {
         self.reserved.contains_key(namespace)
     }
 }
 
-/// A transaction's means to change data: all is kept until it commits.
+/// Buffers the changes of a transaction until it commits.
 pub(crate) struct InTransaction<'a> {
     pub(crate) transaction: &'a mut Transaction,
     /// The primary, without this transaction.
-    pub(crate) member: &'a Member,
+    pub(crate) member: &'a MemberState,
 }
 
-impl Changes for InTransaction<'_> {
+impl ChangeWriter for InTransaction<'_> {
     fn store(&self) -> &Store {
         &self.transaction.draft
     }
@@ -128,7 +127,7 @@ impl Changes for InTransaction<'_> {
             }
         }
         let reserved = self.transaction.reserved.entry(namespace.clone()).or_default();
-        reserved.extend(ids.iter().map(|id| Id((*id).clone())));
+        reserved.extend(ids.iter().map(|id| OrderedId((*id).clone())));
         Ok(())
     }
 
@@ -154,20 +153,20 @@ impl Changes for InTransaction<'_> {
     }
 }
 
-impl Member {
-    /// Whether an open transaction has reserved a document.
+impl MemberState {
+    /// Returns `true` if an open transaction has reserved a document.
     pub(crate) fn is_reserved(&self, namespace: &Namespace, id: &Bson) -> bool {
         self.open_transactions().any(|open| open.has_reserved(namespace, id))
     }
 
-    /// Whether an open transaction stands against a change that somebody else is about to make.
-    pub(crate) fn stands_against(&self, change: &Change) -> bool {
+    /// Returns `true` if an open transaction conflicts with a change of another session.
+    pub(crate) fn conflicts_with(&self, change: &Change) -> bool {
         match change {
             Change::Insert { .. } | Change::Replace { .. } | Change::CreateCollection { .. } => {
                 self.open_transactions()
-                    .any(|open| open.is_prepared() && !open.survives(change, self))
+                    .any(|open| open.is_prepared() && !open.can_commit_after(change, self))
             }
-            // What was reserved is asked for before.
+            // Reserved documents were checked before.
             Change::Delete { .. } | Change::DropDatabase { .. } | Change::Note(_) => false,
             Change::ModifyCollection { namespace, .. }
             | Change::DropCollection { namespace }
@@ -184,22 +183,21 @@ impl Member {
 }
 
 impl Transaction {
-    /// Whether it could still commit after this change.
-    fn survives(&self, change: &Change, member: &Member) -> bool {
+    /// Returns `true` if the transaction can still commit after this change.
+    fn can_commit_after(&self, change: &Change, member: &MemberState) -> bool {
         let mut store = member.store().clone();
-        // A change that cannot be made harms nobody.
-        store.check_and_apply(change).is_err() || self.fits(store)
+        // An invalid change has no effect.
+        store.check_and_apply(change).is_err() || self.applies_to(store)
     }
 
-    /// Whether its changes can be made to this data.
-    fn fits(&self, mut store: Store) -> bool {
+    /// Returns `true` if the changes are valid on this data.
+    fn applies_to(&self, mut store: Store) -> bool {
         self.changes.iter().all(|change| store.check_and_apply(change).is_ok())
     }
 }
 
 impl State {
-    /// Commits a session's transaction: all of its changes are one entry. One that has committed has
-    /// committed.
+    /// Commits a session's transaction as one entry. A repeated commit returns the same entry.
     pub(crate) fn commit_transaction(
         &mut self,
         index: usize,
@@ -208,12 +206,12 @@ impl State {
         now: Instant,
     ) -> Result<OpTime, Fault> {
         let active = self.check_not_older(index, session, number)?;
-        if let Some(Active { number: known, phase: Phase::Committed(at) }) = active
+        if let Some(ActiveTxn { number: known, phase: TxnPhase::Committed(at) }) = active
             && known == number
         {
             return Ok(at);
         }
-        self.check_goes_on(active, number)?;
+        self.check_in_progress(active, number)?;
         self.check_not_prepared(index, session)?;
         let Some(transaction) = self.member_mut(index).end_transaction(session) else {
             return Err(session::aborted(number));
@@ -222,18 +220,21 @@ impl State {
         let at = if transaction.changes.is_empty() {
             last
         } else {
-            let record = Record { session: session.clone(), number, what: Recorded::Committed };
-            // What was not reserved can still be in the way: a key that must be unique, a collection
-            // that was made meanwhile.
+            let record = SessionUpdate {
+                session: session.clone(),
+                number,
+                what: SessionUpdateKind::Committed,
+            };
+            // Conflicts without a reservation: a duplicate key, or a collection created meanwhile.
             self.append(index, transaction.changes, Some(record), now)
                 .map_err(|_| write_conflict())?
         };
-        let committed = Active { number, phase: Phase::Committed(at) };
+        let committed = ActiveTxn { number, phase: TxnPhase::Committed(at) };
         self.member_mut(index).set_active(session, committed);
         Ok(at)
     }
 
-    /// Ends a session's transaction without its changes.
+    /// Aborts a session's transaction.
     pub(crate) fn abort_transaction(
         &mut self,
         index: usize,
@@ -241,7 +242,7 @@ impl State {
         number: i64,
     ) -> Result<(), Fault> {
         let active = self.check_not_older(index, session, number)?;
-        self.check_goes_on(active, number)?;
+        self.check_in_progress(active, number)?;
         self.check_not_prepared(index, session)?;
         self.member_mut(index).end_transaction(session);
         Ok(())

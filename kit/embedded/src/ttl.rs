@@ -1,4 +1,4 @@
-//! Documents that have had their time: what indexes with `expireAfterSeconds` let go.
+//! TTL indexes (`expireAfterSeconds`).
 
 use bson::{Bson, DateTime, Document};
 use steadfast_query::{Fault, path};
@@ -8,7 +8,7 @@ use super::{
     store::{Collection, Index, Store},
 };
 
-/// The documents that are to go by this time.
+/// Deletions of the documents that have expired at a time.
 pub(crate) fn expire(store: &Store, now: DateTime) -> Result<Vec<Change>, Fault> {
     let mut changes = Vec::new();
     for database in store.databases() {
@@ -32,7 +32,7 @@ fn expired(collection: &Collection, now: DateTime) -> Result<Vec<Bson>, Fault> {
         })
         .collect();
     let mut ids = Vec::new();
-    // A capped collection lets go by itself.
+    // TTL indexes do not delete from capped collections.
     if rules.is_empty() || collection.is_capped() {
         return Ok(ids);
     }
@@ -47,14 +47,15 @@ fn expired(collection: &Collection, now: DateTime) -> Result<Vec<Bson>, Fault> {
     Ok(ids)
 }
 
-/// Whether a date under the path has passed. Of several, one is enough; without a date, it stays.
+/// Returns `true` if a date under the path has expired. One of several dates is enough. A document
+/// without a date never expires.
 fn has_expired(document: &Document, path: &str, before: i64) -> bool {
     path::index_values(document, path)
         .iter()
         .any(|value| matches!(value, Bson::DateTime(date) if date.timestamp_millis() <= before))
 }
 
-#[allow(clippy::cast_possible_truncation)] // it saturates
+#[allow(clippy::cast_possible_truncation)] // saturates
 fn age(seconds: &Bson) -> Option<i64> {
     let seconds = match seconds {
         Bson::Int32(seconds) => i64::from(*seconds),
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_goes_when_its_date_is_old_enough() {
+    fn document_expires_after_ttl() {
         let index = doc! { "v": 2, "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 10 };
         let store = store(
             index,
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_without_a_time_lets_nothing_go() {
+    fn index_without_ttl_deletes_nothing() {
         let index = doc! { "v": 2, "key": { "at": 1 }, "name": "at_1" };
         let store = store(index, [doc! { "_id": 1, "at": at(0) }]);
         assert_eq!(gone(&store, at(1_000_000)), []);

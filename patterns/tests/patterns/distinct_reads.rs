@@ -33,7 +33,7 @@ impl Cluster {
     /// With a change of the client's options.
     async fn watched(change: impl FnOnce(&mut ClientOptions)) -> Self {
         // With one member each, so that the nearest has heard of every write.
-        let deployment = Deployment::sharded(&["alfa", "bravo"]).shard_members(1).start();
+        let deployment = Deployment::sharded(&["alfa", "bravo"]).members_per_shard(1).start();
         let mut options = ClientOptions::parse(deployment.uri()).await.unwrap();
         change(&mut options);
         let client = Client::with_options(options).unwrap();

@@ -126,7 +126,7 @@ fn fail(deployment: &Deployment, mode: impl Into<Bson>, data: &Document) {
     let mode = mode.into();
     let point = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
     for member in 0..deployment.members().len() {
-        deployment.faults().fail_point(member, point.clone()).unwrap();
+        deployment.faults().configure_fail_point(member, point.clone()).unwrap();
     }
 }
 

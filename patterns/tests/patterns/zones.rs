@@ -105,7 +105,7 @@ async fn a_plan_that_ended_in_the_middle_is_finished_by_the_next() {
             "configureFailPoint": "failCommand", "mode": { "skip": i32::from(command == "updateZoneKeyRange") },
             "data": { "failCommands": [command], "errorCode": 13 },
         };
-        deployment.faults().fail_point(0, refuse).unwrap();
+        deployment.faults().configure_fail_point(0, refuse).unwrap();
         let plan = planned(&client).await;
         let error = plan.apply(&client).await.unwrap_err();
         let ZonesError::Step { number, steps, step, .. } = &error else { panic!("{error}") };
@@ -113,7 +113,7 @@ async fn a_plan_that_ended_in_the_middle_is_finished_by_the_next() {
         assert!(error.to_string().contains(&format!("step {number} of {steps} failed")), "{error}");
         let left = planned(&client).await;
         assert_eq!(left.steps(), &plan.steps()[number - 1..], "those before are done");
-        deployment.faults().fail_point_off(0, "failCommand").unwrap();
+        deployment.faults().disable_fail_point(0, "failCommand").unwrap();
         left.apply(&client).await.unwrap();
         assert_eq!(homes(&deployment, "bravo"), ["shard0001"]);
         assert!(planned(&client).await.is_empty());
@@ -128,7 +128,7 @@ async fn a_step_whose_reply_is_lost_or_that_meets_another_is_tried_again() {
         data.insert("failCommands", [command]);
         let fail =
             doc! { "configureFailPoint": "failCommand", "mode": { "times": 2 }, "data": data };
-        deployment.faults().fail_point(0, fail).unwrap();
+        deployment.faults().configure_fail_point(0, fail).unwrap();
         let again = Arc::new(Mutex::new(0));
         let count = again.clone();
         let plan = planned(&client).await;
@@ -157,7 +157,7 @@ async fn two_may_apply_at_the_same_time() {
         one.unwrap();
         two.unwrap();
         assert_eq!(homes(&deployment, "alfa"), ["shard0000"]);
-        assert_eq!(deployment.zones(MESSAGES).len(), 2);
+        assert_eq!(deployment.zone_ranges(MESSAGES).len(), 2);
     }
 }
 
@@ -247,7 +247,7 @@ async fn a_removal_takes_back_what_was_added_and_keeps_the_documents() {
             assert_eq!(removal.steps().len(), step, "{removal}");
             removal.apply(&client).await.unwrap();
         }
-        assert!(deployment.zones(MESSAGES).is_empty());
+        assert!(deployment.zone_ranges(MESSAGES).is_empty());
         let shards = admin.run_command(doc! { "listShards": 1 }).await.unwrap();
         let zones: Vec<_> = shards
             .get_array("shards")

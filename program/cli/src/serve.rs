@@ -158,7 +158,7 @@ pub(crate) fn run(serve: Serve) -> Done {
 /// What cannot be had, apart from what nobody can have.
 fn explained(error: StartError) -> Box<dyn Error> {
     match error {
-        StartError::Address { .. } => error.into(),
+        StartError::AddressUnavailable { .. } => error.into(),
         _ => WrongArguments(error.to_string()).into(),
     }
 }
@@ -168,7 +168,7 @@ fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
     let mut builder = match (serve.standalone, shards.is_empty()) {
         (true, _) => Deployment::standalone(),
         (false, true) => Deployment::replica_set(serve.replica_set.unwrap_or(3)),
-        (false, false) => Deployment::sharded(&shards).routers(serve.routers),
+        (false, false) => Deployment::sharded(&shards).mongos_count(serve.routers),
     };
     builder = match serve.wire_version {
         Some(wire_version) => builder.wire_version(wire_version),

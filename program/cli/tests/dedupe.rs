@@ -186,7 +186,7 @@ fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
         "mode": "alwaysOn",
         "data": { "failCommands": ["delete"], "blockConnection": true, "blockTimeMS": 600_000 },
     };
-    datacenter.deployment.faults().fail_point(0, blocked).expect("a known one");
+    datacenter.deployment.faults().configure_fail_point(0, blocked).expect("a known one");
     let uri = datacenter.uri();
     let arguments = ["--collection", "app.messages", "--key", "message_id", "--delete"];
     let mut program = steadfast(&[&["dedupe", "--uri", &uri], &arguments[..]].concat())

@@ -129,7 +129,7 @@ fn a_standalone_server_says_why_writes_are_not_retried() {
 
 #[test]
 fn a_cluster_shows_its_mongos_and_shards() {
-    let cluster = started(Deployment::sharded(&["alfa", "bravo"]).routers(2));
+    let cluster = started(Deployment::sharded(&["alfa", "bravo"]).mongos_count(2));
     let diagnosis = diagnosis(&cluster.uri(), 0);
     assert_eq!(diagnosis["deployment"]["type"], "sharded cluster");
     assert_eq!(diagnosis["servers"][1]["type"], "Mongos");

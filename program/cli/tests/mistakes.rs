@@ -313,7 +313,7 @@ fn rules_and_servers_that_cannot_be_are_told() {
         ("pipe --upstream {nobody} --record folder", 2, &["folder: Is a directory"]),
         ("serve --version 1.0", 2, &["version 1.0 is not known"]),
         ("serve --replica-set 0", 2, &["no members"]),
-        ("serve --sharded a,a", 2, &["names of their own"]),
+        ("serve --sharded a,a", 2, &["distinct names"]),
     ];
     for mistake in mistakes {
         folder.make(*mistake, "", Stdio::piped());

@@ -239,13 +239,13 @@ async fn it_sweeps_again_and_again_until_it_is_told_to_end() {
 #[tokio::test]
 async fn a_sweep_that_is_interrupted_says_so() {
     let set = deployment();
-    let primary = set.until_primary().await;
+    let primary = set.wait_for_primary().await;
     let blocked = doc! {
         "configureFailPoint": "failCommand",
         "mode": "alwaysOn",
         "data": { "failCommands": ["aggregate"], "blockConnection": true, "blockTimeMS": 600_000 },
     };
-    set.faults().fail_point(primary, blocked).unwrap();
+    set.faults().configure_fail_point(primary, blocked).unwrap();
     let mut running = Running::start(&mut sweep(&set.uri(), &["shop.days", "--every", "1h"]));
     assert!(running.note_of_work().contains("until Ctrl-C"));
     let (status, out, _) = running.interrupt();

@@ -245,7 +245,7 @@ impl Ground {
         for event in [Event::Heal, Event::ReleaseReplication, Event::ThawAll, Event::RestartAll] {
             self.perform(event);
         }
-        self.deployment.until_primary().await;
+        self.deployment.wait_for_primary().await;
     }
 }
 
@@ -315,7 +315,7 @@ async fn run(seed: u64) -> Run {
     let audit = books.audit(&census(OPERATIONS, |name| documents[name].clone()));
     audit.assert_clean();
     let executions = ground.deployment.faults().executions();
-    let twice: Vec<_> = executions.iter().filter(|execution| execution.times > 1).collect();
+    let twice: Vec<_> = executions.iter().filter(|execution| execution.count > 1).collect();
     assert!(twice.is_empty(), "{twice:#?}");
     if events == 0 {
         // What a primary wrote and a majority does not have is rolled back, and written again: the

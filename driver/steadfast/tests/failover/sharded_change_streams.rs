@@ -23,7 +23,7 @@ type Events = ChangeStream<ChangeStreamEvent<Document>>;
 async fn cluster() -> Deployment {
     let cluster = Deployment::sharded(&["alfa", "bravo"])
         .version("8.2")
-        .routers(2)
+        .mongos_count(2)
         .without_balancer()
         .election_timeout(Duration::from_millis(100))
         .start();
@@ -149,7 +149,7 @@ async fn fail(cluster: &Deployment, number: i32) {
             let shard = cluster.shard(if number == 60 { "alfa" } else { "bravo" });
             let primary = shard.primary().unwrap();
             shard.faults().kill(primary);
-            shard.until_primary().await;
+            shard.wait_for_primary().await;
             shard.faults().restart(primary);
         }
         120 => cluster.faults().kill(0),

@@ -61,7 +61,7 @@ async fn a_lost_reply_is_not_applied_twice() {
     let summary = &result.summary;
     assert_eq!((summary.inserted_count, summary.upserted_count), (1, 1), "{result:?}");
     assert_eq!(numbers(&commands), [Some(1), Some(1)]);
-    assert!(deployment.faults().executions().iter().all(|it| it.times == 1));
+    assert!(deployment.faults().executions().iter().all(|it| it.count == 1));
     let counters = client.database("db").collection::<Document>("counters");
     let counter = bounded(counters.find_one(doc! {})).await.unwrap();
     assert_eq!(counter, Some(doc! { "_id": 1, "x": 2 }));

@@ -1,4 +1,4 @@
-//! The commands on users: `createUser` and its like.
+//! User management commands, such as `createUser` and `grantRolesToUser`.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     MECHANISMS, missing,
-    rights::is_role,
-    scram::Hash,
+    privileges::is_role,
+    scram::ScramHash,
     users::{Role, User, UserName, Users},
 };
 
-/// Runs a command on users, if it is one. All but `usersInfo` are writes.
+/// Runs a user management command. Returns `None` for other commands. All but `usersInfo` are
+/// writes.
 pub(crate) fn run(
     name: &str,
     command: &Document,
@@ -32,7 +33,7 @@ pub(crate) fn run(
     Some(done)
 }
 
-/// Whether it is a command on users that changes something.
+/// Returns `true` for user management commands that write.
 pub(crate) fn is_write(name: &str) -> bool {
     matches!(
         name,
@@ -64,7 +65,7 @@ fn create(command: &Document, database: &str, users: &Users) -> Result<Document,
     digested_by_server(command)?;
     let credentials = users.credentials(&name.user, password, &mechanisms)?;
     let id = users.uuid();
-    let mut known = users.known();
+    let mut known = users.lock();
     if known.contains_key(&name) {
         return Err(Fault::location(
             51003,
@@ -119,14 +120,14 @@ fn update(command: &Document, database: &str, users: &Users) -> Result<Document,
 fn drop_one(command: &Document, database: &str, users: &Users) -> Result<Document, Fault> {
     only(command, "dropUser", &[])?;
     let name = user_name(command, "dropUser", database)?;
-    match users.known().remove(&name) {
+    match users.lock().remove(&name) {
         Some(_) => Ok(done()),
         None => Err(Fault::new(Code::USER_NOT_FOUND, format!("User '{name}' not found"))),
     }
 }
 
 fn drop_all(database: &str, users: &Users) -> Document {
-    let mut known = users.known();
+    let mut known = users.lock();
     let before = known.len();
     known.retain(|name, _| name.database != database);
     let dropped = i32::try_from(before - known.len()).unwrap_or(i32::MAX);
@@ -171,7 +172,7 @@ fn info(command: &Document, database: &str, users: &Users) -> Result<Document, F
     const FIELDS: [&str; 4] =
         ["showCredentials", "showPrivileges", "showCustomData", "showAuthenticationRestrictions"];
     only(command, "usersInfo", &FIELDS)?;
-    let known = users.known();
+    let known = users.lock();
     let wanted = command.get("usersInfo").unwrap_or(&Bson::Null);
     let names: Vec<UserName> = match wanted {
         Bson::Document(all) if all.get_bool("forAllDBs").unwrap_or(false) => {
@@ -185,7 +186,7 @@ fn info(command: &Document, database: &str, users: &Users) -> Result<Document, F
     };
     let found: BTreeMap<_, _> = names.iter().filter_map(|name| known.get_key_value(name)).collect();
     let with_credentials = command.get_bool("showCredentials").unwrap_or(false);
-    let shown = found.into_iter().map(|(name, user)| user.shown(name, with_credentials));
+    let shown = found.into_iter().map(|(name, user)| user.to_document(name, with_credentials));
     Ok(doc! { "users": shown.collect::<Vec<_>>(), "ok": 1.0 })
 }
 
@@ -236,7 +237,7 @@ fn read_roles(roles: &Bson, database: &str) -> Result<Vec<Role>, Fault> {
     roles.iter().map(read).collect()
 }
 
-fn read_mechanisms(command: &Document) -> Result<Option<Vec<Hash>>, Fault> {
+fn read_mechanisms(command: &Document) -> Result<Option<Vec<ScramHash>>, Fault> {
     let Ok(names) = command.get_array("mechanisms") else { return Ok(None) };
     if names.is_empty() {
         return Err(Fault::bad_value("mechanisms field must not be empty"));
@@ -256,7 +257,7 @@ fn digested_by_server(command: &Document) -> Result<(), Fault> {
     }
 }
 
-/// Refuses fields that are not known here.
+/// Rejects unknown fields.
 fn only(command: &Document, name: &str, fields: &[&str]) -> Result<(), Fault> {
     const OF_EVERY_COMMAND: [&str; 10] = [
         "lsid",

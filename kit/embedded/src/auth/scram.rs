@@ -1,4 +1,4 @@
-//! The server's side of SCRAM (RFC 5802, RFC 7677): bytes in, bytes out.
+//! SCRAM (RFC 5802, RFC 7677), the server's role. It does no I/O.
 
 use std::{
     fmt,
@@ -13,15 +13,15 @@ use sha2::{Digest, Sha256};
 
 use super::users::UserName;
 
-/// The hash function of a mechanism.
+/// Hash function of a SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hash {
+pub(crate) enum ScramHash {
     Sha1,
     Sha256,
 }
 
-impl Hash {
-    /// The mechanism built on it.
+impl ScramHash {
+    /// Name of the mechanism.
     pub(crate) fn mechanism(self) -> &'static str {
         match self {
             Self::Sha1 => "SCRAM-SHA-1",
@@ -29,7 +29,7 @@ impl Hash {
         }
     }
 
-    /// How long a salt is, as servers make them.
+    /// Length of a salt in bytes, as in a real server.
     pub(crate) fn salt_length(self) -> usize {
         match self {
             Self::Sha1 => 16,
@@ -37,8 +37,8 @@ impl Hash {
         }
     }
 
-    /// What the mechanism takes for the password: for SHA-1 a digest of user and password, for
-    /// SHA-256 the password after SASLprep.
+    /// Password as SCRAM uses it. SHA-1: the MD5 digest of user and password. SHA-256: the password
+    /// after SASLprep.
     pub(crate) fn prepare(self, user: &str, password: &str) -> Option<Vec<u8>> {
         match self {
             Self::Sha1 => {
@@ -64,7 +64,7 @@ impl Hash {
         }
     }
 
-    /// RFC 5802's `Hi`.
+    /// The function `Hi` of RFC 5802.
     fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
         match self {
             Self::Sha1 => {
@@ -87,14 +87,13 @@ fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// What a server knows of a password.
-pub(crate) struct Credential {
-    hash: Hash,
+/// Stored credential of a user for one mechanism.
+pub(crate) struct ScramCredential {
+    hash: ScramHash,
     prepared: Vec<u8>,
     salt: Vec<u8>,
     pub(crate) iterations: u32,
-    /// Derived when they are first needed: that takes thousands of rounds, and a deployment should be
-    /// there at once.
+    /// Derived when they are first needed, because the derivation takes thousands of hash rounds.
     keys: OnceLock<Keys>,
 }
 
@@ -103,8 +102,8 @@ struct Keys {
     server: Vec<u8>,
 }
 
-impl Credential {
-    pub(crate) fn new(hash: Hash, prepared: Vec<u8>, salt: Vec<u8>, iterations: u32) -> Self {
+impl ScramCredential {
+    pub(crate) fn new(hash: ScramHash, prepared: Vec<u8>, salt: Vec<u8>, iterations: u32) -> Self {
         Self { hash, prepared, salt, iterations, keys: OnceLock::new() }
     }
 
@@ -119,8 +118,8 @@ impl Credential {
         })
     }
 
-    /// As `usersInfo` shows it on demand.
-    pub(crate) fn shown(&self) -> bson::Document {
+    /// Credential as `usersInfo` shows it with `showCredentials`.
+    pub(crate) fn to_document(&self) -> bson::Document {
         let keys = self.keys();
         bson::doc! {
             "iterationCount": i64::from(self.iterations),
@@ -131,43 +130,44 @@ impl Credential {
     }
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for ScramCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credential({})", self.hash.mechanism())
     }
 }
 
-/// A conversation.
+/// A SCRAM conversation.
 #[derive(Debug)]
-pub(crate) struct Scram {
-    hash: Hash,
+pub(crate) struct ScramConversation {
+    hash: ScramHash,
     database: String,
     user: String,
-    credential: Arc<Credential>,
+    credential: Arc<ScramCredential>,
     nonce: String,
-    /// What both sides have said, which is signed.
-    said: String,
-    is_proved: bool,
+    /// The `AuthMessage` of RFC 5802, which both sides sign.
+    auth_message: String,
+    is_verified: bool,
 }
 
-/// What a server says to the client's next message.
-pub(crate) enum Answer {
-    /// The client knows the password; this shows that the server does, too.
-    Proved(Vec<u8>),
-    /// An empty message to an empty one.
-    Done,
+/// The server's response to a message of the client.
+pub(crate) enum ScramResponse {
+    /// Server signature. The client's proof was valid.
+    ServerSignature(Vec<u8>),
+    /// Empty message that ends the conversation.
+    Empty,
 }
 
-impl Scram {
-    /// Takes the client's first message, `n,,n=<user>,r=<nonce>`, and makes the challenge.
+impl ScramConversation {
+    /// Reads the client's first message, `n,,n=<user>,r=<nonce>`, and returns the server's first
+    /// message.
     pub(crate) fn begin(
-        hash: Hash,
+        hash: ScramHash,
         first: &[u8],
         nonce: &str,
-        find: impl FnOnce(&str) -> Option<Arc<Credential>>,
+        find: impl FnOnce(&str) -> Option<Arc<ScramCredential>>,
     ) -> Option<(Self, Vec<u8>)> {
         let first = str::from_utf8(first).ok()?;
-        // No channel binding, and no other identity than the user's own.
+        // Channel binding and an authorization identity are not supported.
         let bare = first.strip_prefix("n,,").or_else(|| first.strip_prefix("y,,"))?;
         let mut attributes = bare.split(',');
         let user = attributes.next()?.strip_prefix("n=")?;
@@ -177,27 +177,34 @@ impl Scram {
         let nonce = format!("{of_client}{nonce}");
         let salt = BASE64.encode(&credential.salt);
         let challenge = format!("r={nonce},s={salt},i={}", credential.iterations);
-        let said = format!("{bare},{challenge}");
-        let scram =
-            Self { hash, database: String::new(), user, credential, nonce, said, is_proved: false };
+        let auth_message = format!("{bare},{challenge}");
+        let scram = Self {
+            hash,
+            database: String::new(),
+            user,
+            credential,
+            nonce,
+            auth_message,
+            is_verified: false,
+        };
         Some((scram, challenge.into_bytes()))
     }
 
-    /// The same about a user of this database.
-    pub(crate) fn of(mut self, database: &str) -> Self {
+    /// Sets the database of the user.
+    pub(crate) fn in_database(mut self, database: &str) -> Self {
         database.clone_into(&mut self.database);
         self
     }
 
-    /// Who it is about.
+    /// The user that the conversation authenticates.
     pub(crate) fn user(&self) -> UserName {
         UserName { database: self.database.clone(), user: self.user.clone() }
     }
 
-    /// Takes the client's next message; `None` if it does not know the password.
-    pub(crate) fn go_on(&mut self, message: &[u8]) -> Option<Answer> {
-        if self.is_proved {
-            return message.is_empty().then_some(Answer::Done);
+    /// Processes the client's next message. Returns `None` if the proof is wrong.
+    pub(crate) fn advance(&mut self, message: &[u8]) -> Option<ScramResponse> {
+        if self.is_verified {
+            return message.is_empty().then_some(ScramResponse::Empty);
         }
         let message = str::from_utf8(message).ok()?;
         let (without_proof, proof) = message.rsplit_once(",p=")?;
@@ -205,9 +212,9 @@ impl Scram {
         if nonce != self.nonce || !without_proof.starts_with("c=") {
             return None;
         }
-        let said = format!("{},{without_proof}", self.said);
+        let auth_message = format!("{},{without_proof}", self.auth_message);
         let keys = self.credential.keys();
-        let signature = self.hash.hmac(&keys.stored, said.as_bytes());
+        let signature = self.hash.hmac(&keys.stored, auth_message.as_bytes());
         let proof = BASE64.decode(proof).ok()?;
         if proof.len() != signature.len() {
             return None;
@@ -216,8 +223,8 @@ impl Scram {
         if self.hash.digest(&client) != keys.stored {
             return None;
         }
-        self.is_proved = true;
-        let signature = self.hash.hmac(&keys.server, said.as_bytes());
-        Some(Answer::Proved(format!("v={}", BASE64.encode(signature)).into_bytes()))
+        self.is_verified = true;
+        let signature = self.hash.hmac(&keys.server, auth_message.as_bytes());
+        Some(ScramResponse::ServerSignature(format!("v={}", BASE64.encode(signature)).into_bytes()))
     }
 }

@@ -1,12 +1,12 @@
-//! Conversations as drivers have them, and all that can be wrong with one.
+//! SASL conversations as drivers have them, and malformed ones.
 
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
-use super::{scram::Credential, *};
+use super::{scram::ScramCredential, *};
 
-/// RFC 7677, section 3.
+/// The example of RFC 7677, section 3.
 const FIRST: &[u8] = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
 const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 const CHALLENGE: &[u8] =
@@ -19,9 +19,9 @@ fn users() -> Users {
     let users = Users::new(1, 4096);
     users.add_root("user", "pencil").unwrap();
     let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-    let known = Credential::new(Hash::Sha256, b"pencil".to_vec(), salt, 4096);
+    let known = ScramCredential::new(ScramHash::Sha256, b"pencil".to_vec(), salt, 4096);
     let name = UserName::new("admin", "user");
-    users.with(&name, |user| user.credentials.insert(Hash::Sha256, Arc::new(known)));
+    users.with(&name, |user| user.credentials.insert(ScramHash::Sha256, Arc::new(known)));
     users
 }
 
@@ -46,65 +46,65 @@ fn said(reply: &Document) -> (&[u8], bool) {
 }
 
 #[test]
-fn who_knows_the_password_is_known() {
-    let (users, mut identity) = (users(), Identity::default());
+fn correct_password_authenticates() {
+    let (users, mut auth) = (users(), AuthState::default());
     let options = doc! { "skipEmptyExchange": true };
-    let reply = identity.sasl_start(&start(FIRST, options), "admin", &users, NONCE).unwrap();
+    let reply = auth.sasl_start(&start(FIRST, options), "admin", &users, NONCE).unwrap();
     assert_eq!(said(&reply), (CHALLENGE, false));
-    assert_eq!(identity.user(), None);
-    let reply = identity.sasl_continue(&go_on(PROOF)).unwrap();
+    assert_eq!(auth.user(), None);
+    let reply = auth.sasl_continue(&go_on(PROOF)).unwrap();
     assert_eq!(said(&reply), (SIGNATURE, true));
-    assert_eq!(identity.user(), Some(&UserName::new("admin", "user")));
-    let status = identity.status(&Document::new(), &users);
+    assert_eq!(auth.user(), Some(&UserName::new("admin", "user")));
+    let status = auth.status(&Document::new(), &users);
     let roles = status.get_document("authInfo").unwrap().get_array("authenticatedUserRoles");
     assert_eq!(roles.unwrap(), &[Bson::from(doc! { "role": "root", "db": "admin" })]);
-    identity.forget();
-    assert_eq!(identity.user(), None);
+    auth.log_out();
+    assert_eq!(auth.user(), None);
 }
 
 #[test]
-fn older_clients_ask_once_more_with_nothing_to_say() {
-    let (users, mut identity) = (users(), Identity::default());
-    identity.sasl_start(&start(FIRST, doc! {}), "admin", &users, NONCE).unwrap();
-    let reply = identity.sasl_continue(&go_on(PROOF)).unwrap();
+fn empty_exchange_ends_conversation_of_older_clients() {
+    let (users, mut auth) = (users(), AuthState::default());
+    auth.sasl_start(&start(FIRST, doc! {}), "admin", &users, NONCE).unwrap();
+    let reply = auth.sasl_continue(&go_on(PROOF)).unwrap();
     assert_eq!(said(&reply), (SIGNATURE, false));
-    assert_eq!(identity.user(), None);
-    let reply = identity.sasl_continue(&go_on(b"")).unwrap();
+    assert_eq!(auth.user(), None);
+    let reply = auth.sasl_continue(&go_on(b"")).unwrap();
     assert_eq!(said(&reply), (&b""[..], true));
-    assert!(identity.user().is_some());
+    assert!(auth.user().is_some());
 }
 
 #[test]
-fn all_failures_look_alike() {
+fn login_failures_have_the_same_error() {
     let users = users();
     let begin = |first: &[u8], database: &str| {
-        let mut identity = Identity::default();
-        let begun = identity.sasl_start(&start(first, doc! {}), database, &users, NONCE);
-        begun.map(|_| identity)
+        let mut auth = AuthState::default();
+        let begun = auth.sasl_start(&start(first, doc! {}), database, &users, NONCE);
+        begun.map(|_| auth)
     };
     assert_eq!(begin(b"n,,n=nobody,r=abc", "admin").unwrap_err(), failed());
     assert_eq!(begin(FIRST, "shop").unwrap_err(), failed());
     assert_eq!(begin(b"rubbish", "admin").unwrap_err(), failed());
     let wrong = String::from_utf8(PROOF.to_vec()).unwrap().replace("p=dHzb", "p=dHzc");
-    let mut identity = begin(FIRST, "admin").unwrap();
-    assert_eq!(identity.sasl_continue(&go_on(wrong.as_bytes())).unwrap_err(), failed());
-    let fault = identity.sasl_continue(&go_on(PROOF)).unwrap_err();
+    let mut auth = begin(FIRST, "admin").unwrap();
+    assert_eq!(auth.sasl_continue(&go_on(wrong.as_bytes())).unwrap_err(), failed());
+    let fault = auth.sasl_continue(&go_on(PROOF)).unwrap_err();
     assert_eq!(fault.message, "No SASL session state found");
     let foreign = String::from_utf8(PROOF.to_vec()).unwrap().replace("r=rOpr", "r=xxxx");
-    let mut identity = begin(FIRST, "admin").unwrap();
-    assert_eq!(identity.sasl_continue(&go_on(foreign.as_bytes())).unwrap_err(), failed());
+    let mut auth = begin(FIRST, "admin").unwrap();
+    assert_eq!(auth.sasl_continue(&go_on(foreign.as_bytes())).unwrap_err(), failed());
 }
 
 #[test]
-fn mechanisms_that_are_not_there_are_refused_by_name() {
+fn unsupported_mechanism_is_named_in_error() {
     let command = doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": binary(b"") };
-    let fault = Identity::default().sasl_start(&command, "admin", &users(), NONCE).unwrap_err();
+    let fault = AuthState::default().sasl_start(&command, "admin", &users(), NONCE).unwrap_err();
     assert_eq!(fault.code.number, 334);
     assert!(fault.message.contains("PLAIN"), "{fault}");
 }
 
 #[test]
-fn users_come_change_and_go() {
+fn users_are_created_updated_and_dropped() {
     let users = users();
     let run = |command: Document| {
         let name = command.keys().next().cloned().unwrap();
@@ -132,7 +132,7 @@ fn users_come_change_and_go() {
 }
 
 #[test]
-fn what_makes_no_user_is_refused() {
+fn invalid_user_definitions_are_rejected() {
     let users = users();
     let refused = |more: Document| {
         let mut command = doc! { "createUser": "u", "pwd": "p", "roles": [] };

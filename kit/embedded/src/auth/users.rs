@@ -1,4 +1,4 @@
-//! The users of a deployment. All its servers know the same ones.
+//! Users of a deployment. All its servers share them.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use steadfast_query::Fault;
 
 use super::{
     MECHANISMS,
-    scram::{Credential, Hash},
+    scram::{ScramCredential, ScramHash},
 };
 use blackpipe_base::rng::Rng;
 
-/// A user and the database that it belongs to.
+/// Name of a user and its authentication database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UserName {
     pub(crate) database: String,
@@ -32,7 +32,7 @@ impl UserName {
         doc! { "user": &self.user, "db": &self.database }
     }
 
-    /// What sessions know it by.
+    /// SHA-256 digest that session ids carry (`uid`).
     pub(crate) fn digest(&self) -> Vec<u8> {
         Sha256::digest(self.to_string()).to_vec()
     }
@@ -45,7 +45,7 @@ impl fmt::Display for UserName {
     }
 }
 
-/// A role, and the database that it is about.
+/// A role on a database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Role {
     pub(crate) role: String,
@@ -58,18 +58,18 @@ impl From<&Role> for Bson {
     }
 }
 
-/// What is known of a user.
+/// A user's credentials, roles and custom data.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) id: Uuid,
-    pub(crate) credentials: BTreeMap<Hash, Arc<Credential>>,
+    pub(crate) credentials: BTreeMap<ScramHash, Arc<ScramCredential>>,
     pub(crate) roles: Vec<Role>,
     pub(crate) custom_data: Option<Document>,
 }
 
 impl User {
-    /// As `usersInfo` shows it.
-    pub(crate) fn shown(&self, name: &UserName, with_credentials: bool) -> Document {
+    /// The user as `usersInfo` shows it.
+    pub(crate) fn to_document(&self, name: &UserName, with_credentials: bool) -> Document {
         let UserName { database, user } = name;
         let mut shown = doc! {
             "_id": format!("{database}.{user}"), "userId": self.id, "user": user, "db": database,
@@ -78,7 +78,9 @@ impl User {
             let credentials: Document = self
                 .credentials
                 .iter()
-                .map(|(hash, credential)| (hash.mechanism().to_owned(), credential.shown().into()))
+                .map(|(hash, credential)| {
+                    (hash.mechanism().to_owned(), credential.to_document().into())
+                })
                 .collect();
             shown.insert("credentials", credentials);
         }
@@ -92,12 +94,12 @@ impl User {
     }
 }
 
-/// All users.
+/// All users of a deployment.
 #[derive(Debug)]
 pub(crate) struct Users {
     known: Mutex<BTreeMap<UserName, User>>,
     rng: Mutex<Rng>,
-    /// How many rounds of hashing a new password gets.
+    /// Hash iterations of a new password.
     pub(crate) iterations: u32,
 }
 
@@ -106,78 +108,78 @@ impl Users {
         Self { known: Mutex::default(), rng: Mutex::new(Rng::new(seed)), iterations }
     }
 
-    /// A user who may do everything.
+    /// Adds a user with the role `root`.
     pub(crate) fn add_root(&self, user: &str, password: &str) -> Result<(), Fault> {
         let credentials = self.credentials(user, password, &MECHANISMS)?;
         let root = Role { role: "root".to_owned(), database: "admin".to_owned() };
         let roles = vec![root];
         let user_id = self.uuid();
         let known = User { id: user_id, credentials, roles, custom_data: None };
-        self.known().insert(UserName::new("admin", user), known);
+        self.lock().insert(UserName::new("admin", user), known);
         Ok(())
     }
 
-    /// What servers keep of a password, for these mechanisms.
+    /// Derives a credential for each mechanism.
     pub(crate) fn credentials(
         &self,
         user: &str,
         password: &str,
-        mechanisms: &[Hash],
-    ) -> Result<BTreeMap<Hash, Arc<Credential>>, Fault> {
+        mechanisms: &[ScramHash],
+    ) -> Result<BTreeMap<ScramHash, Arc<ScramCredential>>, Fault> {
         let made = mechanisms.iter().map(|hash| {
             let prepared = hash.prepare(user, password).ok_or_else(|| {
                 Fault::bad_value("the password has characters that SASLprep does not allow")
             })?;
             let salt = self.bytes(hash.salt_length());
-            Ok((*hash, Arc::new(Credential::new(*hash, prepared, salt, self.iterations))))
+            Ok((*hash, Arc::new(ScramCredential::new(*hash, prepared, salt, self.iterations))))
         });
         made.collect()
     }
 
-    /// What is known of a user's password for a mechanism.
+    /// A user's credential for a mechanism.
     pub(crate) fn credential(
         &self,
         database: &str,
         user: &str,
-        hash: Hash,
-    ) -> Option<Arc<Credential>> {
-        self.known().get(&UserName::new(database, user))?.credentials.get(&hash).cloned()
+        hash: ScramHash,
+    ) -> Option<Arc<ScramCredential>> {
+        self.lock().get(&UserName::new(database, user))?.credentials.get(&hash).cloned()
     }
 
-    /// The mechanisms of a user, the better one first; `None` if there is no such user.
+    /// A user's mechanisms, in the order of preference. `None` if the user does not exist.
     pub(crate) fn mechanisms(&self, name: &UserName) -> Option<Vec<&'static str>> {
-        let known = self.known();
+        let known = self.lock();
         let credentials = &known.get(name)?.credentials;
         let has = MECHANISMS.into_iter().filter(|hash| credentials.contains_key(hash));
-        Some(has.map(Hash::mechanism).collect())
+        Some(has.map(ScramHash::mechanism).collect())
     }
 
     pub(crate) fn roles(&self, name: &UserName) -> Vec<Bson> {
-        let known = self.known();
+        let known = self.lock();
         known.get(name).map(|user| user.roles.iter().map(Bson::from).collect()).unwrap_or_default()
     }
 
-    /// Looks at a user, if there is such a one.
+    /// Calls a function with a user. Returns `None` if the user does not exist.
     pub(crate) fn with<T>(&self, name: &UserName, look: impl FnOnce(&mut User) -> T) -> Option<T> {
-        self.known().get_mut(name).map(look)
+        self.lock().get_mut(name).map(look)
     }
 
-    pub(crate) fn known(&self) -> MutexGuard<'_, BTreeMap<UserName, User>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<UserName, User>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn uuid(&self) -> Uuid {
-        let mut bytes: [u8; 16] = self.bytes(16).try_into().expect("as many as were asked for");
+        let mut bytes: [u8; 16] = self.bytes(16).try_into().expect("sixteen bytes");
         (bytes[6], bytes[8]) = (bytes[6] & 0x0f | 0x40, bytes[8] & 0x3f | 0x80);
         Uuid::from_bytes(bytes)
     }
 
-    /// Some characters that no other conversation has.
+    /// A random nonce for a SCRAM conversation.
     pub(crate) fn nonce(&self) -> String {
         self.bytes(24).iter().map(|byte| char::from(b'A' + byte % 26)).collect()
     }
 
-    /// Sixteen hexadecimal digits that nobody else has.
+    /// Sixteen random hexadecimal digits (`getnonce`).
     pub(crate) fn short_nonce(&self) -> String {
         self.bytes(8).iter().map(|byte| format!("{byte:02x}")).collect()
     }

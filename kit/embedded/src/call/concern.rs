@@ -1,11 +1,11 @@
-//! What a call asks of what it reads, and of what it writes.
+//! Read concern and write concern of a command.
 
 use std::time::Duration;
 
 use bson::{Bson, Document, Timestamp, doc};
 use steadfast_query::{Code, Fault, value::type_name};
 
-/// What a read may see.
+/// Read concern (`readConcern`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReadConcern {
     pub(crate) level: Option<String>,
@@ -38,12 +38,12 @@ impl ReadConcern {
         Ok(concern)
     }
 
-    /// The level, which is `local` if nothing is said.
+    /// The level. Defaults to `local`.
     pub(crate) fn level(&self) -> &str {
         self.level.as_deref().unwrap_or("local")
     }
 
-    /// Whether nothing was asked for.
+    /// Returns `true` if the command has no read concern.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -74,25 +74,25 @@ impl ReadConcern {
     }
 }
 
-/// What a write waits for.
+/// Write concern (`writeConcern`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WriteConcern {
-    /// `None`: nothing was said, and the default holds.
-    pub(crate) w: Option<Acknowledged>,
+    /// `None` if the command does not set `w`.
+    pub(crate) w: Option<WriteConcernW>,
     pub(crate) journal: Option<bool>,
     pub(crate) timeout: Option<Duration>,
-    /// Whether the call says anything of it.
+    /// `true` if the command has a `writeConcern`.
     pub(crate) given: bool,
 }
 
-/// By how many members.
+/// Value of the option `w`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Acknowledged {
+pub(crate) enum WriteConcernW {
     Members(u32),
     Majority,
-    /// A mode that the set's configuration would define.
+    /// Name of a custom write concern (`getLastErrorModes`).
     Tag(String),
-    /// Tags that members would have.
+    /// Tags and member counts, the older form.
     Tags(Document),
 }
 
@@ -111,11 +111,11 @@ impl WriteConcern {
         let mut concern = Self { given: !given.is_empty(), ..Self::default() };
         for (field, value) in given {
             match field.as_str() {
-                "w" => concern.w = Some(Acknowledged::read(value)?),
+                "w" => concern.w = Some(WriteConcernW::read(value)?),
                 "j" => concern.journal = Some(truth(field, value)?),
                 "fsync" => drop(truth(field, value)?),
                 "wtimeout" => {
-                    // A server takes anything here; what is no positive number is no limit.
+                    // A server accepts any value here. Values that are not positive mean no limit.
                     let milliseconds = whole(value).unwrap_or(0).try_into().unwrap_or(0);
                     concern.timeout =
                         (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
@@ -132,15 +132,15 @@ impl WriteConcern {
         Ok(concern)
     }
 
-    /// By how many members; by most of them if nothing is said.
-    pub(crate) fn acknowledged(&self) -> Acknowledged {
-        self.w.clone().unwrap_or(Acknowledged::Majority)
+    /// The effective `w`. Defaults to a majority.
+    pub(crate) fn effective_w(&self) -> WriteConcernW {
+        self.w.clone().unwrap_or(WriteConcernW::Majority)
     }
 
-    /// As errors show it.
+    /// Write concern as `errInfo` shows it.
     pub(crate) fn to_document(&self) -> Document {
         let timeout = self.timeout.map_or(0, |timeout| timeout.as_millis());
-        let mut document = doc! { "w": self.acknowledged().to_bson() };
+        let mut document = doc! { "w": self.effective_w().to_bson() };
         if let Some(journal) = self.journal {
             document.insert("j", journal);
         }
@@ -151,7 +151,7 @@ impl WriteConcern {
     }
 }
 
-impl Acknowledged {
+impl WriteConcernW {
     fn read(value: &Bson) -> Result<Self, Fault> {
         match value {
             Bson::String(mode) if mode == "majority" => Ok(Self::Majority),
@@ -223,12 +223,12 @@ fn truth(field: &str, value: &Bson) -> Result<bool, Fault> {
     }
 }
 
-/// The whole part of a number.
+/// Integral part of a number.
 fn whole(value: &Bson) -> Option<i64> {
     match value {
         Bson::Int32(number) => Some(i64::from(*number)),
         Bson::Int64(number) => Some(*number),
-        #[expect(clippy::cast_possible_truncation)] // that is what is asked for
+        #[expect(clippy::cast_possible_truncation)] // truncation is intended
         Bson::Double(number) => Some(*number as i64),
         _ => None,
     }

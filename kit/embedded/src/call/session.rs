@@ -1,23 +1,23 @@
-//! Which session a call belongs to, and which transaction.
+//! Session and transaction arguments of a command.
 
 use bson::{Binary, Bson, Document, spec::BinarySubtype};
 use steadfast_query::{Code, Fault, value::type_name};
 
-use crate::log::SessionId;
+use crate::oplog::SessionId;
 
-/// The digest of no user: the SHA-256 of nothing.
-pub(crate) const NOBODY: [u8; 32] = [
+/// User digest without authentication: the SHA-256 of the empty string.
+pub(crate) const ANONYMOUS_DIGEST: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// What makes a call a retryable write, or a part of a transaction.
+/// Arguments of a retryable write or of a transaction (`txnNumber`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransactionArguments {
     pub(crate) number: i64,
-    /// Whether it is a part of a transaction of several documents (`autocommit: false`).
-    pub(crate) several: bool,
-    /// Whether it begins one (`startTransaction`).
+    /// `true` in a multi-document transaction (`autocommit: false`).
+    pub(crate) multi_document: bool,
+    /// `true` for the first command of a transaction (`startTransaction`).
     pub(crate) starts: bool,
 }
 
@@ -28,20 +28,20 @@ impl TransactionArguments {
             Some(Bson::Int64(number)) => Some(*number),
             Some(other) => return Err(wrong("txnNumber", other, "long")),
         };
-        let (several, starts) = (flag(body, "autocommit")?, flag(body, "startTransaction")?);
-        if several == Some(true) {
+        let (multi_document, starts) = (flag(body, "autocommit")?, flag(body, "startTransaction")?);
+        if multi_document == Some(true) {
             return Err(invalid("Specifying autocommit=true is not allowed."));
         }
         if starts == Some(false) {
             return Err(invalid("Specifying startTransaction=false is not allowed."));
         }
-        if starts.is_some() && several.is_none() {
+        if starts.is_some() && multi_document.is_none() {
             return Err(invalid(
                 "'startTransaction' field requires 'autocommit' field to also be specified",
             ));
         }
         let Some(number) = number else {
-            return match several {
+            return match multi_document {
                 Some(_) => Err(invalid(
                     "'autocommit' field requires a transaction number to also be specified",
                 )),
@@ -54,7 +54,11 @@ impl TransactionArguments {
         if number < 0 {
             return Err(invalid("Transaction number cannot be negative"));
         }
-        Ok(Some(Self { number, several: several.is_some(), starts: starts.is_some() }))
+        Ok(Some(Self {
+            number,
+            multi_document: multi_document.is_some(),
+            starts: starts.is_some(),
+        }))
     }
 }
 
@@ -66,10 +70,10 @@ pub(super) fn read(body: &Document) -> Result<Option<SessionId>, Fault> {
     }
 }
 
-/// Reads the id of a session as clients say it: `{id: UUID}`, and routers may add the digest of the
-/// user (`uid`). `place` is what an error calls it.
+/// Reads a session id: `{id: UUID}`, to which mongos may add the digest of the user (`uid`).
+/// `place` names the field in errors.
 pub(crate) fn read_session(lsid: &Document, place: &str) -> Result<SessionId, Fault> {
-    let mut session = SessionId { id: Vec::new(), user: NOBODY.to_vec() };
+    let mut session = SessionId { id: Vec::new(), user: ANONYMOUS_DIGEST.to_vec() };
     for (field, value) in lsid {
         match (field.as_str(), value) {
             ("id", Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes })) => {

@@ -1,4 +1,4 @@
-//! What is refused in a call before anything is done, by the codes of a server.
+//! Invalid generic arguments are rejected with the error codes of a server.
 
 use bson::{Timestamp, doc};
 
@@ -15,7 +15,7 @@ fn lsid() -> Document {
 }
 
 #[test]
-fn transaction_arguments_come_together_or_not_at_all() {
+fn transaction_arguments_require_each_other() {
     assert_eq!(code_of(doc! { "lsid": lsid(), "txnNumber": 4_i64 }), 0);
     assert_eq!(code_of(doc! { "lsid": lsid(), "txnNumber": 4 }), 14);
     assert_eq!(code_of(doc! { "lsid": lsid(), "txnNumber": -4_i64 }), 72);
@@ -23,9 +23,9 @@ fn transaction_arguments_come_together_or_not_at_all() {
     assert_eq!(code_of(doc! { "lsid": lsid(), "autocommit": false }), 72);
     let started = doc! { "lsid": lsid(), "txnNumber": 4_i64, "startTransaction": true };
     assert_eq!(code_of(started.clone()), 72);
-    let mut several = started;
-    several.insert("autocommit", false);
-    assert_eq!(code_of(several), 0);
+    let mut multi_document = started;
+    multi_document.insert("autocommit", false);
+    assert_eq!(code_of(multi_document), 0);
     assert_eq!(code_of(doc! { "lsid": lsid(), "txnNumber": 4_i64, "autocommit": true }), 72);
     assert_eq!(code_of(doc! { "lsid": 1 }), 14);
     assert_eq!(code_of(doc! { "lsid": {} }), 40414);
@@ -33,7 +33,7 @@ fn transaction_arguments_come_together_or_not_at_all() {
 }
 
 #[test]
-fn read_concerns_that_mean_nothing_are_refused() {
+fn invalid_read_concerns_are_rejected() {
     let concern = |concern: Document| code_of(doc! { "readConcern": concern });
     let some = Timestamp { time: 1, increment: 1 };
     assert_eq!(concern(doc! {}), 0);
@@ -48,7 +48,7 @@ fn read_concerns_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn write_concerns_that_mean_nothing_are_refused() {
+fn invalid_write_concerns_are_rejected() {
     let concern = |concern: Document| code_of(doc! { "writeConcern": concern });
     assert_eq!(concern(doc! { "w": 51 }), 9);
     assert_eq!(concern(doc! { "w": -1 }), 9);
@@ -61,7 +61,7 @@ fn write_concerns_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn limits_preferences_and_versions_are_checked() {
+fn max_time_read_preference_and_api_version_are_validated() {
     assert_eq!(code_of(doc! { "maxTimeMS": "x" }), 2);
     assert_eq!(code_of(doc! { "maxTimeMS": -1 }), 2);
     assert_eq!(code_of(doc! { "maxTimeMS": 2_147_483_648_i64 }), 2);
@@ -77,7 +77,7 @@ fn limits_preferences_and_versions_are_checked() {
 }
 
 #[test]
-fn errors_show_the_write_concern_that_held() {
+fn err_info_has_effective_write_concern() {
     let body = doc! { "writeConcern": { "w": 3, "wtimeout": 200 } };
     let call = Call::read("insert", "t", body).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `aggregate`: what a pipeline makes of a collection's documents.
+//! `aggregate`: runs a pipeline over the documents of a collection.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use steadfast_query::{Code, Environment, Fault, Filter, Pipeline, pipeline::Dest
 use super::{
     super::{
         call::Call,
-        cursor::{Cursor, FIRST_BATCH, Found, Owner, Source},
-        log::SessionId,
+        cursor::{Cursor, CursorOwner, CursorSource, FIRST_BATCH, FoundDocuments},
         namespace::Namespace,
+        oplog::SessionId,
         store::Store,
     },
-    About, Reading, Run, Writing,
+    Handler, ReadContext, ServerInfo, WriteContext,
     arguments::{Arguments, whole},
-    change_stream, explain, lock,
+    change_stream,
+    environment::command_environment,
+    explain, lock,
     merge::merge,
     out::out,
-    scope::scope,
-    select::{Hint, Way, select},
+    resolved_namespace::{PipelineCollections, ResolvedNamespace},
+    select::{AccessPath, Hint, select},
     server_stages,
-    sight::{Lookup, Sight},
 };
 
 const FIELDS: &[&str] = &[
@@ -35,60 +36,61 @@ const FIELDS: &[&str] = &[
     "pipeline",
 ];
 
-/// It changes data if it ends in a collection and is not only explained.
-pub(crate) fn run(body: &Document) -> Run {
-    let explains = body.get("explain").is_some_and(|it| *it != Bson::Boolean(false));
+/// Chooses the handler. A pipeline that ends in `$out` or `$merge` writes, unless it is only
+/// explained.
+pub(crate) fn run(body: &Document) -> Handler {
+    let is_explain = body.get("explain").is_some_and(|it| *it != Bson::Boolean(false));
     let last = body.get_array("pipeline").ok().and_then(|stages| stages.last());
     let stage = last.and_then(Bson::as_document).and_then(|it| it.keys().next());
     match stage.map(String::as_str) {
-        Some("$out" | "$merge") if !explains => Run::Write(write),
-        _ => Run::Read(read),
+        Some("$out" | "$merge") if !is_explain => Handler::Write(write),
+        _ => Handler::Read(read),
     }
 }
 
-fn read(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let request = Request::read(reading.call)?;
+fn read(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let request = AggregateCommand::read(reading.call)?;
     if let Some(options) = request.change_stream() {
         return change_stream::open(&request, options, reading);
     }
-    if request.explains {
+    if request.is_explain {
         return explain::aggregate(reading, &request, explain::Verbosity::QueryPlanner);
     }
-    let (_, documents) = request.run(reading.store, reading.env, reading.about)?;
+    let (_, documents) = request.run(reading.store, reading.env, reading.server_info)?;
     request.open(documents, reading)
 }
 
-fn write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+fn write(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
-    let request = Request::read(call)?;
+    let request = AggregateCommand::read(call)?;
     let store = writing.seen.unwrap_or_else(|| writing.changes.store());
-    let (destination, documents) = request.run(store, writing.env, writing.about)?;
+    let (destination, documents) = request.run(store, writing.env, writing.server_info)?;
     match destination {
-        // The last stage says otherwise, or the pipeline would not be run here.
+        // A pipeline without an output stage is not run by this handler.
         Destination::Cursor => {}
         Destination::Out { database, collection } => {
             let database = database.unwrap_or_else(|| call.database.clone());
             let to = Namespace::new(database, collection);
-            out(writing, &to, documents, request.bypass).map_err(while_running)?;
+            out(writing, &to, documents, request.bypass_validation).map_err(with_running_prefix)?;
         }
         Destination::Merge(options) => {
             let env = request.scope(writing.changes.store(), writing.env)?;
-            merge(writing, &options, documents, &env, request.bypass)?;
+            merge(writing, &options, documents, &env, request.bypass_validation)?;
         }
         _ => return Err(Fault::new(Code::NOT_IMPLEMENTED, "no such destination is known")),
     }
     let cursor = Cursor::new(
         request.namespace.clone(),
-        Owner::of(call),
-        Source::Found(Found::new(Vec::new())),
+        CursorOwner::of(call),
+        CursorSource::FoundDocuments(FoundDocuments::new(Vec::new())),
     );
     let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
     cursor.open(Some(batch_size), &mut lock(writing.cursors), writing.env)
 }
 
-/// An error of a stage that was running.
-pub(super) fn while_running(mut fault: Fault) -> Fault {
-    // A conflict is not told to the client, but waited for.
+/// Adds MongoDB's prefix to the error of a running stage.
+pub(super) fn with_running_prefix(mut fault: Fault) -> Fault {
+    // A write conflict is not reported to the client: the command waits and runs again.
     if fault.code != Code::WRITE_CONFLICT {
         fault.message =
             format!("PlanExecutor error during aggregation :: caused by :: {}", fault.message);
@@ -96,24 +98,24 @@ pub(super) fn while_running(mut fault: Fault) -> Fault {
     fault
 }
 
-/// An `aggregate` as it is asked for.
-pub(super) struct Request<'a> {
-    /// `$cmd.aggregate` where no collection is read.
+/// Parsed arguments of `aggregate`.
+pub(super) struct AggregateCommand<'a> {
+    /// `$cmd.aggregate` if the pipeline reads no collection.
     pub(super) namespace: Namespace,
-    /// Whether it is about the database or the server.
+    /// `true` for `aggregate: 1`, on the database or the server.
     pub(super) collectionless: bool,
     pub(super) stages: Vec<Document>,
     pub(super) hint: Hint,
-    pub(super) explains: bool,
-    /// Whether what is written need not be as a validator demands.
-    bypass: bool,
+    pub(super) is_explain: bool,
+    /// Skips schema validation of written documents (`bypassDocumentValidation`).
+    bypass_validation: bool,
     variables: Option<&'a Document>,
     collation: Option<&'a Document>,
     pub(super) batch_size: Option<usize>,
     pub(super) session: Option<SessionId>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> AggregateCommand<'a> {
     pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
         let arguments = Arguments::of(call, "aggregate", FIELDS)?;
         arguments.without(&["explain"])?;
@@ -131,12 +133,12 @@ impl<'a> Request<'a> {
             true => Namespace::new(&call.database, "$cmd.aggregate"),
             false => Namespace::of_command(&call.database, call.body.get(&call.name))?,
         };
-        let explains = arguments.boolean("explain")?;
+        let is_explain = arguments.boolean("explain")?;
         if !matches!(arguments.value("cursor"), None | Some(Bson::Document(_))) {
             return Err(Fault::type_mismatch("cursor field must be missing or an object"));
         }
         let stages = stages(&arguments)?;
-        if arguments.value("cursor").is_none() && !explains {
+        if arguments.value("cursor").is_none() && !is_explain {
             return Err(Fault::failed_to_parse(
                 "The 'cursor' option is required, except for aggregate with the explain argument",
             ));
@@ -148,8 +150,8 @@ impl<'a> Request<'a> {
             collectionless,
             stages,
             hint: Hint::read(arguments.value("hint"))?,
-            explains,
-            bypass: arguments.boolean("bypassDocumentValidation")?,
+            is_explain,
+            bypass_validation: arguments.boolean("bypassDocumentValidation")?,
             variables: arguments.document("let")?,
             collation: arguments.document("collation")?,
             batch_size: arguments.batch_size()?,
@@ -157,62 +159,65 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The environment of its expressions.
+    /// Environment of its expressions.
     pub(super) fn scope(&self, store: &Store, env: &Environment) -> Result<Environment, Fault> {
         let collection = store.collection(&self.namespace);
-        scope(env, self.variables, self.collation, collection)
+        command_environment(env, self.variables, self.collation, collection)
     }
 
-    /// The documents that it ends with, and where they go.
+    /// Runs the stages. Returns the resulting documents and their destination.
     fn run(
         &self,
         store: &Store,
         env: &Environment,
-        about: &About,
+        server_info: &ServerInfo,
     ) -> Result<(Destination, Vec<Document>), Fault> {
         let env = self.scope(store, env)?;
-        let begun = server_stages::begin(self, store, &env, about)?;
+        let begun = server_stages::begin(self, store, &env, server_info)?;
         let rest = if begun.is_some() { &self.stages[1..] } else { &self.stages[..] };
         let pipeline = Pipeline::parse(rest, &self.namespace.database, &env)?;
         let documents = match begun {
             Some(documents) => documents.into_iter().map(Arc::new).collect(),
             None => self.documents(store, &env)?,
         };
-        let made = Lookup::new(store, &env).run(&pipeline, documents)?;
+        let made = PipelineCollections::new(store, &env).run(&pipeline, documents)?;
         Ok((pipeline.destination(), made))
     }
 
-    /// The documents that its first stage is given: those that a `$match` at its beginning can find by
-    /// an index, or all.
+    /// Input documents of the first stage. A leading `$match` can use an index. Otherwise all
+    /// documents are returned.
     fn documents(&self, store: &Store, env: &Environment) -> Result<Vec<Arc<Document>>, Fault> {
         if self.collectionless {
             return Ok(Vec::new());
         }
-        let sight = Sight::of(store, &self.namespace, env)?;
-        if sight.collection().is_none() {
-            return Ok(sight.into_documents());
+        let resolved = ResolvedNamespace::of(store, &self.namespace, env)?;
+        if resolved.collection().is_none() {
+            return Ok(resolved.into_documents());
         }
         let condition = self.filter().cloned().unwrap_or_default();
         let filter = Filter::parse(&condition, env)?;
-        let way = Way::choose(&sight, &condition, &filter, &self.hint, env)?;
-        Ok(select(&sight, way, &filter, env, usize::MAX)?.documents)
+        let access_path = AccessPath::choose(&resolved, &condition, &filter, &self.hint, env)?;
+        Ok(select(&resolved, access_path, &filter, env, usize::MAX)?.documents)
     }
 
-    /// The options of the change stream that it begins with.
+    /// Options of a leading `$changeStream`.
     fn change_stream(&self) -> Option<&Bson> {
         let first = self.stages.first().filter(|stage| stage.len() == 1)?;
         first.get("$changeStream")
     }
 
-    /// The `$match` at its beginning.
+    /// Filter of a leading `$match`.
     pub(super) fn filter(&self) -> Option<&Document> {
         self.stages.first()?.get_document("$match").ok()
     }
 
-    fn open(&self, documents: Vec<Document>, reading: &Reading<'_>) -> Result<Document, Fault> {
-        let found = Found::new(documents.into_iter().map(Arc::new).collect());
-        let cursor =
-            Cursor::new(self.namespace.clone(), Owner::of(reading.call), Source::Found(found));
+    fn open(&self, documents: Vec<Document>, reading: &ReadContext<'_>) -> Result<Document, Fault> {
+        let found = FoundDocuments::new(documents.into_iter().map(Arc::new).collect());
+        let cursor = Cursor::new(
+            self.namespace.clone(),
+            CursorOwner::of(reading.call),
+            CursorSource::FoundDocuments(found),
+        );
         let batch_size = self.batch_size.unwrap_or(FIRST_BATCH);
         cursor.open(Some(batch_size), &mut lock(reading.cursors), reading.env)
     }
@@ -230,7 +235,7 @@ fn stages(arguments: &Arguments<'_>) -> Result<Vec<Document>, Fault> {
     stages.iter().map(stage).collect()
 }
 
-/// What a stage that is alone in its document is called.
+/// Name of a stage. `None` if the document does not have exactly one field.
 pub(super) fn stage_name(stage: &Document) -> Option<&str> {
     match stage.len() {
         1 => stage.keys().next().map(String::as_str),

@@ -1,20 +1,20 @@
-//! The arguments of a command, read as strictly as a server reads them.
+//! Strict parsing of command arguments with the errors of a server.
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault, value::type_name};
 
 use super::super::call::Call;
 
-/// The arguments of a command, or of a document within one.
+/// Arguments of a command, or of a document within one.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments<'a> {
-    /// What errors call it: `find`, `collMod.index`.
+    /// Prefix of fields in errors: `find`, `collMod.index`.
     name: String,
     fields: &'a Document,
 }
 
 impl<'a> Arguments<'a> {
-    /// Those of a call, which may have these fields, and those that every command may have.
+    /// Arguments of a command. Rejects fields other than these and the generic ones.
     pub(crate) fn of(call: &'a Call, name: &str, known: &[&str]) -> Result<Self, Fault> {
         Self::check(call.body.keys().skip(1), name, |key| {
             known.contains(&key) || GENERIC.contains(&key)
@@ -22,7 +22,7 @@ impl<'a> Arguments<'a> {
         Ok(Self { name: name.to_owned(), fields: &call.body })
     }
 
-    /// Those of a document within a command, which may have these fields.
+    /// Arguments of a nested document. Rejects fields other than these.
     pub(crate) fn within(fields: &'a Document, name: &str, known: &[&str]) -> Result<Self, Fault> {
         Self::check(fields.keys(), name, |key| known.contains(&key))?;
         Ok(Self { name: name.to_owned(), fields })
@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Refuses these fields to a client that wants nothing but the stable API.
+    /// Rejects these fields if the client sets `apiStrict`.
     pub(crate) fn without(&self, unstable: &[&str]) -> Result<(), Fault> {
         let is_strict = self.fields.get("apiStrict").and_then(truth).unwrap_or(false);
         match self.fields.keys().find(|key| is_strict && unstable.contains(&key.as_str())) {
@@ -54,12 +54,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A field as it is. One that is null counts as missing.
+    /// Value of a field. Null counts as missing.
     pub(crate) fn value(&self, field: &str) -> Option<&'a Bson> {
         self.fields.get(field).filter(|value| !matches!(value, Bson::Null | Bson::Undefined))
     }
 
-    /// A field as it is, null included.
+    /// Value of a field, including null.
     pub(crate) fn raw(&self, field: &str) -> Option<&'a Bson> {
         self.fields.get(field)
     }
@@ -97,7 +97,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A boolean, where no number stands for one.
+    /// Boolean field that accepts no number.
     pub(crate) fn flag(&self, field: &str) -> Result<Option<bool>, Fault> {
         match self.value(field) {
             None => Ok(None),
@@ -106,7 +106,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number; a fraction is cut off.
+    /// Whole number. A fraction is truncated.
     pub(crate) fn integer(&self, field: &str) -> Result<Option<i64>, Fault> {
         match self.value(field) {
             None => Ok(None),
@@ -117,7 +117,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// Whole number that is not negative.
     pub(crate) fn natural(&self, field: &str) -> Result<Option<usize>, Fault> {
         let Some(number) = self.integer(field)? else { return Ok(None) };
         match usize::try_from(number) {
@@ -137,7 +137,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// What is there, or an error that says it is not.
+    /// Unwraps a required field, or returns the error that it is missing.
     pub(crate) fn required<T>(&self, field: &str, read: Option<T>) -> Result<T, Fault> {
         read.ok_or_else(|| {
             let name = &self.name;
@@ -148,7 +148,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// A field that is of the wrong type.
+    /// Error of a field with a wrong type.
     pub(crate) fn mistyped(&self, field: &str, value: &Bson, expected: &str) -> Fault {
         let (name, found) = (&self.name, type_name(value));
         Fault::type_mismatch(format!(
@@ -156,7 +156,7 @@ impl<'a> Arguments<'a> {
         ))
     }
 
-    /// A word that is none of those that a field may be.
+    /// Error of a string that is not one of the allowed values.
     pub(crate) fn unlisted(&self, field: &str, word: &str) -> Fault {
         let name = &self.name;
         Fault::bad_value(format!(
@@ -165,7 +165,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The fields that every command may have.
+/// Generic arguments of every command.
 const GENERIC: &[&str] = &[
     "$audit",
     "$client",
@@ -200,7 +200,7 @@ const GENERIC: &[&str] = &[
     "writeConcern",
 ];
 
-/// A command that is only for the database `admin`.
+/// Rejects a command outside of the database `admin`.
 pub(crate) fn only_on_admin(call: &Call) -> Result<(), Fault> {
     if call.database == "admin" {
         return Ok(());
@@ -226,7 +226,7 @@ pub(crate) fn whole(value: &Bson) -> Option<i64> {
     }
 }
 
-/// A boolean, or a number that stands for one.
+/// A boolean, or a number as a boolean.
 pub(crate) fn truth(value: &Bson) -> Option<bool> {
     match value {
         Bson::Boolean(it) => Some(*it),

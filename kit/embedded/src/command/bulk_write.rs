@@ -1,4 +1,4 @@
-//! `bulkWrite`: writes of all kinds to several collections, in one command.
+//! `bulkWrite`: inserts, updates and deletes on several collections in one command.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::{Arguments, only_on_admin, whole},
     delete, lock,
     select::Hint,
-    update::{array_filters, check_update, outcome, refuse_supplied},
+    update::{array_filters, check_update, outcome, reject_upsert_supplied},
     write::{
-        Batch, deleting::Deleting, documents, inserting::Inserting, query::Query, refuse_many,
-        retried_statements, updating::Updating,
+        WriteBatch, delete_statement::DeleteStatement, documents,
+        insert_statement::InsertStatement, query::StatementQuery, reject_multi, retried_statements,
+        update_statement::UpdateStatement,
     },
 };
 use crate::{
-    call::Acknowledged,
-    cursor::{Cursor, Found, Owner, Source},
+    call::WriteConcernW,
+    cursor::{Cursor, CursorOwner, CursorSource, FoundDocuments},
     namespace::Namespace,
 };
 
@@ -52,26 +53,26 @@ const UPDATE: &[&str] = &[
 
 const DELETE: &[&str] = &["collation", "delete", "filter", "hint", "multi"];
 
-/// The first version of the wire protocol whose servers have the command.
-const SINCE: i32 = 25;
+/// First wire version with the command (MongoDB 8.0).
+const MIN_WIRE_VERSION: i32 = 25;
 
 /// Runs `bulkWrite`.
-pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn bulk_write(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
-    if writing.about.max_wire_version < SINCE {
+    if writing.server_info.max_wire_version < MIN_WIRE_VERSION {
         return Err(Fault::new(Code::COMMAND_NOT_FOUND, "no such command: 'bulkWrite'"));
     }
     let arguments = Arguments::of(call, "bulkWrite", FIELDS)?;
     only_on_admin(call)?;
     let operations = documents(&arguments, "ops")?;
     let namespaces = namespaces(&arguments)?;
-    let batch = Batch::read(&arguments, operations.len())?;
+    let batch = WriteBatch::read(&arguments, operations.len())?;
     let batch_size = arguments.batch_size()?;
     let errors_only = arguments.flag("errorsOnly")?.unwrap_or(false);
-    let reader = Reader {
+    let reader = BulkOperationParser {
         namespaces: &namespaces,
         variables: arguments.document("let")?,
-        bypass: batch.bypass,
+        bypass_validation: batch.bypass_validation,
     };
     let operations = operations
         .into_iter()
@@ -82,26 +83,30 @@ pub(crate) fn bulk_write(writing: &mut Writing<'_>) -> Result<Document, Fault> {
         batch.run(writing, operations.len(), |writing, at, id| operations[at].run(writing, id))?;
     let summary = summary(&operations, &results);
     let items = match call.write_concern.w {
-        // An unacknowledged command has no rows.
-        Some(Acknowledged::Members(0)) => Vec::new(),
+        // An unacknowledged command returns no rows.
+        Some(WriteConcernW::Members(0)) => Vec::new(),
         _ => items(&operations, &results, errors_only),
     };
     let namespace = Namespace::new("admin", "$cmd.bulkWrite");
-    let cursor = Cursor::new(namespace, Owner::of(call), Source::Found(Found::all(items)));
+    let cursor = Cursor::new(
+        namespace,
+        CursorOwner::of(call),
+        CursorSource::FoundDocuments(FoundDocuments::with_known_end(items)),
+    );
     let mut reply = cursor.open(batch_size, &mut lock(writing.cursors), writing.env)?;
     reply.extend(summary);
     Ok(reply)
 }
 
-/// One write of a command.
-enum Operation<'a> {
-    Insert(Inserting<'a>),
-    Update(Updating<'a>),
-    Delete(Deleting<'a>),
+/// One operation of the command.
+enum BulkOperation<'a> {
+    Insert(InsertStatement<'a>),
+    Update(UpdateStatement<'a>),
+    Delete(DeleteStatement<'a>),
 }
 
-impl Operation<'_> {
-    fn run(&self, writing: &mut Writing<'_>, id: Option<i32>) -> Result<Document, Fault> {
+impl BulkOperation<'_> {
+    fn run(&self, writing: &mut WriteContext<'_>, id: Option<i32>) -> Result<Document, Fault> {
         match self {
             Self::Insert(insert) => {
                 insert.namespace.check_writable()?;
@@ -114,7 +119,7 @@ impl Operation<'_> {
             Self::Delete(delete) => {
                 delete.namespace.check_writable()?;
                 if delete.multi {
-                    refuse_many(writing.call, "multi=true")?;
+                    reject_multi(writing.call, "multi=true")?;
                 }
                 let deleted = delete.run(writing, id, |_| delete::outcome(1))?;
                 Ok(delete::outcome(deleted.len()))
@@ -123,19 +128,19 @@ impl Operation<'_> {
     }
 }
 
-/// What the operations of a command share.
-struct Reader<'a> {
+/// Arguments that all operations share.
+struct BulkOperationParser<'a> {
     namespaces: &'a [Namespace],
     variables: Option<&'a Document>,
-    bypass: bool,
+    bypass_validation: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn operation(&self, at: usize, fields: &'a Document) -> Result<Operation<'a>, Fault> {
+impl<'a> BulkOperationParser<'a> {
+    fn operation(&self, at: usize, fields: &'a Document) -> Result<BulkOperation<'a>, Fault> {
         match fields.keys().next().map(String::as_str) {
-            Some("insert") => self.insert(at, fields).map(Operation::Insert),
-            Some("update") => self.update(at, fields).map(Operation::Update),
-            Some("delete") => self.delete(at, fields).map(Operation::Delete),
+            Some("insert") => self.insert(at, fields).map(BulkOperation::Insert),
+            Some("update") => self.update(at, fields).map(BulkOperation::Update),
+            Some("delete") => self.delete(at, fields).map(BulkOperation::Delete),
             Some(other) => {
                 let message = format!("BSON field 'BulkWrite.{other}' is an unknown field.");
                 Err(Fault::location(40415, message))
@@ -144,22 +149,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn insert(&self, at: usize, fields: &'a Document) -> Result<Inserting<'a>, Fault> {
+    fn insert(&self, at: usize, fields: &'a Document) -> Result<InsertStatement<'a>, Fault> {
         let arguments = Arguments::within(fields, "insert", INSERT)?;
-        Ok(Inserting {
+        Ok(InsertStatement {
             namespace: self.namespace(at, &arguments, "insert")?,
             document: arguments.required("document", arguments.document("document")?)?,
-            bypass: self.bypass,
+            bypass_validation: self.bypass_validation,
         })
     }
 
-    fn update(&self, at: usize, fields: &'a Document) -> Result<Updating<'a>, Fault> {
+    fn update(&self, at: usize, fields: &'a Document) -> Result<UpdateStatement<'a>, Fault> {
         let arguments = Arguments::within(fields, "update", UPDATE)?;
         let update = arguments.required("updateMods", arguments.raw("updateMods"))?;
         check_update(update)?;
         let upsert = arguments.flag("upsert")?.unwrap_or(false);
-        refuse_supplied(&arguments, upsert)?;
-        Ok(Updating {
+        reject_upsert_supplied(&arguments, upsert)?;
+        Ok(UpdateStatement {
             namespace: self.namespace(at, &arguments, "update")?,
             query: self.query(&arguments, arguments.document("sort")?)?,
             update,
@@ -167,14 +172,14 @@ impl<'a> Reader<'a> {
             constants: arguments.document("constants")?,
             multi: arguments.flag("multi")?.unwrap_or(false),
             upsert,
-            bypass: self.bypass,
-            during: "",
+            bypass_validation: self.bypass_validation,
+            error_prefix: "",
         })
     }
 
-    fn delete(&self, at: usize, fields: &'a Document) -> Result<Deleting<'a>, Fault> {
+    fn delete(&self, at: usize, fields: &'a Document) -> Result<DeleteStatement<'a>, Fault> {
         let arguments = Arguments::within(fields, "delete", DELETE)?;
-        Ok(Deleting {
+        Ok(DeleteStatement {
             namespace: self.namespace(at, &arguments, "delete")?,
             query: self.query(&arguments, None)?,
             multi: arguments.flag("multi")?.unwrap_or(false),
@@ -185,8 +190,8 @@ impl<'a> Reader<'a> {
         &self,
         arguments: &Arguments<'a>,
         sort: Option<&'a Document>,
-    ) -> Result<Query<'a>, Fault> {
-        Ok(Query {
+    ) -> Result<StatementQuery<'a>, Fault> {
+        Ok(StatementQuery {
             filter: arguments.required("filter", arguments.document("filter")?)?,
             sort,
             hint: Hint::read(arguments.raw("hint"))?,
@@ -195,7 +200,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The collection that an operation names by its place in `nsInfo`.
+    /// Namespace of an operation, by its index into `nsInfo`.
     fn namespace(
         &self,
         at: usize,
@@ -210,7 +215,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The collections that the operations are about.
+/// Namespaces of `nsInfo`.
 fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>, Fault> {
     documents(arguments, "nsInfo")?
         .into_iter()
@@ -223,9 +228,9 @@ fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>, Fault> {
         .collect()
 }
 
-/// What became of each operation, or of those alone that went wrong.
+/// Rows of the reply's cursor: one per operation, or only errors with `errorsOnly`.
 fn items(
-    operations: &[Operation<'_>],
+    operations: &[BulkOperation<'_>],
     results: &[Result<Document, Fault>],
     errors_only: bool,
 ) -> Vec<Arc<Document>> {
@@ -238,8 +243,8 @@ fn items(
         .collect()
 }
 
-fn item(result: &Result<Document, Fault>, operation: &Operation<'_>, at: i32) -> Document {
-    let is_update = matches!(operation, Operation::Update(_));
+fn item(result: &Result<Document, Fault>, operation: &BulkOperation<'_>, at: i32) -> Document {
+    let is_update = matches!(operation, BulkOperation::Update(_));
     match result {
         Ok(outcome) => {
             let mut item = doc! { "ok": 1.0, "idx": at, "n": outcome.get_i32("n").unwrap_or(0) };
@@ -268,8 +273,8 @@ fn item(result: &Result<Document, Fault>, operation: &Operation<'_>, at: i32) ->
     }
 }
 
-/// How many of each kind there were.
-fn summary(operations: &[Operation<'_>], results: &[Result<Document, Fault>]) -> Document {
+/// Total counts of the reply, such as `nInserted`.
+fn summary(operations: &[BulkOperation<'_>], results: &[Result<Document, Fault>]) -> Document {
     let (mut errors, mut inserted, mut matched) = (0_i32, 0_i32, 0_i32);
     let (mut modified, mut upserted, mut deleted) = (0_i32, 0_i32, 0_i32);
     for (operation, result) in operations.iter().zip(results) {
@@ -279,10 +284,10 @@ fn summary(operations: &[Operation<'_>], results: &[Result<Document, Fault>]) ->
         };
         let count = outcome.get_i32("n").unwrap_or(0);
         match operation {
-            Operation::Insert(_) => inserted += count,
-            Operation::Delete(_) => deleted += count,
-            Operation::Update(_) if outcome.contains_key("upserted") => upserted += count,
-            Operation::Update(_) => {
+            BulkOperation::Insert(_) => inserted += count,
+            BulkOperation::Delete(_) => deleted += count,
+            BulkOperation::Update(_) if outcome.contains_key("upserted") => upserted += count,
+            BulkOperation::Update(_) => {
                 matched += count;
                 modified += outcome.get_i32("nModified").unwrap_or(0);
             }

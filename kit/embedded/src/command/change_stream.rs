@@ -1,4 +1,4 @@
-//! `$changeStream`: opening a change stream.
+//! `$changeStream`: opens a change stream.
 
 use bson::{Bson, Document};
 use steadfast_query::{Code, Fault, Pipeline, value::type_name};
@@ -6,12 +6,15 @@ use steadfast_query::{Code, Fault, Pipeline, value::type_name};
 use super::{
     super::{
         call::Call,
-        cursor::{Cursor, FIRST_BATCH, Live, Owner, Source},
+        cursor::{AwaitDataSource, Cursor, CursorOwner, CursorSource, FIRST_BATCH},
         namespace::Namespace,
-        stream::{Images, Options, Point, Position, Stream, Subject, Version, is_internal},
+        stream::{
+            ChangeStream, ChangeStreamOptions, ChangeStreamVersion, EventPoint, ImageMode,
+            StreamPosition, StreamTarget, is_internal,
+        },
     },
-    Reading,
-    aggregate::{Request, while_running},
+    ReadContext,
+    aggregate::{AggregateCommand, with_running_prefix},
     arguments::Arguments,
     lock,
     server_stages::check_places,
@@ -30,7 +33,7 @@ const FIELDS: &[&str] = &[
     "startAtOperationTime",
 ];
 
-/// The stages that may follow.
+/// Stages that may follow `$changeStream`.
 const ALLOWED: &[&str] = &[
     "$addFields",
     "$match",
@@ -42,13 +45,13 @@ const ALLOWED: &[&str] = &[
     "$unset",
 ];
 
-/// Opens one, and gives what there is by now.
+/// Opens a change stream and returns its first batch.
 pub(super) fn open(
-    request: &Request<'_>,
+    request: &AggregateCommand<'_>,
     options: &Bson,
-    reading: &Reading<'_>,
+    reading: &ReadContext<'_>,
 ) -> Result<Document, Fault> {
-    if reading.about.set_name.is_none() {
+    if reading.server_info.set_name.is_none() {
         return Err(Fault::location(
             40573,
             "The $changeStream stage is only supported on replica sets",
@@ -63,10 +66,10 @@ pub(super) fn open(
         ));
     };
     let arguments = Arguments::within(fields, "$changeStream", FIELDS)?;
-    let version = Version { max_wire_version: reading.about.max_wire_version };
+    let version = ChangeStreamVersion { max_wire_version: reading.server_info.max_wire_version };
     let position = start(&arguments, reading)?;
-    let options = Options {
-        subject: subject(request, &arguments, reading)?,
+    let options = ChangeStreamOptions {
+        target: target(request, &arguments, reading)?,
         full: images(&arguments, "fullDocument", version)?,
         before: images(&arguments, "fullDocumentBeforeChange", version)?,
         expanded: since_6(&arguments, "showExpandedEvents", version)?,
@@ -77,7 +80,7 @@ pub(super) fn open(
     let stages = following(&request.stages)?;
     let pipeline = Pipeline::parse(stages, &request.namespace.database, &env)?;
     if let Some(stage) = pipeline.stage_names().find(|stage| !ALLOWED.contains(stage)) {
-        // A server has made others of these by then.
+        // A server has renamed these stages before it reports them.
         let stage = match stage {
             "$bucket" | "$count" | "$sortByCount" => "$group",
             stage => stage,
@@ -87,17 +90,17 @@ pub(super) fn open(
             format!("{stage} is not permitted in a $changeStream pipeline"),
         ));
     }
-    let mut stream = Stream::new(options, pipeline, env, position);
-    stream.see(reading.history);
-    let source = Source::Live(Box::new(stream));
-    let cursor = Cursor::new(request.namespace.clone(), Owner::of(reading.call), source);
+    let mut stream = ChangeStream::new(options, pipeline, env, position);
+    stream.set_history(reading.history);
+    let source = CursorSource::AwaitDataSource(Box::new(stream));
+    let cursor = Cursor::new(request.namespace.clone(), CursorOwner::of(reading.call), source);
     let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
     let opened = cursor.open(Some(batch_size), &mut lock(reading.cursors), reading.env);
-    opened.map_err(while_running)
+    opened.map_err(with_running_prefix)
 }
 
-/// The stages after `$changeStream`. `$changeStreamSplitLargeEvent` at the end is left out: it does nothing
-/// to events that fit into a reply.
+/// Returns the stages after `$changeStream`. `$changeStreamSplitLargeEvent` at the end is omitted:
+/// it does not change events that fit into a reply.
 fn following(stages: &[Document]) -> Result<&[Document], Fault> {
     let stages = stages.get(1..).unwrap_or_default();
     let has = |stage: &Document, name: &str| stage.keys().next().is_some_and(|it| it == name);
@@ -115,7 +118,7 @@ fn following(stages: &[Document]) -> Result<&[Document], Fault> {
     })
 }
 
-/// What a call of it may not have.
+/// Rejects read concerns and other arguments that change streams do not support.
 fn check_call(call: &Call) -> Result<(), Fault> {
     if call.in_transaction() {
         return Err(Fault::new(
@@ -138,11 +141,11 @@ fn check_call(call: &Call) -> Result<(), Fault> {
     }
 }
 
-fn subject(
-    request: &Request<'_>,
+fn target(
+    request: &AggregateCommand<'_>,
     arguments: &Arguments<'_>,
-    reading: &Reading<'_>,
-) -> Result<Subject, Fault> {
+    reading: &ReadContext<'_>,
+) -> Result<StreamTarget, Fault> {
     let namespace = &request.namespace;
     let Namespace { database, collection } = namespace;
     if flag(arguments, "allChangesForCluster")? {
@@ -155,7 +158,7 @@ fn subject(
                 ),
             ));
         }
-        return Ok(Subject::Cluster);
+        return Ok(StreamTarget::Cluster);
     }
     let internal = |what: String| {
         let message = format!("$changeStream may not be opened on the internal {what}");
@@ -165,7 +168,7 @@ fn subject(
         return internal(format!("{database} database"));
     }
     if request.collectionless {
-        return Ok(Subject::Database(database.clone()));
+        return Ok(StreamTarget::Database(database.clone()));
     }
     if collection.starts_with("system.") {
         return internal(format!("{namespace} collection"));
@@ -176,16 +179,16 @@ fn subject(
             format!("Namespace {namespace} is a view, not a collection"),
         ));
     }
-    Ok(Subject::Collection(namespace.clone()))
+    Ok(StreamTarget::Collection(namespace.clone()))
 }
 
-/// What the stream goes on after: all that has been written, if the client does not say.
-fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, Fault> {
-    let resume_after = arguments.document("resumeAfter")?.map(Position::read).transpose()?;
-    let start_after = arguments.document("startAfter")?.map(Position::read).transpose()?;
+/// Start position. Defaults to the end of the committed oplog.
+fn start(arguments: &Arguments<'_>, reading: &ReadContext<'_>) -> Result<StreamPosition, Fault> {
+    let resume_after = arguments.document("resumeAfter")?.map(StreamPosition::read).transpose()?;
+    let start_after = arguments.document("startAfter")?.map(StreamPosition::read).transpose()?;
     let time = match arguments.value("startAtOperationTime") {
         None => None,
-        Some(Bson::Timestamp(time)) => Some(Position::start((*time).into())),
+        Some(Bson::Timestamp(time)) => Some(StreamPosition::start((*time).into())),
         Some(other) => {
             return Err(arguments.mistyped("startAtOperationTime", other, "type 'timestamp'"));
         }
@@ -202,7 +205,7 @@ fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, F
             "Only one type of resume option is allowed, but multiple were found",
         ));
     }
-    if let Some(Position { point: Point::Invalidate(_), .. }) = resume_after {
+    if let Some(StreamPosition { point: EventPoint::Invalidate(_), .. }) = resume_after {
         return Err(Fault::new(
             Code::named(260, "InvalidResumeToken"),
             "Attempting to resume a change stream using 'resumeAfter' is not allowed from an \
@@ -212,29 +215,37 @@ fn start(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Position, F
     let newest = || {
         let mut at = reading.history.last();
         at.increment = at.increment.saturating_add(1);
-        Position::start(at)
+        StreamPosition::start(at)
     };
     Ok(resume_after.or(start_after).or(time).unwrap_or_else(newest))
 }
 
-fn images(arguments: &Arguments<'_>, field: &str, version: Version) -> Result<Images, Fault> {
-    let Some(word) = arguments.text(field)? else { return Ok(Images::Off) };
+fn images(
+    arguments: &Arguments<'_>,
+    field: &str,
+    version: ChangeStreamVersion,
+) -> Result<ImageMode, Fault> {
+    let Some(word) = arguments.text(field)? else { return Ok(ImageMode::Off) };
     let is_after = field == "fullDocument";
-    if !is_after && !version.tells_time() {
+    if !is_after && !version.has_wall_time() {
         return Err(unknown(field));
     }
     match word {
-        "default" if is_after => Ok(Images::Off),
-        "updateLookup" if is_after => Ok(Images::Lookup),
-        "off" if !is_after => Ok(Images::Off),
-        "whenAvailable" if version.tells_time() => Ok(Images::WhenAvailable),
-        "required" if version.tells_time() => Ok(Images::Required),
+        "default" if is_after => Ok(ImageMode::Off),
+        "updateLookup" if is_after => Ok(ImageMode::Lookup),
+        "off" if !is_after => Ok(ImageMode::Off),
+        "whenAvailable" if version.has_wall_time() => Ok(ImageMode::WhenAvailable),
+        "required" if version.has_wall_time() => Ok(ImageMode::Required),
         word => Err(arguments.unlisted(field, word)),
     }
 }
 
-fn since_6(arguments: &Arguments<'_>, field: &str, version: Version) -> Result<bool, Fault> {
-    if arguments.value(field).is_some() && !version.tells_time() {
+fn since_6(
+    arguments: &Arguments<'_>,
+    field: &str,
+    version: ChangeStreamVersion,
+) -> Result<bool, Fault> {
+    if arguments.value(field).is_some() && !version.has_wall_time() {
         return Err(unknown(field));
     }
     flag(arguments, field)

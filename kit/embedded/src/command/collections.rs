@@ -1,4 +1,4 @@
-//! Collections as wholes: `create`, `drop`, `dropDatabase`, `renameCollection`.
+//! Commands on whole collections: `create`, `drop`, `dropDatabase`, `renameCollection`.
 
 mod options;
 
@@ -7,35 +7,37 @@ use steadfast_query::{Code, Environment, Fault, value::format_document};
 
 use super::{
     super::{
-        change::{Change, Changes},
+        change::{Change, ChangeWriter},
         namespace::Namespace,
     },
-    Writing,
+    WriteContext,
     arguments::{Arguments, only_on_admin, whole},
-    write::inserting::uuid,
+    write::insert_statement::uuid,
 };
 
 pub(super) use options::{full_collation, validate};
 
-/// The first version that takes it easy: creating what is there in the same way, and dropping what is
-/// not there, is no error.
-const EASY: i32 = 21;
+/// First wire version in which `create` of an identical collection and `drop` of a missing one
+/// succeed (MongoDB 7.0).
+const IDEMPOTENT_DDL: i32 = 21;
 
-/// A new collection or view.
-pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+/// Runs `create`.
+pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
-    let options = options::read(call, writing.env, writing.about)?;
+    let options = options::read(call, writing.env, writing.server_info)?;
     if namespace.collection != "system.views" {
         namespace.check_writable()?;
     }
     if let Some(existing) = writing.changes.store().collection(&namespace) {
-        let message = match writing.about.max_wire_version {
-            EASY.. if *existing.options() == options && !call.in_transaction() => {
+        let message = match writing.server_info.max_wire_version {
+            IDEMPOTENT_DDL.. if *existing.options() == options && !call.in_transaction() => {
                 return Ok(doc! {});
             }
-            EASY.. if call.in_transaction() => format!("Collection {namespace} already exists."),
-            EASY.. => format!(
+            IDEMPOTENT_DDL.. if call.in_transaction() => {
+                format!("Collection {namespace} already exists.")
+            }
+            IDEMPOTENT_DDL.. => format!(
                 "namespace {namespace} already exists, but with different options: {}",
                 format_document(existing.options())
             ),
@@ -48,9 +50,9 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// Sees to it that a collection is there that is written to.
+/// Creates a missing collection before a write.
 pub(crate) fn create_if_missing(
-    changes: &mut dyn Changes,
+    changes: &mut dyn ChangeWriter,
     namespace: &Namespace,
     env: &Environment,
 ) -> Result<(), Fault> {
@@ -63,14 +65,14 @@ pub(crate) fn create_if_missing(
     changes.make(Change::CreateCollection { namespace, uuid, options }, None)
 }
 
-/// A collection goes.
-pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+/// Runs `drop`.
+pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     Arguments::of(call, "drop", &["collectionUUID"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let Some(collection) = writing.changes.store().collection(&namespace) else {
-        return match writing.about.max_wire_version {
-            EASY.. => Ok(doc! {}),
+        return match writing.server_info.max_wire_version {
+            IDEMPOTENT_DDL.. => Ok(doc! {}),
             _ => Err(Fault::new(Code::NAMESPACE_NOT_FOUND, "ns not found")),
         };
     };
@@ -89,8 +91,8 @@ pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// All collections of a database go.
-pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+/// Runs `dropDatabase`.
+pub(crate) fn drop_database(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropDatabase", &[])?;
     if arguments.value("dropDatabase").and_then(whole) != Some(1) {
@@ -100,7 +102,7 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
     let illegal = |message: String| Err(Fault::new(Code::ILLEGAL_OPERATION, message));
     match database.as_str() {
         "admin" => return illegal(String::from("Dropping the 'admin' database is prohibited.")),
-        "local" if writing.about.set_name.is_some() => {
+        "local" if writing.server_info.set_name.is_some() => {
             return illegal(String::from(
                 "Cannot drop 'local' database while replication is active",
             ));
@@ -108,7 +110,7 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
         _ => {}
     }
     let existed = writing.changes.store().collections(database).next().is_some();
-    // Views go with the database, and no event tells of them.
+    // Views are dropped with the database, without events.
     let collections = writing.changes.store().collections(database).filter(|(_, it)| !it.is_view());
     let namespaces: Vec<Namespace> = collections.map(|(name, _)| name.clone()).collect();
     for namespace in namespaces {
@@ -117,15 +119,15 @@ pub(crate) fn drop_database(writing: &mut Writing<'_>) -> Result<Document, Fault
     if existed {
         writing.changes.make(Change::DropDatabase { database: database.clone() }, None)?;
     }
-    // Before 5.0 it said what it dropped.
-    if existed && writing.about.max_wire_version < 13 {
+    // Before 5.0 the reply named the dropped database.
+    if existed && writing.server_info.max_wire_version < 13 {
         return Ok(doc! { "dropped": database });
     }
     Ok(doc! {})
 }
 
-/// A collection gets another name.
-pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+/// Runs `renameCollection`.
+pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     only_on_admin(call)?;
     let arguments = Arguments::of(
@@ -174,7 +176,7 @@ pub(crate) fn rename(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// `database.collection`, taken apart.
+/// Splits `database.collection`.
 fn namespace(name: &str, which: &str) -> Result<Namespace, Fault> {
     let invalid =
         || Fault::new(Code::INVALID_NAMESPACE, format!("Invalid {which} namespace: {name}"));

@@ -1,34 +1,34 @@
-//! `count`: how many documents a filter matches.
+//! `count`: counts the documents that match a filter.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, Filter, value};
 
 use super::{
     super::namespace::Namespace,
-    Reading,
+    ReadContext,
     arguments::{Arguments, whole},
-    scope::scope,
-    select::{Hint, Selected, Way, select},
-    sight::Sight,
+    environment::command_environment,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, Selected, select},
 };
 use crate::call::Call;
 
 /// Runs `count`.
-pub(crate) fn count(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let request = Request::read(reading.call)?;
-    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
-    let counted = match (sight.collection(), &request) {
-        // Nothing has to be looked at.
-        (Some(collection), Request { query, hint: Hint::None, .. }) if query.is_empty() => {
+pub(crate) fn count(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let request = CountCommand::read(reading.call)?;
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
+    let counted = match (resolved.collection(), &request) {
+        // Without a filter the size of the collection is the answer.
+        (Some(collection), CountCommand { query, hint: Hint::None, .. }) if query.is_empty() => {
             collection.len()
         }
-        _ => request.run(reading, &sight)?.1.documents.len(),
+        _ => request.run(reading, &resolved)?.1.documents.len(),
     };
     Ok(doc! { "n": number(request.cut(counted)) })
 }
 
-/// A `count` as it is asked for.
-pub(super) struct Request<'a> {
+/// Parsed arguments of `count`.
+pub(super) struct CountCommand<'a> {
     pub(super) namespace: Namespace,
     pub(super) query: Document,
     pub(super) hint: Hint,
@@ -37,7 +37,7 @@ pub(super) struct Request<'a> {
     limit: Option<usize>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> CountCommand<'a> {
     pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
         let fields = ["query", "limit", "skip", "hint", "collation", "fields"];
         let arguments = Arguments::of(call, "count", &fields)?;
@@ -68,26 +68,26 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The documents that are counted, before any are left out, and the way to them.
+    /// Selects matching documents, before `skip` and `limit`, and returns the access path.
     pub(super) fn run<'s>(
         &self,
-        reading: &Reading<'_>,
-        sight: &Sight<'s>,
-    ) -> Result<(Way<'s>, Selected), Fault> {
-        let env = scope(reading.env, None, self.collation, sight.collection())?;
+        reading: &ReadContext<'_>,
+        resolved: &ResolvedNamespace<'s>,
+    ) -> Result<(AccessPath<'s>, Selected), Fault> {
+        let env = command_environment(reading.env, None, self.collation, resolved.collection())?;
         let filter = Filter::parse(&self.query, &env)?;
-        let way = Way::choose(sight, &self.query, &filter, &self.hint, &env)?;
-        let selected = select(sight, way, &filter, &env, usize::MAX)?;
-        Ok((way, selected))
+        let access_path = AccessPath::choose(resolved, &self.query, &filter, &self.hint, &env)?;
+        let selected = select(resolved, access_path, &filter, &env, usize::MAX)?;
+        Ok((access_path, selected))
     }
 
-    /// How many are left of so many.
+    /// Applies `skip` and `limit` to a count.
     pub(super) fn cut(&self, counted: usize) -> usize {
         counted.saturating_sub(self.skip).min(self.limit.unwrap_or(usize::MAX))
     }
 }
 
-/// A number of documents as replies have it: an int, if it is one.
+/// Count as replies have it: an int if it fits, otherwise a long.
 pub(super) fn number(count: usize) -> Bson {
     match i32::try_from(count) {
         Ok(count) => Bson::Int32(count),

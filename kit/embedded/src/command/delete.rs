@@ -1,13 +1,16 @@
-//! `delete`: documents that go.
+//! `delete`: runs delete statements.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Fault, value};
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::Arguments,
     select::Hint,
-    write::{Batch, deleting::Deleting, documents, query::Query, refuse_many, reply},
+    write::{
+        WriteBatch, delete_statement::DeleteStatement, documents, query::StatementQuery,
+        reject_multi, reply,
+    },
 };
 use crate::namespace::Namespace;
 
@@ -17,13 +20,13 @@ const FIELDS: &[&str] =
 const STATEMENT: &[&str] = &["collation", "hint", "limit", "q"];
 
 /// Runs `delete`.
-pub(crate) fn delete(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn delete(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "delete", FIELDS)?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let variables = arguments.document("let")?;
     let documents = documents(&arguments, "deletes")?;
-    let batch = Batch::read(&arguments, documents.len())?;
+    let batch = WriteBatch::read(&arguments, documents.len())?;
     let statements = documents
         .into_iter()
         .map(|fields| read(fields, &namespace, variables))
@@ -32,7 +35,7 @@ pub(crate) fn delete(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let results = batch.run(writing, statements.len(), |writing, at, id| {
         let statement = &statements[at];
         if statement.multi {
-            refuse_many(writing.call, "limit=0")?;
+            reject_multi(writing.call, "limit=0")?;
         }
         let deleted = statement.run(writing, id, |_| outcome(1))?;
         Ok(outcome(deleted.len()))
@@ -44,12 +47,12 @@ fn read<'a>(
     fields: &'a Document,
     namespace: &'a Namespace,
     variables: Option<&'a Document>,
-) -> Result<Deleting<'a>, Fault> {
+) -> Result<DeleteStatement<'a>, Fault> {
     let arguments = Arguments::within(fields, "delete.deletes", STATEMENT)?;
     let filter = arguments.required("q", arguments.document("q")?)?;
-    Ok(Deleting {
+    Ok(DeleteStatement {
         namespace,
-        query: Query {
+        query: StatementQuery {
             filter,
             sort: None,
             hint: Hint::read(arguments.raw("hint"))?,
@@ -60,7 +63,7 @@ fn read<'a>(
     })
 }
 
-/// Whether a limit is none: what is no number is 0.
+/// Returns `true` for `limit: 0`. A limit that is not a number counts as 0.
 fn is_multi(limit: &Bson) -> Result<bool, Fault> {
     let is = |number| value::equal(limit, &Bson::Int32(number));
     match limit {
@@ -74,7 +77,7 @@ fn is_multi(limit: &Bson) -> Result<bool, Fault> {
     }
 }
 
-/// What a reply says of documents that went.
+/// Result of a delete statement.
 pub(super) fn outcome(count: usize) -> Document {
     doc! { "n": i32::try_from(count).unwrap_or(i32::MAX) }
 }

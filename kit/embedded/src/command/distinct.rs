@@ -1,4 +1,4 @@
-//! `distinct`: which values a field has.
+//! `distinct`: distinct values of a field.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{
@@ -9,24 +9,24 @@ use steadfast_query::{
 
 use super::{
     super::{call::Call, namespace::Namespace, store::size_of_document},
-    Reading,
+    ReadContext,
     arguments::Arguments,
-    scope::scope,
-    select::{Hint, Way, select},
-    sight::Sight,
+    environment::command_environment,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, select},
 };
 
-/// How large the reply may be.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum size of the reply.
+const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// Runs `distinct`.
-pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let request = Request::read(reading)?;
-    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
-    let env = scope(reading.env, None, request.collation, sight.collection())?;
+pub(crate) fn distinct(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let request = DistinctCommand::read(reading)?;
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
+    let env = command_environment(reading.env, None, request.collation, resolved.collection())?;
     let filter = Filter::parse(&request.query, &env)?;
-    let way = Way::choose(&sight, &request.query, &filter, &request.hint, &env)?;
-    let selected = select(&sight, way, &filter, &env, usize::MAX)?;
+    let access_path = AccessPath::choose(&resolved, &request.query, &filter, &request.hint, &env)?;
+    let selected = select(&resolved, access_path, &filter, &env, usize::MAX)?;
 
     let key = Path::new(request.key);
     let mut values: Vec<&Bson> = Vec::new();
@@ -45,19 +45,19 @@ pub(crate) fn distinct(reading: &Reading<'_>) -> Result<Document, Fault> {
             false
         });
     }
-    // Of those that are equal, the first that was met is given.
+    // Of equal values, the first one found is returned.
     values.sort_by(|left, right| value::compare(left, right, &env.collation));
     values.dedup_by(|right, left| value::compare(left, right, &env.collation).is_eq());
     let values: Vec<Bson> = values.into_iter().cloned().collect();
     let reply = doc! { "values": values };
-    if size_of_document(&reply) > MOST_BYTES {
+    if size_of_document(&reply) > MAX_REPLY_BYTES {
         return Err(Fault::location(17217, "distinct too big, 16mb cap"));
     }
     Ok(reply)
 }
 
-/// The values that 8.2 finds under a path: in an array, a number is an index and never a field of the
-/// array's documents.
+/// Collects the values at a path as 8.2 does: within an array, a number is an index and never a
+/// field of the array's documents.
 fn gather<'d>(document: &'d Document, parts: &[&str], values: &mut Vec<&'d Bson>) {
     let Some((first, rest)) = parts.split_first() else { return };
     if let Some(value) = document.get(first) {
@@ -85,8 +85,8 @@ fn gather_in<'d>(value: &'d Bson, parts: &[&str], values: &mut Vec<&'d Bson>) {
     }
 }
 
-/// A `distinct` as it is asked for.
-pub(super) struct Request<'a> {
+/// Parsed arguments of `distinct`.
+pub(super) struct DistinctCommand<'a> {
     pub(super) namespace: Namespace,
     pub(super) query: Document,
     pub(super) hint: Hint,
@@ -94,11 +94,11 @@ pub(super) struct Request<'a> {
     collation: Option<&'a Document>,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn read(reading: &Reading<'a>) -> Result<Self, Fault> {
+impl<'a> DistinctCommand<'a> {
+    pub(super) fn read(reading: &ReadContext<'a>) -> Result<Self, Fault> {
         let call: &Call = reading.call;
-        let fields: &[&str] = match reading.about.max_wire_version {
-            // 7.1 added it.
+        let fields: &[&str] = match reading.server_info.max_wire_version {
+            // Added in 7.1.
             22.. => &["key", "query", "collation", "hint"],
             _ => &["key", "query", "collation"],
         };

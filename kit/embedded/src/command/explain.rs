@@ -1,20 +1,21 @@
-//! `explain`: on which way a command finds its documents, and what it takes.
+//! `explain`: query plan and execution statistics of a command.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, Filter};
 
 use super::{
     super::{call::Call, namespace::Namespace},
-    Reading, aggregate,
+    ReadContext, aggregate,
     arguments::Arguments,
     count::{self, number},
-    distinct, find,
-    scope::scope,
-    select::{Hint, Selected, Way, select},
-    sight::Sight,
+    distinct,
+    environment::command_environment,
+    find,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, Selected, select},
 };
 
-/// How much is asked for.
+/// Verbosity of `explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verbosity {
     QueryPlanner,
@@ -23,7 +24,7 @@ pub(super) enum Verbosity {
 }
 
 /// Runs `explain`.
-pub(crate) fn explain(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn explain(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let arguments = Arguments::of(reading.call, "explain", &["verbosity"])?;
     let verbosity = match arguments.text("verbosity")? {
         Some("queryPlanner") => Verbosity::QueryPlanner,
@@ -36,19 +37,19 @@ pub(crate) fn explain(reading: &Reading<'_>) -> Result<Document, Fault> {
         return Err(Fault::failed_to_parse("explain command requires a nested object"));
     };
     let call = Call { name: name.clone(), body: command.clone(), ..reading.call.clone() };
-    let inner = Reading { call: &call, ..*reading };
+    let inner = ReadContext { call: &call, ..*reading };
     match name.as_str() {
         "find" => find_command(&inner, verbosity),
         "count" => count_command(&inner, verbosity),
         "distinct" => distinct_command(&inner, verbosity),
         "aggregate" => {
-            let mut request = aggregate::Request::read(&call)?;
-            request.explains = true;
+            let mut request = aggregate::AggregateCommand::read(&call)?;
+            request.is_explain = true;
             aggregate(&inner, &request, verbosity)
         }
-        "update" => written(&inner, "updates", "UPDATE", verbosity),
-        "delete" => written(&inner, "deletes", "DELETE", verbosity),
-        "findAndModify" | "findandmodify" => found_and_modified(&inner, verbosity),
+        "update" => write_command(&inner, "updates", "UPDATE", verbosity),
+        "delete" => write_command(&inner, "deletes", "DELETE", verbosity),
+        "findAndModify" | "findandmodify" => find_and_modify_command(&inner, verbosity),
         other if super::find(other).is_some() => {
             Err(Fault::new(Code::ILLEGAL_OPERATION, format!("Cannot explain cmd: {other}")))
         }
@@ -59,22 +60,27 @@ pub(crate) fn explain(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
 }
 
-/// How a command finds its documents, and what is done with them, from the inside out.
-struct Plan<'a> {
+/// Query plan of a command: access path and stages, from the innermost one.
+struct QueryPlan<'a> {
     namespace: Namespace,
     filter: &'a Document,
-    way: Way<'a>,
+    access_path: AccessPath<'a>,
     stages: Vec<Document>,
     selected: Selected,
 }
 
-fn find_command(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
-    let request = find::Request::read(reading.call)?;
-    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
-    let env = scope(reading.env, request.variables, request.collation, sight.collection())?;
+fn find_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
+    let request = find::FindCommand::read(reading.call)?;
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
+    let env = command_environment(
+        reading.env,
+        request.variables,
+        request.collation,
+        resolved.collection(),
+    )?;
     let filter = Filter::parse(&request.filter, &env)?;
-    let way = request.way(&sight, &filter, &env)?;
-    let selected = request.run(&sight, way, &filter, &env)?;
+    let access_path = request.access_path(&resolved, &filter, &env)?;
+    let selected = request.run(&resolved, access_path, &filter, &env)?;
     let mut stages = Vec::new();
     if let Some(sort) = request.sort {
         stages.push(doc! { "stage": "SORT", "sortPattern": sort.clone() });
@@ -89,30 +95,30 @@ fn find_command(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Document,
         stages.push(doc! { "stage": "PROJECTION_DEFAULT", "transformBy": projection.clone() });
     }
     let namespace = request.namespace.clone();
-    let plan = Plan { namespace, filter: &request.filter, way, stages, selected };
+    let plan = QueryPlan { namespace, filter: &request.filter, access_path, stages, selected };
     Ok(plan.reply(reading, verbosity))
 }
 
-fn count_command(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
-    let request = count::Request::read(reading.call)?;
-    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
-    let (way, mut selected) = request.run(reading, &sight)?;
+fn count_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
+    let request = count::CountCommand::read(reading.call)?;
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
+    let (access_path, mut selected) = request.run(reading, &resolved)?;
     let counted = request.cut(selected.documents.len());
     selected.documents.clear();
     let stages = vec![doc! { "stage": "COUNT", "nCounted": number(counted) }];
     let namespace = request.namespace.clone();
-    let plan = Plan { namespace, filter: &request.query, way, stages, selected };
+    let plan = QueryPlan { namespace, filter: &request.query, access_path, stages, selected };
     Ok(plan.reply(reading, verbosity))
 }
 
-fn distinct_command(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
-    let request = distinct::Request::read(reading)?;
+fn distinct_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
+    let request = distinct::DistinctCommand::read(reading)?;
     by_filter(reading, request.namespace, &request.query, &request.hint, Vec::new(), verbosity)
 }
 
-/// An update or a delete: only what it would find is looked for.
-fn written(
-    reading: &Reading<'_>,
+/// Explains an update or a delete by the documents that it would find.
+fn write_command(
+    reading: &ReadContext<'_>,
     statements: &str,
     stage: &str,
     verbosity: Verbosity,
@@ -133,7 +139,10 @@ fn written(
     by_filter(reading, namespace, &filter, &hint, vec![doc! { "stage": stage }], verbosity)
 }
 
-fn found_and_modified(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
+fn find_and_modify_command(
+    reading: &ReadContext<'_>,
+    verbosity: Verbosity,
+) -> Result<Document, Fault> {
     let body = &reading.call.body;
     let namespace = Namespace::of_command(&reading.call.database, body.get(&reading.call.name))?;
     let filter = body.get_document("query").cloned().unwrap_or_default();
@@ -143,37 +152,37 @@ fn found_and_modified(reading: &Reading<'_>, verbosity: Verbosity) -> Result<Doc
 }
 
 fn by_filter(
-    reading: &Reading<'_>,
+    reading: &ReadContext<'_>,
     namespace: Namespace,
     filter: &Document,
     hint: &Hint,
     stages: Vec<Document>,
     verbosity: Verbosity,
 ) -> Result<Document, Fault> {
-    let sight = Sight::of(reading.store, &namespace, reading.env)?;
+    let resolved = ResolvedNamespace::of(reading.store, &namespace, reading.env)?;
     let parsed = Filter::parse(filter, reading.env)?;
-    let way = Way::choose(&sight, filter, &parsed, hint, reading.env)?;
-    let selected = select(&sight, way, &parsed, reading.env, usize::MAX)?;
-    let plan = Plan { namespace, filter, way, stages, selected };
+    let access_path = AccessPath::choose(&resolved, filter, &parsed, hint, reading.env)?;
+    let selected = select(&resolved, access_path, &parsed, reading.env, usize::MAX)?;
+    let plan = QueryPlan { namespace, filter, access_path, stages, selected };
     Ok(plan.reply(reading, verbosity))
 }
 
-/// Explains a pipeline: how its documents are found, and the stages as they were given.
+/// Explains a pipeline: access path and the stages as given.
 pub(super) fn aggregate(
-    reading: &Reading<'_>,
-    request: &aggregate::Request<'_>,
+    reading: &ReadContext<'_>,
+    request: &aggregate::AggregateCommand<'_>,
     verbosity: Verbosity,
 ) -> Result<Document, Fault> {
     let env = request.scope(reading.store, reading.env)?;
     steadfast_query::Pipeline::parse(&request.stages, &request.namespace.database, &env)?;
     let empty = Document::new();
     let filter = request.filter().unwrap_or(&empty);
-    let sight = Sight::of(reading.store, &request.namespace, &env)?;
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, &env)?;
     let parsed = Filter::parse(filter, &env)?;
-    let way = Way::choose(&sight, filter, &parsed, &request.hint, &env)?;
-    let selected = select(&sight, way, &parsed, &env, usize::MAX)?;
+    let access_path = AccessPath::choose(&resolved, filter, &parsed, &request.hint, &env)?;
+    let selected = select(&resolved, access_path, &parsed, &env, usize::MAX)?;
     let namespace = request.namespace.clone();
-    let plan = Plan { namespace, filter, way, stages: Vec::new(), selected };
+    let plan = QueryPlan { namespace, filter, access_path, stages: Vec::new(), selected };
     let rest = &request.stages[usize::from(request.filter().is_some())..];
     if rest.is_empty() {
         return Ok(plan.reply(reading, verbosity));
@@ -185,17 +194,17 @@ pub(super) fn aggregate(
     let mut stages = vec![Bson::Document(doc! { "$cursor": cursor })];
     stages.extend(rest.iter().cloned().map(Bson::Document));
     let mut reply = doc! { "explainVersion": "1", "stages": stages };
-    reply.extend(about(reading));
+    reply.extend(server_info(reading));
     Ok(reply)
 }
 
-impl Plan<'_> {
-    fn reply(&self, reading: &Reading<'_>, verbosity: Verbosity) -> Document {
+impl QueryPlan<'_> {
+    fn reply(&self, reading: &ReadContext<'_>, verbosity: Verbosity) -> Document {
         let mut reply = doc! { "explainVersion": "1", "queryPlanner": self.planner() };
         if verbosity >= Verbosity::ExecutionStats {
             reply.insert("executionStats", self.statistics(verbosity));
         }
-        reply.extend(about(reading));
+        reply.extend(server_info(reading));
         reply
     }
 
@@ -212,9 +221,11 @@ impl Plan<'_> {
     fn statistics(&self, verbosity: Verbosity) -> Document {
         let returned = number(self.selected.documents.len());
         let examined = number(self.selected.examined);
-        let keys = match self.way {
-            Way::Nothing | Way::Scan { .. } => Bson::Int32(0),
-            Way::Id | Way::Index(_) | Way::Range(..) => examined.clone(),
+        let keys = match self.access_path {
+            AccessPath::Empty | AccessPath::CollectionScan { .. } => Bson::Int32(0),
+            AccessPath::IdLookup | AccessPath::IndexScan(_) | AccessPath::IndexRange(..) => {
+                examined.clone()
+            }
         };
         let leaf = doc! { "docsExamined": examined.clone() };
         let mut statistics = doc! {
@@ -231,12 +242,12 @@ impl Plan<'_> {
         statistics
     }
 
-    /// The stages, each in the one that it feeds. The innermost has these figures, too.
+    /// Nested stages of the plan. The innermost one carries the statistics.
     fn tree(&self, figures: &Document) -> Document {
-        let mut tree = match self.way {
-            Way::Nothing => doc! { "stage": "EOF" },
-            Way::Id => doc! { "stage": "IDHACK" },
-            Way::Scan { backward } => {
+        let mut tree = match self.access_path {
+            AccessPath::Empty => doc! { "stage": "EOF" },
+            AccessPath::IdLookup => doc! { "stage": "IDHACK" },
+            AccessPath::CollectionScan { backward } => {
                 let mut scan = doc! { "stage": "COLLSCAN" };
                 if !self.filter.is_empty() {
                     scan.insert("filter", self.filter.clone());
@@ -244,7 +255,7 @@ impl Plan<'_> {
                 scan.insert("direction", if backward { "backward" } else { "forward" });
                 scan
             }
-            Way::Index(index) | Way::Range(index, _) => doc! {
+            AccessPath::IndexScan(index) | AccessPath::IndexRange(index, _) => doc! {
                 "stage": "FETCH",
                 "inputStage": {
                     "stage": "IXSCAN",
@@ -267,10 +278,11 @@ impl Plan<'_> {
     }
 }
 
-/// What every explanation ends with.
-fn about(reading: &Reading<'_>) -> Document {
-    let about = reading.about;
-    let (host, port) = about.address.rsplit_once(':').unwrap_or((&about.address, "27017"));
+/// Fields at the end of every explanation.
+fn server_info(reading: &ReadContext<'_>) -> Document {
+    let server_info = reading.server_info;
+    let (host, port) =
+        server_info.address.rsplit_once(':').unwrap_or((&server_info.address, "27017"));
     let mut command = reading.call.body.clone();
     command.insert("$db", &reading.call.database);
     doc! {
@@ -278,7 +290,7 @@ fn about(reading: &Reading<'_>) -> Document {
         "serverInfo": {
             "host": host,
             "port": port.parse::<i32>().unwrap_or_default(),
-            "version": &about.version,
+            "version": &server_info.version,
             "gitVersion": "blackpipe",
         },
     }

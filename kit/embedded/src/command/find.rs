@@ -1,4 +1,4 @@
-//! `find`: the documents that a filter matches, in an order, in part, and batch by batch.
+//! `find`: filters, sorts and projects documents, and opens a cursor.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Environment, Fault, Filter, Projection, Sort, value};
@@ -6,16 +6,16 @@ use steadfast_query::{Code, Environment, Fault, Filter, Projection, Sort, value}
 use super::{
     super::{
         call::Call,
-        cursor::{Cursor, FIRST_BATCH, Found, Owner, Source},
-        era,
+        cursor::{Cursor, CursorOwner, CursorSource, FIRST_BATCH, FoundDocuments},
         namespace::Namespace,
+        version_gate,
     },
-    Reading,
+    ReadContext,
     arguments::Arguments,
+    environment::{command_environment, copy_environment},
     lock,
-    scope::{again, scope},
-    select::{Hint, Range, Selected, Way, natural, select},
-    sight::Sight,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, IndexBounds, Selected, parse_natural, select},
 };
 
 const FIELDS: &[&str] = &[
@@ -42,7 +42,7 @@ const FIELDS: &[&str] = &[
     "tailable",
 ];
 
-/// Those that are not in the stable API.
+/// Arguments outside of the stable API.
 const UNSTABLE: &[&str] = &[
     "awaitData",
     "max",
@@ -56,32 +56,41 @@ const UNSTABLE: &[&str] = &[
 ];
 
 /// Runs `find`.
-pub(crate) fn find(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let mut request = Request::read(reading.call)?;
-    request.closes_at_limit = !era::is_since(&reading.about.version, (5, 0, 0));
-    let sight = Sight::of(reading.store, &request.namespace, reading.env)?;
-    let env = scope(reading.env, request.variables, request.collation, sight.collection())?;
+pub(crate) fn find(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let mut request = FindCommand::read(reading.call)?;
+    request.closes_at_limit = !version_gate::is_at_least(&reading.server_info.version, (5, 0, 0));
+    let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
+    let env = command_environment(
+        reading.env,
+        request.variables,
+        request.collation,
+        resolved.collection(),
+    )?;
     let filter = Filter::parse(&request.filter, &env)?;
-    let way = request.way(&sight, &filter, &env)?;
+    let access_path = request.access_path(&resolved, &filter, &env)?;
     let projection = request.projection.map(|it| Projection::parse(it, &env)).transpose()?;
-    let selected = request.run(&sight, way, &filter, &env)?;
-    if matches!(sight, Sight::Nothing) {
+    let selected = request.run(&resolved, access_path, &filter, &env)?;
+    if matches!(resolved, ResolvedNamespace::Missing) {
         let namespace = request.namespace.to_string();
         return Ok(doc! { "cursor": { "firstBatch": [], "id": 0_i64, "ns": namespace } });
     }
-    let found = request.found(selected, way, (filter, projection), &sight, &env)?;
-    let mut cursor =
-        Cursor::new(request.namespace.clone(), Owner::of(reading.call), Source::Found(found));
-    cursor.stays = request.stays;
+    let found =
+        request.cursor_documents(selected, access_path, (filter, projection), &resolved, &env)?;
+    let mut cursor = Cursor::new(
+        request.namespace.clone(),
+        CursorOwner::of(reading.call),
+        CursorSource::FoundDocuments(found),
+    );
+    cursor.no_cursor_timeout = request.no_cursor_timeout;
     let batch_size = request.batch_size.unwrap_or(FIRST_BATCH);
     if request.single_batch {
-        return cursor.open_and_shut(batch_size);
+        return cursor.open_single_batch(batch_size);
     }
     cursor.open(Some(batch_size), &mut lock(reading.cursors), &env)
 }
 
-/// A `find` as it is asked for.
-pub(super) struct Request<'a> {
+/// Parsed arguments of `find`.
+pub(super) struct FindCommand<'a> {
     pub(super) namespace: Namespace,
     pub(super) filter: Document,
     pub(super) sort: Option<&'a Document>,
@@ -91,18 +100,18 @@ pub(super) struct Request<'a> {
     pub(super) hint: Hint,
     pub(super) skip: usize,
     pub(super) limit: Option<usize>,
-    range: Range<'a>,
-    shows_records: bool,
-    /// Whether a document is shown by its key in the index that finds it, and nothing else.
-    returns_key: bool,
-    /// Whether a sorted cursor closes with the last document that its limit lets through.
+    range: IndexBounds<'a>,
+    show_record_id: bool,
+    /// Returns index keys instead of documents (`returnKey`).
+    return_key: bool,
+    /// `true` if a sorted cursor is exhausted with the last document of its limit.
     closes_at_limit: bool,
     batch_size: Option<usize>,
     single_batch: bool,
-    stays: bool,
+    no_cursor_timeout: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> FindCommand<'a> {
     pub(super) fn read(call: &'a Call) -> Result<Self, Fault> {
         let arguments = Arguments::of(call, "FindCommandRequest", FIELDS)?;
         arguments.without(UNSTABLE)?;
@@ -116,52 +125,52 @@ impl<'a> Request<'a> {
         for field in ["allowDiskUse", "allowPartialResults", "oplogReplay", "readOnce"] {
             flag(&arguments, field)?;
         }
-        refuse_what_is_not_known(&arguments)?;
+        reject_unsupported(&arguments)?;
         let sort = object(&arguments, "sort")?.filter(|it| !it.is_empty());
         // A sort by `$natural` is a hint.
-        let natural = sort.and_then(natural);
+        let parse_natural = sort.and_then(parse_natural);
         Ok(Self {
             namespace,
             filter: object(&arguments, "filter")?.cloned().unwrap_or_default(),
-            sort: sort.filter(|_| natural.is_none()),
+            sort: sort.filter(|_| parse_natural.is_none()),
             projection: object(&arguments, "projection")?.filter(|it| !it.is_empty()),
             variables: arguments.document("let")?,
             collation: arguments.document("collation")?,
             hint: match Hint::read(arguments.value("hint"))? {
-                Hint::None => natural.unwrap_or(Hint::None),
+                Hint::None => parse_natural.unwrap_or(Hint::None),
                 hint => hint,
             },
             skip: arguments.natural("skip")?.unwrap_or(0),
             limit: arguments.natural("limit")?.filter(|limit| *limit > 0),
-            range: Range {
+            range: IndexBounds {
                 min: arguments.document("min")?.filter(|it| !it.is_empty()),
                 max: arguments.document("max")?.filter(|it| !it.is_empty()),
             },
-            shows_records: flag(&arguments, "showRecordId")?,
-            returns_key: flag(&arguments, "returnKey")?,
+            show_record_id: flag(&arguments, "showRecordId")?,
+            return_key: flag(&arguments, "returnKey")?,
             closes_at_limit: false,
             batch_size: arguments.natural("batchSize")?,
             single_batch: flag(&arguments, "singleBatch")?,
-            stays: flag(&arguments, "noCursorTimeout")?,
+            no_cursor_timeout: flag(&arguments, "noCursorTimeout")?,
         })
     }
 
-    /// The way to its documents.
-    pub(super) fn way<'s>(
+    /// Chooses the access path.
+    pub(super) fn access_path<'s>(
         &'s self,
-        sight: &Sight<'s>,
+        resolved: &ResolvedNamespace<'s>,
         filter: &Filter,
         env: &Environment,
-    ) -> Result<Way<'s>, Fault> {
-        let way = Way::choose(sight, &self.filter, filter, &self.hint, env)?;
-        self.range.within(way, &self.hint)
+    ) -> Result<AccessPath<'s>, Fault> {
+        let access_path = AccessPath::choose(resolved, &self.filter, filter, &self.hint, env)?;
+        self.range.within(access_path, &self.hint)
     }
 
-    /// The documents, sorted and cut, not yet projected.
+    /// Selects documents, sorts them and applies `skip` and `limit`.
     pub(super) fn run(
         &self,
-        sight: &Sight<'_>,
-        way: Way<'_>,
+        resolved: &ResolvedNamespace<'_>,
+        access_path: AccessPath<'_>,
         filter: &Filter,
         env: &Environment,
     ) -> Result<Selected, Fault> {
@@ -169,49 +178,50 @@ impl<'a> Request<'a> {
         let mut selected = match self.sort {
             Some(sort) => {
                 let sort = Sort::parse(sort)?;
-                let mut selected = select(sight, way, filter, env, usize::MAX)?;
-                // One that is found by its `_id` is not sorted, whatever its arrays.
-                if self.skip > 0 || !matches!(way, Way::Id) {
+                let mut selected = select(resolved, access_path, filter, env, usize::MAX)?;
+                // A document found by its `_id` is not sorted, so parallel arrays are no error.
+                if self.skip > 0 || !matches!(access_path, AccessPath::IdLookup) {
                     sort.try_sort(&mut selected.documents, env)?;
                 }
                 selected
             }
-            None => select(sight, way, filter, env, end)?,
+            None => select(resolved, access_path, filter, env, end)?,
         };
         selected.documents.truncate(end);
         selected.documents.drain(..self.skip.min(selected.documents.len()));
         Ok(selected)
     }
 
-    /// What a cursor gives of them.
-    fn found(
+    /// Documents of the cursor, with projection.
+    fn cursor_documents(
         &self,
         selected: Selected,
-        way: Way<'_>,
+        access_path: AccessPath<'_>,
         (filter, projection): (Filter, Option<Projection>),
-        sight: &Sight<'_>,
+        resolved: &ResolvedNamespace<'_>,
         env: &Environment,
-    ) -> Result<Found, Fault> {
-        // A server knows that a document is the last by a limit or by its `_id`; where it has sorted,
-        // it looks once more.
+    ) -> Result<FoundDocuments, Fault> {
+        // A server knows the last document of a limit or of an `_id` lookup. After a sort it needs
+        // another `getMore` to find the end.
         let reached = self.limit.is_some_and(|limit| selected.documents.len() >= limit);
         let by_id = |sort: &Document| sort.len() == 1 && sort.contains_key("_id");
         let sorts = self.sort.is_some_and(|sort| !by_id(sort));
-        let known = matches!(way, Way::Id) || (reached && (!sorts || self.closes_at_limit));
+        let known = matches!(access_path, AccessPath::IdLookup)
+            || (reached && (!sorts || self.closes_at_limit));
         let found = match known {
-            true => Found::all(selected.documents),
-            false => Found::new(selected.documents),
+            true => FoundDocuments::with_known_end(selected.documents),
+            false => FoundDocuments::new(selected.documents),
         };
-        if self.returns_key {
-            return self.keys(found, way);
+        if self.return_key {
+            return self.keys(found, access_path);
         }
-        // The collection as it is now: a clone shares all that is in it.
-        let records = sight.collection().filter(|_| self.shows_records).cloned();
+        // The current collection. A clone shares its contents.
+        let records = resolved.collection().filter(|_| self.show_record_id).cloned();
         if projection.is_none() && records.is_none() {
             return Ok(found);
         }
-        let env = again(env);
-        Ok(found.shaped(move |document| {
+        let env = copy_environment(env);
+        Ok(found.transformed(move |document| {
             let mut shaped = match &projection {
                 Some(projection) => projection.apply(document, &filter, &env)?,
                 None => document.clone(),
@@ -225,31 +235,39 @@ impl<'a> Request<'a> {
     }
 }
 
-impl Request<'_> {
-    /// The documents by their keys.
-    fn keys(&self, found: Found, way: Way<'_>) -> Result<Found, Fault> {
+impl FindCommand<'_> {
+    /// Replaces documents by their index keys (`returnKey`).
+    fn keys(
+        &self,
+        found: FoundDocuments,
+        access_path: AccessPath<'_>,
+    ) -> Result<FoundDocuments, Fault> {
         let of_id = |pattern: &Document| pattern.len() == 1 && pattern.contains_key("_id");
         let sorted_by_id = self.sort.is_some_and(of_id);
-        let by_id = match way {
-            Way::Id => true,
-            Way::Scan { .. } => sorted_by_id,
-            Way::Nothing => false,
-            Way::Index(index) | Way::Range(index, _) if of_id(index.pattern()) => true,
-            Way::Index(_) | Way::Range(..) => {
+        let by_id = match access_path {
+            AccessPath::IdLookup => true,
+            AccessPath::CollectionScan { .. } => sorted_by_id,
+            AccessPath::Empty => false,
+            AccessPath::IndexScan(index) | AccessPath::IndexRange(index, _)
+                if of_id(index.pattern()) =>
+            {
+                true
+            }
+            AccessPath::IndexScan(_) | AccessPath::IndexRange(..) => {
                 return Err(Fault::new(
                     Code::NOT_IMPLEMENTED,
                     "the option 'returnKey' of find is implemented for the index on _id alone",
                 ));
             }
         };
-        Ok(found.shaped(move |document| {
+        Ok(found.transformed(move |document| {
             let id = document.get("_id").filter(|_| by_id);
             Ok(id.map(|id| doc! { "_id": id.clone() }).unwrap_or_default())
         }))
     }
 }
 
-/// A boolean, which is nothing but a boolean here.
+/// Boolean argument that accepts no number.
 fn flag(arguments: &Arguments<'_>, field: &str) -> Result<bool, Fault> {
     match arguments.value(field) {
         None => Ok(false),
@@ -261,7 +279,7 @@ fn flag(arguments: &Arguments<'_>, field: &str) -> Result<bool, Fault> {
     }
 }
 
-/// A document, which null is not here.
+/// Document argument that accepts no null.
 fn object<'a>(arguments: &Arguments<'a>, field: &str) -> Result<Option<&'a Document>, Fault> {
     match arguments.raw(field) {
         None => Ok(None),
@@ -270,7 +288,7 @@ fn object<'a>(arguments: &Arguments<'a>, field: &str) -> Result<Option<&'a Docum
     }
 }
 
-fn refuse_what_is_not_known(arguments: &Arguments<'_>) -> Result<(), Fault> {
+fn reject_unsupported(arguments: &Arguments<'_>) -> Result<(), Fault> {
     let tailable = flag(arguments, "tailable")?;
     if flag(arguments, "awaitData")? && !tailable {
         return Err(Fault::failed_to_parse(

@@ -1,18 +1,18 @@
-//! `findAndModify`: one document changes or goes, and the reply has it.
+//! `findAndModify`: changes or removes one document and returns it.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Environment, Fault, Filter, Projection, Update};
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::Arguments,
     select::Hint,
     update::{array_filters, check_update},
     write::{
-        deleting::Deleting,
+        delete_statement::DeleteStatement,
         incompatible, is_retryable_write,
-        query::Query,
-        updating::{Updated, Updating},
+        query::StatementQuery,
+        update_statement::{UpdateResult, UpdateStatement},
     },
 };
 use crate::namespace::Namespace;
@@ -33,27 +33,27 @@ const FIELDS: &[&str] = &[
     "upsert",
 ];
 
-/// What comes before the words of what goes wrong with the document.
-const DURING: &str = "Plan executor error during findAndModify";
+/// Prefix of errors that occur while the document is modified.
+const ERROR_PREFIX: &str = "Plan executor error during findAndModify";
 
-/// Field of a recorded outcome: the document that an upsert inserted. A retry may ask for it (`new`).
+/// Field of a recorded result: the document that an upsert inserted. A retry with `new` returns it.
 const INSERTED: &str = "inserted";
 
 /// Runs `findAndModify`.
-pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn find_and_modify(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "findAndModify", FIELDS)?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let everything = Document::new();
-    let request = Request::read(&arguments, namespace, &everything)?;
+    let request = FindAndModifyCommand::read(&arguments, namespace, &everything)?;
     request.namespace.check_writable()?;
     let id = i32::try_from(arguments.integer("stmtId")?.unwrap_or(0)).unwrap_or(-1);
     if let Some(mut outcome) = writing.changes.recorded(id) {
         let Ok(executed) = outcome.get_document("lastErrorObject") else {
             return Err(incompatible(&call.body, false));
         };
-        // Only what updates says whether there was something to update. A removal under the number of
-        // an update is answered from the record, as by a server.
+        // Only updates have `updatedExisting`. A removal with the `txnNumber` of an update returns
+        // the recorded result, as a server does.
         if !executed.contains_key("updatedExisting") && !arguments.boolean("remove")? {
             return Err(incompatible(&call.body, true));
         }
@@ -69,39 +69,45 @@ pub(crate) fn find_and_modify(writing: &mut Writing<'_>) -> Result<Document, Fau
         return Ok(outcome);
     }
     let on_record = is_retryable_write(call).then_some(id);
-    let shape = request.shape(writing)?;
+    let returned_document = request.returned_document(writing)?;
     let mut reply = match request.action {
-        Action::Remove => request.remove(writing, on_record)?,
-        Action::Update(update) => request.update(update, writing, on_record)?,
+        FindAndModifyAction::Remove => request.remove(writing, on_record)?,
+        FindAndModifyAction::Update(update) => request.update(update, writing, on_record)?,
     };
     reply.remove(INSERTED);
-    // What is on record has all of the document.
-    if let (Some(shape), Some(Bson::Document(document))) = (shape, reply.get_mut("value")) {
-        *document = shape.projection.apply(document, &shape.filter, &shape.env)?;
+    // The recorded result has the whole document.
+    if let (Some(returned_document), Some(Bson::Document(document))) =
+        (returned_document, reply.get_mut("value"))
+    {
+        *document = returned_document.projection.apply(
+            document,
+            &returned_document.filter,
+            &returned_document.env,
+        )?;
     }
     Ok(reply)
 }
 
-/// A findAndModify as it is asked for.
-struct Request<'a> {
+/// Parsed arguments of `findAndModify`.
+struct FindAndModifyCommand<'a> {
     namespace: Namespace,
-    query: Query<'a>,
-    action: Action<'a>,
+    query: StatementQuery<'a>,
+    action: FindAndModifyAction<'a>,
     array_filters: Vec<Document>,
     fields: Option<&'a Document>,
-    /// Whether the reply has the document as it is afterwards.
+    /// Returns the document after the update (`new`).
     new: bool,
     upsert: bool,
-    bypass: bool,
+    bypass_validation: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Action<'a> {
+enum FindAndModifyAction<'a> {
     Remove,
     Update(&'a Bson),
 }
 
-impl<'a> Request<'a> {
+impl<'a> FindAndModifyCommand<'a> {
     fn read(
         arguments: &Arguments<'a>,
         namespace: Namespace,
@@ -114,7 +120,7 @@ impl<'a> Request<'a> {
         let action = action(arguments, new, upsert)?;
         Ok(Self {
             namespace,
-            query: Query {
+            query: StatementQuery {
                 filter,
                 sort,
                 hint: Hint::read(arguments.value("hint"))?,
@@ -126,13 +132,13 @@ impl<'a> Request<'a> {
             fields: arguments.document("fields")?.filter(|fields| !fields.is_empty()),
             new,
             upsert,
-            bypass: arguments.boolean("bypassDocumentValidation")?,
+            bypass_validation: arguments.boolean("bypassDocumentValidation")?,
         })
     }
 
-    fn remove(&self, writing: &mut Writing<'_>, id: Option<i32>) -> Result<Document, Fault> {
+    fn remove(&self, writing: &mut WriteContext<'_>, id: Option<i32>) -> Result<Document, Fault> {
         let statement =
-            Deleting { namespace: &self.namespace, query: self.query.clone(), multi: false };
+            DeleteStatement { namespace: &self.namespace, query: self.query.clone(), multi: false };
         let removed = statement.run(writing, id, |document| removed_reply(Some(document)))?;
         Ok(removed_reply(removed.first().map(|document| &**document)))
     }
@@ -140,10 +146,10 @@ impl<'a> Request<'a> {
     fn update(
         &self,
         update: &Bson,
-        writing: &mut Writing<'_>,
+        writing: &mut WriteContext<'_>,
         id: Option<i32>,
     ) -> Result<Document, Fault> {
-        let statement = Updating {
+        let statement = UpdateStatement {
             namespace: &self.namespace,
             query: self.query.clone(),
             update,
@@ -151,15 +157,18 @@ impl<'a> Request<'a> {
             constants: None,
             multi: false,
             upsert: self.upsert,
-            bypass: self.bypass,
-            during: DURING,
+            bypass_validation: self.bypass_validation,
+            error_prefix: ERROR_PREFIX,
         };
-        let outcome = |updated: &Updated| updated_reply(updated, self.new);
+        let outcome = |updated: &UpdateResult| updated_reply(updated, self.new);
         Ok(outcome(&statement.run(writing, id, outcome)?))
     }
 
-    /// What the reply is to have of the document. It is read before anything changes.
-    fn shape(&self, writing: &Writing<'_>) -> Result<Option<Shape>, Fault> {
+    /// Projection of the returned document. It is parsed before anything changes.
+    fn returned_document(
+        &self,
+        writing: &WriteContext<'_>,
+    ) -> Result<Option<ReturnedDocument>, Fault> {
         let Some(fields) = self.fields else { return Ok(None) };
         if self.new && fields.keys().any(|path| path.ends_with(".$")) {
             return Err(Fault::bad_value(
@@ -168,11 +177,11 @@ impl<'a> Request<'a> {
         }
         let collection = writing.changes.store().collection(&self.namespace);
         let env = self.query.environment(writing.env, collection)?;
-        // What cannot be read of the update is told first.
-        if let Action::Update(update) = self.action {
+        // Errors of the update come first.
+        if let FindAndModifyAction::Update(update) = self.action {
             Update::parse(update, &self.array_filters, &env)?;
         }
-        Ok(Some(Shape {
+        Ok(Some(ReturnedDocument {
             projection: Projection::parse(fields, &env)?,
             filter: Filter::parse(self.query.filter, &env)?,
             env,
@@ -180,15 +189,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the reply has of the document.
-struct Shape {
+/// Projection of the returned document (`fields`).
+struct ReturnedDocument {
     projection: Projection,
     filter: Filter,
     env: Environment,
 }
 
-/// What is to be done, if that can be done together.
-fn action<'a>(arguments: &Arguments<'a>, new: bool, upsert: bool) -> Result<Action<'a>, Fault> {
+/// Chooses between update and removal. Rejects combinations that exclude each other.
+fn action<'a>(
+    arguments: &Arguments<'a>,
+    new: bool,
+    upsert: bool,
+) -> Result<FindAndModifyAction<'a>, Fault> {
     let refused = |message: &str| Err(Fault::failed_to_parse(message));
     let update = arguments.value("update");
     if !arguments.boolean("remove")? {
@@ -196,7 +209,7 @@ fn action<'a>(arguments: &Arguments<'a>, new: bool, upsert: bool) -> Result<Acti
             return refused("Either an update or remove=true must be specified");
         };
         check_update(update)?;
-        return Ok(Action::Update(update));
+        return Ok(FindAndModifyAction::Update(update));
     }
     if update.is_some() {
         return refused("Cannot specify both an update and remove=true");
@@ -213,7 +226,7 @@ fn action<'a>(arguments: &Arguments<'a>, new: bool, upsert: bool) -> Result<Acti
     if arguments.value("arrayFilters").is_some() {
         return refused("Cannot specify arrayFilters and remove=true");
     }
-    Ok(Action::Remove)
+    Ok(FindAndModifyAction::Remove)
 }
 
 fn removed_reply(document: Option<&Document>) -> Document {
@@ -223,7 +236,7 @@ fn removed_reply(document: Option<&Document>) -> Document {
     }
 }
 
-fn updated_reply(updated: &Updated, new: bool) -> Document {
+fn updated_reply(updated: &UpdateResult, new: bool) -> Document {
     let existing = updated.matched > 0;
     let mut last = doc! {
         "n": i32::from(existing || updated.upserted.is_some()),

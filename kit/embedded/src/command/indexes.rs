@@ -9,21 +9,21 @@ use super::{
         namespace::Namespace,
         store::{Collection, Index},
     },
-    Writing,
+    WriteContext,
     arguments::Arguments,
     collections::{create_if_missing, full_collation},
     count::number,
     listing::is_a_view,
 };
 
-/// Runs `createIndexes`: all of them, or none if one cannot be.
-pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+/// Runs `createIndexes`. If one index cannot be built, none is.
+pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let fields = ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"];
     let arguments = Arguments::of(call, "createIndexes", &fields)?;
     let namespace = Namespace::to_write(&call.database, call.body.get(&call.name))?;
     let asked = asked(&arguments)?;
-    let quorum = commit_quorum(&arguments, writing.about.set_name.is_some())?;
+    let quorum = commit_quorum(&arguments, writing.server_info.set_name.is_some())?;
 
     let existing = writing.changes.store().collection(&namespace);
     if existing.is_some_and(Collection::is_view) {
@@ -49,7 +49,7 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     let mut reply = doc! {
         "numIndexesBefore": number(before),
         "numIndexesAfter": number(before + count),
-        // In a transaction, a server says so of every collection that it builds an index on.
+        // In a transaction, a server reports every collection as created automatically.
         "createdCollectionAutomatically": created || call.in_transaction(),
     };
     if let Some(quorum) = quorum {
@@ -58,9 +58,9 @@ pub(crate) fn create(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// Builds them one after the other; if one fails, those before it go again.
+/// Builds indexes one after the other. If one fails, those built before are dropped.
 fn build(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteContext<'_>,
     namespace: &Namespace,
     definitions: &[Definition],
 ) -> Result<(), Fault> {
@@ -95,7 +95,7 @@ fn asked<'a>(arguments: &Arguments<'a>) -> Result<Vec<&'a Document>, Fault> {
         .collect()
 }
 
-/// What the reply says of the members that must have built an index; a standalone server has none.
+/// `commitQuorum` of the reply. A standalone server has none.
 fn commit_quorum(arguments: &Arguments<'_>, replicates: bool) -> Result<Option<Bson>, Fault> {
     match arguments.value("commitQuorum") {
         None => Ok(replicates.then(|| Bson::from("votingMembers"))),
@@ -116,7 +116,8 @@ fn commit_quorum(arguments: &Arguments<'_>, replicates: bool) -> Result<Option<B
     }
 }
 
-/// Those that are not there yet. Without a collation, an index has the one of its collection.
+/// Definitions of the indexes that do not exist yet. The collation defaults to that of the
+/// collection.
 fn new_definitions(
     asked: &[&Document],
     collection: Option<&Collection>,
@@ -157,7 +158,7 @@ fn new_definitions(
 }
 
 /// Runs `dropIndexes`.
-pub(crate) fn drop(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropIndexes", &["index"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;

@@ -1,27 +1,27 @@
-//! What a server tells of itself: `ping`, `buildInfo`, `serverStatus`, and what shells and tests ask
-//! for when they begin.
+//! Diagnostic commands: `ping`, `buildInfo`, `serverStatus`, and others that shells and test suites
+//! run at start.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 
 use super::{
-    COMMANDS, Command, Reading, Run,
+    COMMANDS, Command, Handler, ReadContext,
     arguments::{Arguments, only_on_admin, whole},
     lock,
 };
 
-/// What this server calls the way it stores data.
+/// Name of the storage engine in `serverStatus`.
 const ENGINE: &str = "blackpipe";
 
-/// It answers.
-pub(crate) fn ping(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `ping`.
+pub(crate) fn ping(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "ping", &[])?;
     Ok(doc! {})
 }
 
-/// Which version it answers as.
-pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let version = &reading.about.version;
+/// Runs `buildInfo`.
+pub(crate) fn build_info(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let version = &reading.server_info.version;
     let mut numbers: Vec<Bson> = version
         .split(['.', '-'])
         .map_while(|part| part.parse::<i32>().ok())
@@ -50,18 +50,18 @@ pub(crate) fn build(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// What `serverStatus` says that a member knows by itself. What is about its connections and about
-/// the set (`connections`, `network`, `repl`) is not in it.
-pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
-    let about = reading.about;
-    let up = reading.env.now.saturating_duration_since(about.started);
+/// Runs `serverStatus`. Fields about connections and the replica set (`connections`, `network`,
+/// `repl`) are added by the server.
+pub(crate) fn server_status(reading: &ReadContext<'_>) -> Result<Document, Fault> {
+    let server_info = reading.server_info;
+    let up = reading.env.now.saturating_duration_since(server_info.started);
     let seconds = i64::try_from(up.as_secs()).unwrap_or(i64::MAX);
     let open = i64::try_from(lock(reading.cursors).len()).unwrap_or(i64::MAX);
     Ok(doc! {
-        "host": &about.address,
-        "version": &about.version,
+        "host": &server_info.address,
+        "version": &server_info.version,
         "process": "mongod",
-        "pid": i64::from(about.process_id),
+        "pid": i64::from(server_info.process_id),
         "uptime": up.as_secs_f64().trunc(),
         "uptimeMillis": i64::try_from(up.as_millis()).unwrap_or(i64::MAX),
         "uptimeEstimate": seconds,
@@ -77,13 +77,13 @@ pub(crate) fn status(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Which machine it runs on, as far as it can tell.
-pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `hostInfo`.
+pub(crate) fn host_info(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     Arguments::of(reading.call, "hostInfo", &[])?;
     Ok(doc! {
         "system": {
             "currentTime": reading.env.now,
-            "hostname": &reading.about.address,
+            "hostname": &reading.server_info.address,
             "cpuAddrSize": i32::try_from(usize::BITS).unwrap_or(64),
             "cpuArch": std::env::consts::ARCH,
         },
@@ -92,18 +92,18 @@ pub(crate) fn host(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// How it was started, in the words of a server that was started so.
-pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `getCmdLineOpts`: the options of a real server with this configuration.
+pub(crate) fn get_cmd_line_opts(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Arguments::of(reading.call, "getCmdLineOpts", &[])?;
-    let about = reading.about;
+    let server_info = reading.server_info;
     let mut argv = vec![Bson::from(ENGINE)];
     let mut parsed = Document::new();
-    if let Some((_, port)) = about.address.rsplit_once(':') {
+    if let Some((_, port)) = server_info.address.rsplit_once(':') {
         argv.extend([Bson::from("--port"), Bson::from(port)]);
         parsed.insert("net", doc! { "port": port.parse::<i32>().unwrap_or_default() });
     }
-    if let Some(name) = &about.set_name {
+    if let Some(name) = &server_info.set_name {
         argv.extend([Bson::from("--replSet"), Bson::from(name.as_str())]);
         parsed.insert("replication", doc! { "replSet": name });
     }
@@ -112,8 +112,8 @@ pub(crate) fn options(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "argv": argv, "parsed": parsed })
 }
 
-/// Its log, which has no lines.
-pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `getLog`. The log has no lines.
+pub(crate) fn get_log(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "getLog", &[])?;
     match arguments.required("getLog", arguments.text("getLog")?)? {
@@ -125,11 +125,12 @@ pub(crate) fn log(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
 }
 
-/// The commands on data. Those on connections, users and the set are not in this list.
-pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `listCommands`. The list has the commands on data, not those on connections, users and the
+/// set.
+pub(crate) fn list_commands(_: &ReadContext<'_>) -> Result<Document, Fault> {
     let describe = |command: &Command| {
         let versions: &[&str] = if command.stable { &["1"] } else { &[] };
-        let writes = matches!((command.run)(&Document::new()), Run::Write(_));
+        let writes = matches!((command.run)(&Document::new()), Handler::Write(_));
         let description = doc! {
             "help": "",
             "requiresAuth": !command.anywhere,
@@ -145,14 +146,14 @@ pub(crate) fn commands(_: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "commands": commands })
 }
 
-/// What is being done. A command runs to its end before the next one begins, so none is seen at work.
-pub(crate) fn operations(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `currentOp`. Commands run one after the other, so no other operation is ever in progress.
+pub(crate) fn current_op(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     Ok(doc! { "inprog": [] })
 }
 
-/// Ends an operation. There is none by the time that this is read.
-pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `killOp`. The operation has always ended before.
+pub(crate) fn kill_op(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let arguments = Arguments::of(reading.call, "killOp", &["op"])?;
     let Some(op) = arguments.value("op") else {
@@ -167,8 +168,8 @@ pub(crate) fn kill(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "info": "attempting to kill op" })
 }
 
-/// The profiler: it is off, and stays off.
-pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `profile`. The profiler is always off.
+pub(crate) fn profile(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["slowms", "sampleRate", "filter"];
     let arguments = Arguments::of(reading.call, "profile", &fields)?;
     if matches!(arguments.integer("profile")?, Some(1 | 2)) {
@@ -177,18 +178,18 @@ pub(crate) fn profile(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(doc! { "was": 0, "slowms": 100, "sampleRate": 1.0 })
 }
 
-/// Forgets the plans of queries. None is ever kept.
-pub(crate) fn clear_plans(_: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `planCacheClear`. No query plan is cached.
+pub(crate) fn plan_cache_clear(_: &ReadContext<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// Commands that are there for tests of what is part of the stable API.
-pub(crate) fn nothing(_: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `testVersion2` and `testVersions1And2`, which exist for tests of the stable API.
+pub(crate) fn test_version(_: &ReadContext<'_>) -> Result<Document, Fault> {
     Ok(doc! {})
 }
 
-/// What is known, but not done here.
-pub(crate) fn refused(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Rejects a known command that is not supported here.
+pub(crate) fn unsupported(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let name = &reading.call.name;
     Err(Fault::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")))
 }

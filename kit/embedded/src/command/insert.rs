@@ -1,12 +1,12 @@
-//! `insert`: new documents.
+//! `insert`: inserts documents.
 
 use bson::Document;
 use steadfast_query::Fault;
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::Arguments,
-    write::{Batch, documents, inserting::Inserting, reply},
+    write::{WriteBatch, documents, insert_statement::InsertStatement, reply},
 };
 use crate::namespace::Namespace;
 
@@ -20,16 +20,19 @@ const FIELDS: &[&str] = &[
 ];
 
 /// Runs `insert`.
-pub(crate) fn insert(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn insert(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "insert", FIELDS)?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let documents = documents(&arguments, "documents")?;
-    let batch = Batch::read(&arguments, documents.len())?;
+    let batch = WriteBatch::read(&arguments, documents.len())?;
     namespace.check_writable()?;
     let results = batch.run(writing, documents.len(), |writing, at, id| {
-        let statement =
-            Inserting { namespace: &namespace, document: documents[at], bypass: batch.bypass };
+        let statement = InsertStatement {
+            namespace: &namespace,
+            document: documents[at],
+            bypass_validation: batch.bypass_validation,
+        };
         statement.run(writing, id)
     })?;
     Ok(reply(&results))

@@ -1,4 +1,4 @@
-//! What there is: `listDatabases`, `listCollections`, `listIndexes`.
+//! `listDatabases`, `listCollections`, `listIndexes`.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use steadfast_query::{Code, Fault, Filter};
 
 use super::{
     super::{
-        cursor::{Cursor, Found, Owner, Source},
+        cursor::{Cursor, CursorOwner, CursorSource, FoundDocuments},
         namespace::Namespace,
         store::Collection,
     },
-    Reading,
+    ReadContext,
     arguments::{Arguments, only_on_admin},
     lock,
 };
 
-/// The databases that have a collection.
-pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `listDatabases`. Databases without collections are omitted.
+pub(crate) fn databases(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     only_on_admin(reading.call)?;
     let fields = ["filter", "nameOnly", "authorizedDatabases"];
     let arguments = Arguments::of(reading.call, "listDatabases", &fields)?;
@@ -43,19 +43,19 @@ pub(crate) fn databases(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// The bytes of a database's documents.
-pub(super) fn size_of(reading: &Reading<'_>, database: &str) -> i64 {
+/// Size of a database's documents in bytes.
+pub(super) fn size_of(reading: &ReadContext<'_>, database: &str) -> i64 {
     let bytes: u64 = reading.store.collections(database).map(|(_, it)| it.size()).sum();
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-fn filter(arguments: &Arguments<'_>, reading: &Reading<'_>) -> Result<Filter, Fault> {
+fn filter(arguments: &Arguments<'_>, reading: &ReadContext<'_>) -> Result<Filter, Fault> {
     let empty = Document::new();
     Filter::parse(arguments.document("filter")?.unwrap_or(&empty), reading.env)
 }
 
-/// The collections and views of a database.
-pub(crate) fn collections(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `listCollections`.
+pub(crate) fn collections(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["filter", "nameOnly", "authorizedCollections", "cursor", "includePendingDrops"];
     let arguments = Arguments::of(reading.call, "listCollections", &fields)?;
     let names_only = arguments.boolean("nameOnly")?;
@@ -97,8 +97,8 @@ fn describe(namespace: &Namespace, collection: &Collection) -> Document {
     described
 }
 
-/// The indexes of a collection.
-pub(crate) fn indexes(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `listIndexes`.
+pub(crate) fn indexes(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let arguments = Arguments::of(call, "listIndexes", &["cursor", "includeBuildUUIDs"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
@@ -116,7 +116,7 @@ pub(crate) fn indexes(reading: &Reading<'_>) -> Result<Document, Fault> {
     list(reading, namespace, listed, batch_size)
 }
 
-/// A command that only collections know is given a view.
+/// Error of a command that does not support views.
 pub(super) fn is_a_view(namespace: &Namespace) -> Fault {
     Fault::new(
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
@@ -124,7 +124,7 @@ pub(super) fn is_a_view(namespace: &Namespace) -> Fault {
     )
 }
 
-/// The specifications as they are listed: a clustered collection shows how it is clustered.
+/// Index specifications as listed. A clustered collection shows its clustered index.
 fn shown_indexes(collection: &Collection) -> Vec<Document> {
     let mut shown: Vec<Document> =
         collection.indexes().iter().map(|index| index.specification().clone()).collect();
@@ -138,12 +138,12 @@ fn shown_indexes(collection: &Collection) -> Vec<Document> {
 }
 
 fn list(
-    reading: &Reading<'_>,
+    reading: &ReadContext<'_>,
     namespace: Namespace,
     listed: Vec<Arc<Document>>,
     batch_size: Option<usize>,
 ) -> Result<Document, Fault> {
-    let source = Source::Found(Found::all(listed));
-    let cursor = Cursor::new(namespace, Owner::of(reading.call), source);
+    let source = CursorSource::FoundDocuments(FoundDocuments::with_known_end(listed));
+    let cursor = Cursor::new(namespace, CursorOwner::of(reading.call), source);
     cursor.open(batch_size, &mut lock(reading.cursors), reading.env)
 }

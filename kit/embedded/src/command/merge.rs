@@ -1,4 +1,4 @@
-//! `$merge`: what a pipeline made goes into a collection, document by document.
+//! `$merge`: writes the result of a pipeline into a collection, document by document.
 
 use std::sync::Arc;
 
@@ -11,55 +11,56 @@ use steadfast_query::{
 
 use super::{
     super::{
-        change::{Change, Rewrite},
+        change::{Change, UpdateForm},
         namespace::Namespace,
         store::Collection,
     },
-    Writing,
-    aggregate::while_running,
+    WriteContext,
+    aggregate::with_running_prefix,
     collections::create_if_missing,
     write::validation::Validator,
 };
 
-/// Brings documents into a collection, one after the other.
+/// Merges documents into a collection, one after the other.
 pub(super) fn merge(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteContext<'_>,
     options: &Merge,
     documents: Vec<Document>,
     env: &Environment,
-    bypass: bool,
+    bypass_validation: bool,
 ) -> Result<(), Fault> {
     let database = options.database.as_ref().unwrap_or(&writing.call.database);
     let into = Namespace::named(database, &options.collection)?;
     let on = options.on.clone().unwrap_or_else(|| vec![String::from("_id")]);
-    let validator = Validator::of(writing.changes.store().collection(&into), bypass, writing.env)?;
-    let merging = Merging { options, into, on, env, validator };
+    let validator =
+        Validator::of(writing.changes.store().collection(&into), bypass_validation, writing.env)?;
+    let merging = MergeStage { options, into, on, env, validator };
     merging.check_unique(writing.changes.store().collection(&merging.into))?;
     if documents.is_empty() {
         return Ok(());
     }
-    merging.run(writing, documents).map_err(while_running)
+    merging.run(writing, documents).map_err(with_running_prefix)
 }
 
-/// A `$merge` at work.
-struct Merging<'a> {
+/// A running `$merge` stage.
+struct MergeStage<'a> {
     options: &'a Merge,
     into: Namespace,
-    /// The fields by which a document is found again.
+    /// Fields that match documents (`on`).
     on: Vec<String>,
-    /// What its own pipeline sees.
+    /// Environment of the pipeline in `whenMatched`.
     env: &'a Environment,
     validator: Option<Validator>,
 }
 
-impl Merging<'_> {
-    fn run(&self, writing: &mut Writing<'_>, documents: Vec<Document>) -> Result<(), Fault> {
+impl MergeStage<'_> {
+    fn run(&self, writing: &mut WriteContext<'_>, documents: Vec<Document>) -> Result<(), Fault> {
         let mut prepared = Vec::with_capacity(documents.len());
         for document in documents {
             prepared.push(self.prepare(document, writing.env)?);
         }
         self.reserve(writing, &prepared)?;
-        // What cannot be written does not keep the others from being written.
+        // A failed document does not prevent the writes of the others.
         let mut first = None;
         for document in prepared {
             match self.merge(writing, document) {
@@ -71,7 +72,7 @@ impl Merging<'_> {
         first.map_or(Ok(()), Err)
     }
 
-    /// A document that can be searched for: it has all that it is matched on.
+    /// Checks that a document has all `on` fields and adds a missing `_id`.
     fn prepare(&self, mut document: Document, env: &Environment) -> Result<Document, Fault> {
         for field in &self.on {
             match value_at(&document, field) {
@@ -93,15 +94,15 @@ impl Merging<'_> {
                         format!("$merge write error: 'on' field '{field}' is an array"),
                     ));
                 }
-                // Since 8.2, what is missing matches as null does.
+                // Since 8.2, a missing `on` field matches null.
                 Some(_) | None => {}
             }
         }
         Ok(document)
     }
 
-    /// All that may be written is reserved before anything is.
-    fn reserve(&self, writing: &mut Writing<'_>, documents: &[Document]) -> Result<(), Fault> {
+    /// Reserves all documents before the first write.
+    fn reserve(&self, writing: &mut WriteContext<'_>, documents: &[Document]) -> Result<(), Fault> {
         let mut ids: Vec<Bson> = Vec::new();
         for document in documents {
             match self.existing(writing, document)? {
@@ -113,10 +114,10 @@ impl Merging<'_> {
         writing.changes.reserve(&self.into, &ids)
     }
 
-    /// The document that this one meets, as it is now.
+    /// The current document that matches.
     fn existing(
         &self,
-        writing: &Writing<'_>,
+        writing: &WriteContext<'_>,
         document: &Document,
     ) -> Result<Option<Arc<Document>>, Fault> {
         let Some(collection) = writing.changes.store().collection(&self.into) else {
@@ -136,7 +137,7 @@ impl Merging<'_> {
         Ok(None)
     }
 
-    fn merge(&self, writing: &mut Writing<'_>, document: Document) -> Result<(), Fault> {
+    fn merge(&self, writing: &mut WriteContext<'_>, document: Document) -> Result<(), Fault> {
         let Some(existing) = self.existing(writing, &document)? else {
             return match self.options.when_not_matched {
                 WhenNotMatched::Insert => self.insert(writing, self.options.inserted(document)),
@@ -153,7 +154,7 @@ impl Merging<'_> {
             };
         };
         if let WhenMatched::Fail = self.options.when_matched {
-            // The index says what is there twice.
+            // The unique index reports the duplicate key.
             return self.insert(writing, document).map_err(|mut fault| {
                 fault.message = format!(
                     "$merge with whenMatched: fail found an existing document with the same values \
@@ -169,20 +170,20 @@ impl Merging<'_> {
         }
     }
 
-    fn insert(&self, writing: &mut Writing<'_>, document: Document) -> Result<(), Fault> {
+    fn insert(&self, writing: &mut WriteContext<'_>, document: Document) -> Result<(), Fault> {
         create_if_missing(writing.changes, &self.into, writing.env)?;
         let document = Arc::new(update::stored(document, writing.env)?);
         if let Some(validator) = &self.validator {
             validator.check(&document, None)?;
         }
-        // It may have got its `_id` only now; a new one is in nobody's way.
+        // A generated `_id` conflicts with no other document.
         writing.changes.reserve(&self.into, &[document.get("_id").unwrap_or(&Bson::Null)])?;
         writing.changes.make(Change::Insert { namespace: self.into.clone(), document }, None)
     }
 
     fn replace(
         &self,
-        writing: &mut Writing<'_>,
+        writing: &mut WriteContext<'_>,
         existing: &Document,
         merged: Document,
     ) -> Result<(), Fault> {
@@ -204,13 +205,13 @@ impl Merging<'_> {
         let document = Arc::new(document);
         writing.changes.reserve(&self.into, &[document.get("_id").unwrap_or(&Bson::Null)])?;
         let by = match self.options.when_matched {
-            WhenMatched::Replace => Rewrite::Whole,
-            _ => Rewrite::Pipeline,
+            WhenMatched::Replace => UpdateForm::Replacement,
+            _ => UpdateForm::Pipeline,
         };
         writing.changes.make(Change::Replace { namespace: self.into.clone(), document, by }, None)
     }
 
-    /// Each document meets at most one: an index sees to it.
+    /// Checks for a unique index on the `on` fields, so that a document matches at most one.
     fn check_unique(&self, collection: Option<&Collection>) -> Result<(), Fault> {
         let on = |pattern: &Document| {
             pattern.len() == self.on.len() && self.on.iter().all(|it| pattern.contains_key(it))
@@ -230,7 +231,7 @@ impl Merging<'_> {
     }
 }
 
-/// A replacement without an `_id` keeps the one that is there.
+/// Adds the `_id` of the existing document to a replacement without one.
 fn with_id(document: Document, existing: &Document) -> Document {
     match (document.get("_id"), existing.get("_id")) {
         (None, Some(id)) => {
@@ -242,7 +243,7 @@ fn with_id(document: Document, existing: &Document) -> Document {
     }
 }
 
-/// The value under a dotted path that goes through documents only.
+/// Value at a dotted path through documents, not through arrays.
 fn value_at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     match path.split_once('.') {
         None => document.get(path),

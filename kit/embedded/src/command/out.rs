@@ -1,4 +1,4 @@
-//! `$out`: what a pipeline made takes the place of a collection.
+//! `$out`: replaces a collection by the result of a pipeline.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use steadfast_query::{Code, Environment, Fault, update};
 
 use super::{
     super::{
-        change::{Change, Changes},
+        change::{Change, ChangeWriter},
         namespace::Namespace,
         store::Collection,
     },
-    Writing,
+    WriteContext,
     listing::is_a_view,
-    write::{inserting::uuid, validation::Validator},
+    write::{insert_statement::uuid, validation::Validator},
 };
 
-/// `$out`: these documents take the place of a collection, which keeps its options and indexes. Until
-/// they are all there, nothing is seen of them.
+/// Replaces the documents of a collection, which keeps its options and indexes. Readers see the new
+/// documents only when all are written.
 pub(super) fn out(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteContext<'_>,
     to: &Namespace,
     documents: Vec<Document>,
-    bypass: bool,
+    bypass_validation: bool,
 ) -> Result<(), Fault> {
     to.check_writable().map_err(|fault| {
         Fault::new(
@@ -46,7 +46,7 @@ pub(super) fn out(
     let specifications: Vec<Document> = target
         .map(|it| it.indexes().iter().skip(1).map(|it| it.specification().clone()).collect())
         .unwrap_or_default();
-    let validator = Validator::of(target, bypass, writing.env)?;
+    let validator = Validator::of(target, bypass_validation, writing.env)?;
 
     let changes = &mut *writing.changes;
     changes.make(Change::CreateCollection { namespace: temporary.clone(), uuid, options }, None)?;
@@ -62,7 +62,7 @@ pub(super) fn out(
 }
 
 fn fill(
-    changes: &mut dyn Changes,
+    changes: &mut dyn ChangeWriter,
     namespace: &Namespace,
     specifications: Vec<Document>,
     documents: Vec<Document>,

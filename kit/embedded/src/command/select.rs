@@ -1,4 +1,4 @@
-//! Which documents a command is about, and on which way they are found.
+//! Access paths: hints, index selection, and the scan that finds documents.
 
 use std::{iter, sync::Arc};
 
@@ -7,39 +7,39 @@ use steadfast_query::{Code, Collation, Environment, Fault, Filter, Sort};
 
 use super::{
     super::store::{Collection, Index},
-    sight::Sight,
+    resolved_namespace::ResolvedNamespace,
 };
 
-/// The way to the documents that a client asks for.
+/// Index hint (`hint`).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Hint {
-    /// Any.
+    /// No hint.
     None,
-    /// All documents as they were inserted, or the other way round.
+    /// Collection scan (`$natural`).
     Natural { backward: bool },
-    /// The index of this name.
+    /// Index with this name.
     Name(String),
-    /// The index of this pattern.
+    /// Index with this key pattern.
     Pattern(Document),
 }
 
 impl Hint {
-    /// Reads the option `hint`.
+    /// Parses the option `hint`.
     pub(crate) fn read(value: Option<&Bson>) -> Result<Self, Fault> {
         match value {
             None => Ok(Self::None),
             Some(Bson::String(name)) => Ok(Self::Name(name.clone())),
             Some(Bson::Document(pattern)) if pattern.is_empty() => Ok(Self::None),
             Some(Bson::Document(pattern)) => {
-                Ok(natural(pattern).unwrap_or_else(|| Self::Pattern(pattern.clone())))
+                Ok(parse_natural(pattern).unwrap_or_else(|| Self::Pattern(pattern.clone())))
             }
             Some(_) => Err(Fault::failed_to_parse("Hint must be a string or an object")),
         }
     }
 }
 
-/// `{$natural: 1}` or `{$natural: -1}`, as a hint or as a sort.
-pub(crate) fn natural(pattern: &Document) -> Option<Hint> {
+/// Parses `{$parse_natural: 1}` or `{$parse_natural: -1}`, of a hint or a sort.
+pub(crate) fn parse_natural(pattern: &Document) -> Option<Hint> {
     let backward = match pattern.get("$natural")? {
         Bson::Int32(order) => *order < 0,
         Bson::Int64(order) => *order < 0,
@@ -49,81 +49,88 @@ pub(crate) fn natural(pattern: &Document) -> Option<Hint> {
     Some(Hint::Natural { backward })
 }
 
-/// On which way documents are found.
+/// Access path to documents.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way<'a> {
-    /// There is nothing to look at.
-    Nothing,
-    /// All are looked at.
-    Scan { backward: bool },
-    /// The filter says the `_id`, and nothing else.
-    Id,
-    /// Those of an index, in its order.
-    Index(&'a Index),
-    /// Those of an index between two of its keys.
-    Range(&'a Index, Range<'a>),
+pub(crate) enum AccessPath<'a> {
+    /// No documents.
+    Empty,
+    /// Scan of the whole collection.
+    CollectionScan { backward: bool },
+    /// Lookup by `_id`, the only condition of the filter.
+    IdLookup,
+    /// Scan of an index, in its order.
+    IndexScan(&'a Index),
+    /// Scan of an index between two keys.
+    IndexRange(&'a Index, IndexBounds<'a>),
 }
 
-/// The keys between which documents are wanted: `min`, which is one of them, and `max`, which is not.
+/// Index bounds of `find`: `min` is inclusive, `max` exclusive.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Range<'a> {
+pub(crate) struct IndexBounds<'a> {
     pub(crate) min: Option<&'a Document>,
     pub(crate) max: Option<&'a Document>,
 }
 
-impl<'a> Way<'a> {
-    /// The way to what a filter matches. A hint to an index that is not there is refused.
+impl<'a> AccessPath<'a> {
+    /// Chooses the access path for a filter. Rejects a hint to a missing index.
     pub(crate) fn choose(
-        sight: &Sight<'a>,
+        resolved: &ResolvedNamespace<'a>,
         condition: &Document,
         filter: &Filter,
         hint: &Hint,
         env: &Environment,
     ) -> Result<Self, Fault> {
-        let Some(collection) = sight.collection() else {
-            return Ok(match sight {
-                Sight::Nothing => Self::Nothing,
-                Sight::Collection(_) | Sight::View(_) => Self::Scan { backward: false },
+        let Some(collection) = resolved.collection() else {
+            return Ok(match resolved {
+                ResolvedNamespace::Missing => Self::Empty,
+                ResolvedNamespace::Collection(_) | ResolvedNamespace::View(_) => {
+                    Self::CollectionScan { backward: false }
+                }
             });
         };
         match hint {
-            Hint::Natural { backward } => Ok(Self::Scan { backward: *backward }),
-            Hint::Name(name) => hinted(collection, |index| index.name() == name).map(Self::Index),
+            Hint::Natural { backward } => Ok(Self::CollectionScan { backward: *backward }),
+            Hint::Name(name) => {
+                hinted_index(collection, |index| index.name() == name).map(Self::IndexScan)
+            }
             Hint::Pattern(pattern) => {
-                hinted(collection, |index| index.pattern() == pattern).map(Self::Index)
+                hinted_index(collection, |index| index.pattern() == pattern).map(Self::IndexScan)
             }
             Hint::None => {
                 let id = condition.get("_id");
                 let is_id = condition.len() == 1 && id.is_some_and(is_value);
                 if is_id && has_collation(collection, env) {
-                    return Ok(Self::Id);
+                    return Ok(Self::IdLookup);
                 }
-                // Conditions on `_id` are looked up in its index, and one that is clustered has no
-                // other order.
+                // Conditions on `_id` use its index. A clustered collection has no other order.
                 let by_id = matches!(id, Some(Bson::Document(_)))
                     || collection.options().contains_key("clusteredIndex");
                 let of_ids = collection.indexes().first().filter(|_| by_id);
                 let index = collection
                     .searched(filter, env)
                     .or(of_ids)
-                    .or_else(|| ranged(collection, condition, env));
-                Ok(index.map_or(Self::Scan { backward: false }, Self::Index))
+                    .or_else(|| range_index(collection, condition, env));
+                Ok(index.map_or(Self::CollectionScan { backward: false }, Self::IndexScan))
             }
         }
     }
 }
 
-impl<'a> Range<'a> {
-    /// The same way, but only from one key on and before another, which must be of its index.
-    pub(crate) fn within(self, way: Way<'a>, hint: &Hint) -> Result<Way<'a>, Fault> {
+impl<'a> IndexBounds<'a> {
+    /// Restricts an access path to these bounds. The bounds must fit its index.
+    pub(crate) fn within(
+        self,
+        access_path: AccessPath<'a>,
+        hint: &Hint,
+    ) -> Result<AccessPath<'a>, Fault> {
         let planner = |code: Code, why: &str| {
             let message = "error processing query: planner returned error :: caused by ::";
             Err(Fault::new(code, format!("{message} {why}")))
         };
         if self.min.is_none() && self.max.is_none() {
-            return Ok(way);
+            return Ok(access_path);
         }
-        let index = match (way, hint) {
+        let index = match (access_path, hint) {
             (_, Hint::Natural { .. }) => {
                 let code = Code::named(291, "NoQueryExecutionPlans");
                 return planner(code, "min and max are incompatible with $natural");
@@ -134,7 +141,7 @@ impl<'a> Range<'a> {
                     "When using min()/max() a hint of which index to use must be provided",
                 );
             }
-            (Way::Index(index), _) => index,
+            (AccessPath::IndexScan(index), _) => index,
             (other, _) => return Ok(other),
         };
         let fits = |key: &Document| key.keys().eq(index.pattern().keys());
@@ -151,7 +158,7 @@ impl<'a> Range<'a> {
                  the hinted index",
             );
         }
-        Ok(Way::Range(index, self))
+        Ok(AccessPath::IndexRange(index, self))
     }
 }
 
@@ -159,8 +166,8 @@ fn values(key: &Document) -> Vec<Bson> {
     key.values().cloned().collect()
 }
 
-/// An index that has all documents and begins with a field that a filter wants in a range.
-fn ranged<'a>(
+/// An index that has all documents and begins with a field that the filter restricts to a range.
+fn range_index<'a>(
     collection: &'a Collection,
     condition: &Document,
     env: &Environment,
@@ -182,9 +189,13 @@ fn ranged<'a>(
     collection.indexes().iter().filter(is_whole).find(begins).filter(|_| simple)
 }
 
-fn hinted(collection: &Collection, is_meant: impl Fn(&Index) -> bool) -> Result<&Index, Fault> {
-    let hidden = |it: &Index| it.specification().get_bool("hidden").unwrap_or(false);
-    collection.indexes().iter().find(|it| is_meant(it) && !hidden(it)).ok_or_else(|| {
+fn hinted_index(
+    collection: &Collection,
+    is_meant: impl Fn(&Index) -> bool,
+) -> Result<&Index, Fault> {
+    let hidden_from_change_streams =
+        |it: &Index| it.specification().get_bool("hidden").unwrap_or(false);
+    collection.indexes().iter().find(|it| is_meant(it) && !hidden_from_change_streams(it)).ok_or_else(|| {
         Fault::new(
             Code::BAD_VALUE,
             "error processing query: planner returned error :: caused by :: hint provided does not \
@@ -193,14 +204,14 @@ fn hinted(collection: &Collection, is_meant: impl Fn(&Index) -> bool) -> Result<
     })
 }
 
-/// Whether strings compare in a command as they do in the collection's own indexes.
+/// Returns `true` if the command and the collection's indexes compare strings alike.
 fn has_collation(collection: &Collection, env: &Environment) -> bool {
     let own = collection.options().get_document("collation").ok();
     let own = own.map_or(Ok(Collation::simple()), Collation::parse);
     own.is_ok_and(|own| own == env.collation)
 }
 
-/// Whether a field of a filter is a value that must be equal.
+/// Returns `true` for a value in a filter that must be equal.
 fn is_value(value: &Bson) -> bool {
     match value {
         Bson::Document(it) => !it.keys().next().is_some_and(|key| key.starts_with('$')),
@@ -209,44 +220,46 @@ fn is_value(value: &Bson) -> bool {
     }
 }
 
-/// Documents that were found, and how much it took.
+/// Selected documents and the number of examined ones.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
     pub(crate) documents: Vec<Arc<Document>>,
-    /// How many were looked at.
+    /// Documents examined (`docsExamined`).
     pub(crate) examined: usize,
 }
 
-/// The documents that a filter matches, at most so many, in the order of the way.
+/// Selects at most `most` matching documents, in the order of the access path.
 pub(crate) fn select(
-    sight: &Sight<'_>,
-    way: Way<'_>,
+    resolved: &ResolvedNamespace<'_>,
+    access_path: AccessPath<'_>,
     filter: &Filter,
     env: &Environment,
-    most: usize,
+    max_count: usize,
 ) -> Result<Selected, Fault> {
-    let candidates: Box<dyn Iterator<Item = &Arc<Document>> + '_> = match (sight, way) {
-        (Sight::Nothing, _) | (_, Way::Nothing) => Box::new(iter::empty()),
-        (Sight::View(documents), _) => Box::new(documents.iter()),
-        (Sight::Collection(collection), Way::Scan { backward: true }) => {
-            Box::new(collection.documents().rev())
-        }
-        (Sight::Collection(collection), Way::Scan { backward: false } | Way::Id) => {
-            collection.candidates(filter, env)
-        }
-        (Sight::Collection(collection), Way::Index(index)) => {
+    let candidates: Box<dyn Iterator<Item = &Arc<Document>> + '_> = match (resolved, access_path) {
+        (ResolvedNamespace::Missing, _) | (_, AccessPath::Empty) => Box::new(iter::empty()),
+        (ResolvedNamespace::View(documents), _) => Box::new(documents.iter()),
+        (
+            ResolvedNamespace::Collection(collection),
+            AccessPath::CollectionScan { backward: true },
+        ) => Box::new(collection.documents().rev()),
+        (
+            ResolvedNamespace::Collection(collection),
+            AccessPath::CollectionScan { backward: false } | AccessPath::IdLookup,
+        ) => collection.candidates(filter, env),
+        (ResolvedNamespace::Collection(collection), AccessPath::IndexScan(index)) => {
             match collection.searched(filter, env) {
-                Some(_) => return searched(collection, index, filter, env, most),
+                Some(_) => return select_by_equality(collection, index, filter, env, max_count),
                 None => Box::new(collection.in_order(index, None, None)),
             }
         }
-        (Sight::Collection(collection), Way::Range(index, range)) => {
+        (ResolvedNamespace::Collection(collection), AccessPath::IndexRange(index, range)) => {
             Box::new(collection.in_order(index, range.min.map(values), range.max.map(values)))
         }
     };
     let mut selected = Selected::default();
     for document in candidates {
-        if selected.documents.len() == most {
+        if selected.documents.len() == max_count {
             break;
         }
         selected.examined += 1;
@@ -257,13 +270,13 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// Those that have what must be equal, brought into the order of an index.
-fn searched(
+/// Selects documents by an equality lookup, sorted in the order of the index.
+fn select_by_equality(
     collection: &Collection,
     index: &Index,
     filter: &Filter,
     env: &Environment,
-    most: usize,
+    max_count: usize,
 ) -> Result<Selected, Fault> {
     let mut selected = Selected::default();
     for document in collection.candidates(filter, env) {
@@ -272,10 +285,10 @@ fn searched(
             selected.documents.push(Arc::clone(document));
         }
     }
-    // One that is hashed has an order that no sort has.
+    // A hashed index has no sort order.
     if let Ok(sort) = Sort::parse(index.pattern()) {
         sort.sort(&mut selected.documents, env);
     }
-    selected.documents.truncate(most);
+    selected.documents.truncate(max_count);
     Ok(selected)
 }

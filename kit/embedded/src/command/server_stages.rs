@@ -1,5 +1,5 @@
-//! Stages that a pipeline can only begin with, because what they give is not in documents: what the
-//! server knows of a collection, of itself, and of its sessions.
+//! Stages that must be the first of a pipeline and read no documents: `$collStats`, `$indexStats`,
+//! `$currentOp`, `$listSessions` and others.
 
 use bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Environment, Fault};
@@ -7,24 +7,24 @@ use steadfast_query::{Code, Environment, Fault};
 use super::{
     super::{
         call::Call,
-        log::SessionId,
         namespace::Namespace,
+        oplog::SessionId,
         store::{Collection, Store},
     },
-    About,
-    aggregate::{Request, stage_name, while_running},
+    ServerInfo,
+    aggregate::{AggregateCommand, stage_name, with_running_prefix},
     arguments::{Arguments, truth},
     count::number,
     listing::is_a_view,
     statistics,
 };
 
-/// What the first stage gives, if it is one of these. All of them are refused anywhere else.
+/// Runs the first stage if it is one of these. Elsewhere they are rejected.
 pub(super) fn begin(
-    request: &Request<'_>,
+    request: &AggregateCommand<'_>,
     store: &Store,
     env: &Environment,
-    about: &About,
+    server_info: &ServerInfo,
 ) -> Result<Option<Vec<Document>>, Fault> {
     check_places(request)?;
     let Some(first) = request.stages.first() else { return Ok(None) };
@@ -32,11 +32,11 @@ pub(super) fn begin(
     if collection.is_some_and(Collection::is_view)
         && matches!(stage_name(first), Some("$collStats" | "$indexStats" | "$planCacheStats"))
     {
-        return Err(while_running(is_a_view(&request.namespace)));
+        return Err(with_running_prefix(is_a_view(&request.namespace)));
     }
     let given = match (stage_name(first), first.values().next()) {
         (Some("$collStats"), Some(options)) => {
-            vec![collection_statistics(request, options, collection, env, about)?]
+            vec![collection_statistics(request, options, collection, env, server_info)?]
         }
         (Some("$indexStats"), Some(options)) => {
             if *options != Bson::Document(Document::new()) {
@@ -45,22 +45,22 @@ pub(super) fn begin(
                     "The $indexStats stage specification must be an empty object",
                 ));
             }
-            collection.map(|it| index_statistics(it, about)).unwrap_or_default()
+            collection.map(|it| index_statistics(it, server_info)).unwrap_or_default()
         }
-        // No plan is ever kept.
+        // No query plan is cached.
         (Some("$planCacheStats"), Some(_)) => Vec::new(),
         (Some("$listLocalSessions" | "$listSessions"), Some(_)) => sessions(request, store, env),
-        // A command runs to its end before the next one begins: none is seen at work.
+        // Commands run one after the other, so no operation is in progress.
         (Some("$currentOp"), Some(_)) => Vec::new(),
         _ => return Ok(None),
     };
     Ok(Some(given))
 }
 
-/// Refuses stages to a call that they cannot be a part of.
+/// Rejects stages that the command does not allow.
 pub(super) fn check(call: &Call, stages: &[Document]) -> Result<(), Fault> {
     let is_strict = call.body.get("apiStrict").and_then(truth).unwrap_or(false);
-    let in_transaction = call.transaction.is_some_and(|it| it.several);
+    let in_transaction = call.transaction.is_some_and(|it| it.multi_document);
     let level = call.read_concern.level.as_deref();
     for stage in stages {
         let Some(name) = stage_name(stage) else { continue };
@@ -91,7 +91,7 @@ pub(super) fn check(call: &Call, stages: &[Document]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Refuses what is not in the stable API.
+/// Rejects stages outside of the stable API.
 fn check_stable(name: &str, stage: &Document) -> Result<(), Fault> {
     if is_unstable(name) {
         return Err(Fault::new(
@@ -117,8 +117,8 @@ fn is_unstable(name: &str) -> bool {
     )
 }
 
-/// Which of these stages stand where they may not.
-pub(super) fn check_places(request: &Request<'_>) -> Result<(), Fault> {
+/// Checks the positions of stages that must come first or last.
+pub(super) fn check_places(request: &AggregateCommand<'_>) -> Result<(), Fault> {
     let Namespace { database, collection } = &request.namespace;
     let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
     let names: Vec<&str> = request.stages.iter().filter_map(stage_name).collect();
@@ -155,7 +155,7 @@ pub(super) fn check_places(request: &Request<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Where `$listSessions` finds sessions.
+/// Namespace of `$listSessions`.
 const SESSIONS: (&str, &str) = ("config", "system.sessions");
 
 fn is_first(name: &str) -> bool {
@@ -173,11 +173,11 @@ fn is_first(name: &str) -> bool {
 }
 
 fn collection_statistics(
-    request: &Request<'_>,
+    request: &AggregateCommand<'_>,
     options: &Bson,
     collection: Option<&Collection>,
     env: &Environment,
-    about: &About,
+    server_info: &ServerInfo,
 ) -> Result<Document, Fault> {
     let Bson::Document(options) = options else {
         return Err(Fault::location(
@@ -197,7 +197,7 @@ fn collection_statistics(
     }
     let mut statistics = doc! {
         "ns": request.namespace.to_string(),
-        "host": &about.address,
+        "host": &server_info.address,
         "localTime": env.now,
     };
     if let Some(options) = arguments.document("storageStats")? {
@@ -222,22 +222,22 @@ fn collection_statistics(
     Ok(statistics)
 }
 
-fn index_statistics(collection: &Collection, about: &About) -> Vec<Document> {
+fn index_statistics(collection: &Collection, server_info: &ServerInfo) -> Vec<Document> {
     let statistics = collection.indexes().iter().map(|index| {
         doc! {
             "name": index.name(),
             "key": index.pattern().clone(),
-            "host": &about.address,
-            // Nobody counts them.
-            "accesses": { "ops": 0_i64, "since": about.started },
+            "host": &server_info.address,
+            // Accesses are not counted.
+            "accesses": { "ops": 0_i64, "since": server_info.started },
             "spec": index.specification().clone(),
         }
     });
     statistics.collect()
 }
 
-/// The sessions that have something on record, and the one that asks.
-fn sessions(request: &Request<'_>, store: &Store, env: &Environment) -> Vec<Document> {
+/// Sessions with a record of a retryable write, and the session of the command.
+fn sessions(request: &AggregateCommand<'_>, store: &Store, env: &Environment) -> Vec<Document> {
     let asking = request.session.iter().map(|id| (id, env.now));
     let others = store
         .sessions()

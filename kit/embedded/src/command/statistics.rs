@@ -1,5 +1,4 @@
-//! How much there is: `collStats`, `dbStats`, `dataSize`, `validate`, and `dbHash`, which members can
-//! be compared by.
+//! Statistics: `collStats`, `dbStats`, `dataSize`, `validate`, `dbHash`.
 
 mod digest;
 
@@ -8,7 +7,7 @@ use steadfast_query::{Code, Fault};
 
 use super::{
     super::{namespace::Namespace, store::Collection},
-    Reading,
+    ReadContext,
     arguments::Arguments,
     count::number,
     listing::is_a_view,
@@ -16,7 +15,7 @@ use super::{
 use digest::Digest;
 
 /// Runs `collStats`.
-pub(crate) fn collection(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn collection(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let fields = ["scale", "verbose", "waitForLock", "numericOnly"];
     let arguments = Arguments::of(call, "collStats", &fields)?;
@@ -37,7 +36,7 @@ pub(crate) fn collection(reading: &Reading<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// What there is to say of a collection, or of one that is not there.
+/// Statistics of a collection, or of a missing one.
 pub(super) fn of_collection(collection: Option<&Collection>, scale: i64) -> Document {
     let Some(collection) = collection else {
         return doc! {
@@ -59,7 +58,7 @@ pub(super) fn of_collection(collection: Option<&Collection>, scale: i64) -> Docu
     if count > 0 {
         statistics.insert("avgObjSize", whole(bytes / count));
     }
-    // Documents are all that is stored; what its indexes take is not counted.
+    // Only documents are counted. The size of indexes is unknown.
     let sizes: Document =
         collection.indexes().iter().map(|it| (it.name().to_owned(), Bson::Int32(0))).collect();
     statistics.extend(doc! {
@@ -90,7 +89,7 @@ fn whole(value: i64) -> Bson {
 }
 
 /// Runs `dbStats`.
-pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn database(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let arguments = Arguments::of(reading.call, "dbStats", &["scale", "freeStorage"])?;
     let scale = arguments.integer("scale")?.unwrap_or(1);
     if scale < 1 {
@@ -107,7 +106,7 @@ pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
         bytes += collection.size();
         indexes += collection.indexes().len();
     }
-    #[allow(clippy::cast_precision_loss)] // as servers give them
+    #[allow(clippy::cast_precision_loss)] // servers report doubles
     let (bytes, count, scale) = (bytes as f64, objects as f64, scale as f64);
     let average = if objects == 0 { 0.0 } else { bytes / count };
     Ok(doc! {
@@ -126,7 +125,7 @@ pub(crate) fn database(reading: &Reading<'_>) -> Result<Document, Fault> {
 }
 
 /// Runs `dataSize`, which names a collection with its database.
-pub(crate) fn data_size(reading: &Reading<'_>) -> Result<Document, Fault> {
+pub(crate) fn data_size(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["keyPattern", "min", "max", "estimate"];
     let arguments = Arguments::of(reading.call, "dataSize", &fields)?;
     let name = arguments.required("dataSize", arguments.text("dataSize")?)?;
@@ -150,8 +149,8 @@ pub(crate) fn data_size(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Runs `validate`: each document has its keys in each index, and there are no others.
-pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `validate`: compares each index with the keys of all documents.
+pub(crate) fn validate(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let call = reading.call;
     let fields = ["full", "repair", "metadata", "checkBSONConformance", "background", "scandata"];
     Arguments::of(call, "validate", &fields)?;
@@ -167,10 +166,10 @@ pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
     }
     let (mut keys, mut details, mut valid) = (Document::new(), Document::new(), true);
     for index in collection.indexes() {
-        let is_sound = collection.is_sound(index)?;
-        valid &= is_sound;
+        let is_consistent = collection.is_consistent(index)?;
+        valid &= is_consistent;
         keys.insert(index.name(), number(index.len()));
-        details.insert(index.name(), doc! { "valid": is_sound });
+        details.insert(index.name(), doc! { "valid": is_consistent });
     }
     Ok(doc! {
         "ns": namespace.to_string(),
@@ -191,8 +190,8 @@ pub(crate) fn validate(reading: &Reading<'_>) -> Result<Document, Fault> {
     })
 }
 
-/// Runs `dbHash`: equal data has equal digests, whatever order it was written in.
-pub(crate) fn hash(reading: &Reading<'_>) -> Result<Document, Fault> {
+/// Runs `dbHash`. Equal data has equal digests, independent of the insertion order.
+pub(crate) fn hash(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["collections", "skipTempCollections"];
     let arguments = Arguments::of(reading.call, "dbHash", &fields)?;
     let wanted = arguments.array("collections")?.filter(|it| !it.is_empty());
@@ -214,7 +213,7 @@ pub(crate) fn hash(reading: &Reading<'_>) -> Result<Document, Fault> {
         }
     }
     Ok(doc! {
-        "host": &reading.about.address,
+        "host": &reading.server_info.address,
         "collections": digests,
         "capped": capped,
         "uuids": uuids,

@@ -1,4 +1,4 @@
-//! What commands answer, over a store of their own. The answers are those of a server that was asked.
+//! Commands on a store of their own. The expected replies come from real servers.
 
 mod aggregate;
 mod collections;
@@ -13,33 +13,33 @@ use std::sync::Mutex;
 use bson::{Bson, DateTime, Document, Timestamp, doc};
 use steadfast_query::{Environment, Fault};
 
-use super::{About, Reading, Run, Writing, find};
+use super::{Handler, ReadContext, ServerInfo, WriteContext, find};
 use crate::{
     call::Call,
-    change::{Change, Changes, Progress, Statement},
+    change::{BatchProgress, Change, ChangeWriter, Statement},
     cursor::Cursors,
-    log::History,
     namespace::Namespace,
+    oplog::MemberHistory,
     store::Store,
 };
 
-/// A server that is alone: each change is there at once.
-struct Server {
+/// A standalone server without network: each change is applied at once.
+struct TestServer {
     data: Data,
     cursors: Mutex<Cursors>,
-    about: About,
+    server_info: ServerInfo,
     now: DateTime,
     seed: u64,
 }
 
-/// Its data.
+/// Data of the server.
 #[derive(Default)]
 struct Data {
     store: Store,
     reserved: Vec<Bson>,
 }
 
-impl Changes for Data {
+impl ChangeWriter for Data {
     fn store(&self) -> &Store {
         &self.store
     }
@@ -63,12 +63,12 @@ impl Changes for Data {
     }
 }
 
-impl Server {
+impl TestServer {
     fn new() -> Self {
         Self {
             data: Data::default(),
             cursors: Mutex::default(),
-            about: About {
+            server_info: ServerInfo {
                 version: String::from("6.0.5"),
                 max_wire_version: 17,
                 address: String::from("localhost:27017"),
@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    /// One that has these documents in `d.c`.
+    /// A server with these documents in `d.c`.
     fn with(documents: impl IntoIterator<Item = Document>) -> Self {
         let mut server = Self::new();
         server.fill("c", documents);
@@ -93,32 +93,32 @@ impl Server {
         self.ok(doc! { "insert": collection, "documents": documents });
     }
 
-    /// Runs a command on the database `d`, or the one that it names.
+    /// Runs a command on the database `d`, or on its `$db`.
     fn run(&mut self, command: Document) -> Result<Document, Fault> {
         let name = command.keys().next().expect("a command has a name").clone();
         let database = command.get_str("$db").unwrap_or("d").to_owned();
         let call = Call::read(&name, database, command)?;
         self.seed += 1;
         let mut env = Environment::new(self.now, Timestamp { time: 1, increment: 1 }, self.seed);
-        env.dialect = self.about.dialect();
-        let command = find(&name).expect("a command that is known");
+        env.dialect = self.server_info.dialect();
+        let command = find(&name).expect("a known command");
         match (command.run)(&call.body) {
-            Run::Read(run) => run(&Reading {
+            Handler::Read(run) => run(&ReadContext {
                 call: &call,
                 env: &env,
                 store: &self.data.store,
-                history: &History::default().into(),
+                history: &MemberHistory::default().into(),
                 cursors: &self.cursors,
-                about: &self.about,
+                server_info: &self.server_info,
             }),
-            Run::Write(run) => run(&mut Writing {
+            Handler::Write(run) => run(&mut WriteContext {
                 call: &call,
                 env: &env,
                 changes: &mut self.data,
                 seen: None,
-                progress: &mut Progress::default(),
+                progress: &mut BatchProgress::default(),
                 cursors: &self.cursors,
-                about: &self.about,
+                server_info: &self.server_info,
             }),
         }
     }
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// The same on the database `admin`.
+    /// Runs a command on the database `admin`.
     #[track_caller]
     fn admin(&mut self, mut command: Document) -> Document {
         command.insert("$db", "admin");
@@ -140,7 +140,7 @@ impl Server {
     }
 
     #[track_caller]
-    fn refused(&mut self, command: Document) -> (i32, String) {
+    fn expect_error(&mut self, command: Document) -> (i32, String) {
         let shown = command.to_string();
         match self.run(command) {
             Ok(reply) => panic!("{shown}: {reply}"),
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// The first documents that a command gives.
+    /// Documents of the first batch.
     #[track_caller]
     fn batch(&mut self, command: Document) -> Vec<Document> {
         let reply = self.ok(command);
@@ -157,7 +157,7 @@ impl Server {
         batch.expect("it has a batch").iter().map(|it| it.as_document().unwrap().clone()).collect()
     }
 
-    /// Their `_id`s.
+    /// The `_id`s of the first batch.
     #[track_caller]
     fn ids(&mut self, command: Document) -> Vec<i32> {
         self.batch(command).iter().map(|it| it.get_i32("_id").expect("an int")).collect()
@@ -169,12 +169,12 @@ impl Server {
     }
 }
 
-/// The id of the cursor in a reply.
+/// Cursor id of a reply.
 fn cursor_id(reply: &Document) -> i64 {
     reply.get_document("cursor").unwrap().get_i64("id").unwrap()
 }
 
-/// Documents from one to this, whose `a` counts up to three.
+/// Documents with `_id`s from one to `count`, with `a` from 0 to 2.
 fn numbers(count: i32) -> impl Iterator<Item = Document> {
     (1..=count).map(|number| doc! { "_id": number, "a": number % 3 })
 }

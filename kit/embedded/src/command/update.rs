@@ -1,17 +1,17 @@
-//! `update`: documents that change.
+//! `update`: runs update statements.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Environment, Fault, Update};
 
 use super::{
-    Writing,
+    WriteContext,
     arguments::Arguments,
     select::Hint,
     write::{
-        Batch, documents,
-        query::Query,
+        WriteBatch, documents,
+        query::StatementQuery,
         reply, sum,
-        updating::{Updated, Updating},
+        update_statement::{UpdateResult, UpdateStatement},
     },
 };
 use crate::namespace::Namespace;
@@ -39,21 +39,21 @@ const STATEMENT: &[&str] = &[
     "upsertSupplied",
 ];
 
-/// The first version of the wire protocol whose servers sort before they update one document.
-const SORTS: i32 = 25;
+/// First wire version whose `update` supports `sort` (MongoDB 8.0).
+const SORT_SUPPORTED: i32 = 25;
 
 /// Runs `update`.
-pub(crate) fn update(writing: &mut Writing<'_>) -> Result<Document, Fault> {
+pub(crate) fn update(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "update", FIELDS)?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
     let variables = arguments.document("let")?;
     let documents = documents(&arguments, "updates")?;
-    let batch = Batch::read(&arguments, documents.len())?;
-    let sorts = writing.about.max_wire_version >= SORTS;
+    let batch = WriteBatch::read(&arguments, documents.len())?;
+    let sorts = writing.server_info.max_wire_version >= SORT_SUPPORTED;
     let statements = documents
         .into_iter()
-        .map(|fields| read(fields, &namespace, variables, batch.bypass, sorts))
+        .map(|fields| read(fields, &namespace, variables, batch.bypass_validation, sorts))
         .collect::<Result<Vec<_>, _>>()?;
     namespace.check_writable()?;
     for statement in &statements {
@@ -71,7 +71,7 @@ pub(crate) fn update(writing: &mut Writing<'_>) -> Result<Document, Fault> {
     Ok(reply)
 }
 
-/// A stage that no pipeline knows is an error of the whole command, before anything is done.
+/// Rejects a command with an unknown pipeline stage before anything is done.
 pub(super) fn check_stages(update: &Bson, env: &Environment) -> Result<(), Fault> {
     const UNRECOGNIZED: i32 = 40324;
     let Bson::Array(_) = update else { return Ok(()) };
@@ -85,19 +85,19 @@ fn read<'a>(
     fields: &'a Document,
     namespace: &'a Namespace,
     variables: Option<&'a Document>,
-    bypass: bool,
+    bypass_validation: bool,
     sorts: bool,
-) -> Result<Updating<'a>, Fault> {
+) -> Result<UpdateStatement<'a>, Fault> {
     let known = STATEMENT.iter().copied().filter(|field| sorts || *field != "sort");
     let known: Vec<&str> = known.collect();
     let arguments = Arguments::within(fields, "update.updates", &known)?;
     let update = arguments.required("u", arguments.raw("u"))?;
     check_update(update)?;
     let upsert = arguments.flag("upsert")?.unwrap_or(false);
-    refuse_supplied(&arguments, upsert)?;
-    Ok(Updating {
+    reject_upsert_supplied(&arguments, upsert)?;
+    Ok(UpdateStatement {
         namespace,
-        query: Query {
+        query: StatementQuery {
             filter: arguments.required("q", arguments.document("q")?)?,
             sort: arguments.document("sort")?,
             hint: Hint::read(arguments.raw("hint"))?,
@@ -109,12 +109,12 @@ fn read<'a>(
         constants: arguments.document("c")?,
         multi: arguments.flag("multi")?.unwrap_or(false),
         upsert,
-        bypass,
-        during: "",
+        bypass_validation,
+        error_prefix: "",
     })
 }
 
-/// What an update can be at all.
+/// Rejects updates that are neither document nor pipeline.
 pub(super) fn check_update(update: &Bson) -> Result<(), Fault> {
     match update {
         Bson::Document(_) | Bson::Array(_) => Ok(()),
@@ -122,8 +122,8 @@ pub(super) fn check_update(update: &Bson) -> Result<(), Fault> {
     }
 }
 
-/// An upsert whose document the client brings along is for servers among themselves.
-pub(super) fn refuse_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result<(), Fault> {
+/// Rejects `upsertSupplied`, which servers use among themselves.
+pub(super) fn reject_upsert_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result<(), Fault> {
     match (arguments.flag("upsertSupplied")?, upsert) {
         (Some(true), false) => Err(Fault::failed_to_parse(
             "cannot specify 'upsertSupplied: true' for a non-upsert operation",
@@ -135,7 +135,7 @@ pub(super) fn refuse_supplied(arguments: &Arguments<'_>, upsert: bool) -> Result
     }
 }
 
-/// The option `arrayFilters`.
+/// Parses `arrayFilters`.
 pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<Document>, Fault> {
     match arguments.array("arrayFilters")? {
         None => Ok(Vec::new()),
@@ -143,8 +143,8 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<Document>, 
     }
 }
 
-/// What a reply says of an update.
-pub(super) fn outcome(updated: &Updated) -> Document {
+/// Result of an update statement.
+pub(super) fn outcome(updated: &UpdateResult) -> Document {
     match &updated.upserted {
         Some(id) => doc! { "n": 1, "nModified": 0, "upserted": id.clone() },
         None => doc! {
@@ -154,7 +154,7 @@ pub(super) fn outcome(updated: &Updated) -> Document {
     }
 }
 
-/// The `_id`s of the documents that were inserted, each with its statement.
+/// Elements of `upserted`: the `_id` of each inserted document with the index of its statement.
 fn upserted(results: &[Result<Document, Fault>]) -> Vec<Bson> {
     results
         .iter()

@@ -1,10 +1,9 @@
-//! What the commands that write documents have in common: statements one after the other, each with a
-//! result of its own.
+//! Write batches: statements run one after the other, each with its own result.
 
-pub(super) mod deleting;
-pub(super) mod inserting;
+pub(super) mod delete_statement;
+pub(super) mod insert_statement;
 pub(super) mod query;
-pub(super) mod updating;
+pub(super) mod update_statement;
 pub(super) mod validation;
 
 use std::mem;
@@ -12,58 +11,58 @@ use std::mem;
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault, value::format_document};
 
-use super::{Writing, arguments::Arguments};
+use super::{WriteContext, arguments::Arguments};
 use crate::{call::Call, change::Statement};
 
-/// How many statements a command may have.
-const MOST_STATEMENTS: usize = 100_000;
+/// Maximum number of statements of a command (`maxWriteBatchSize`).
+const MAX_WRITE_BATCH_SIZE: usize = 100_000;
 
-/// What a recorded outcome is marked with when it answers a statement that came again.
+/// Marks a recorded result that answers a retried statement.
 const RETRIED: &str = "retriedStmtId";
 
-/// What a command says about all of its statements.
+/// Arguments that apply to all statements of a command.
 #[derive(Debug)]
-pub(super) struct Batch {
-    /// Whether the first error ends it.
+pub(super) struct WriteBatch {
+    /// Stops at the first error (`ordered`).
     ordered: bool,
-    /// Whether documents need not be as the collection's validator demands.
-    pub(super) bypass: bool,
+    /// Skips schema validation (`bypassDocumentValidation`).
+    pub(super) bypass_validation: bool,
     ids: StatementIds,
 }
 
-/// Which number each statement has, for a retry to find it by.
+/// Statement ids, which retries refer to.
 #[derive(Debug)]
 enum StatementIds {
     From(i32),
     Listed(Vec<i32>),
 }
 
-impl Batch {
-    /// Reads what `insert`, `update`, `delete` and `bulkWrite` have in common.
+impl WriteBatch {
+    /// Parses the arguments that `insert`, `update`, `delete` and `bulkWrite` share.
     pub(super) fn read(arguments: &Arguments<'_>, count: usize) -> Result<Self, Fault> {
-        if count == 0 || count > MOST_STATEMENTS {
+        if count == 0 || count > MAX_WRITE_BATCH_SIZE {
             return Err(Fault::new(
                 Code::INVALID_LENGTH,
                 format!(
-                    "Write batch sizes must be between 1 and {MOST_STATEMENTS}. Got {count} \
+                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH_SIZE}. Got {count} \
                      operations."
                 ),
             ));
         }
         Ok(Self {
             ordered: arguments.flag("ordered")?.unwrap_or(true),
-            bypass: arguments.boolean("bypassDocumentValidation")?,
+            bypass_validation: arguments.boolean("bypassDocumentValidation")?,
             ids: StatementIds::read(arguments, count)?,
         })
     }
 
-    /// Executes the statements that have not been executed yet, and gives the results of all. An error
-    /// ends an ordered batch, and in a transaction any.
+    /// Executes the remaining statements and returns the results of all. An error stops an ordered
+    /// batch, and any batch in a transaction.
     pub(super) fn run(
         &self,
-        writing: &mut Writing<'_>,
+        writing: &mut WriteContext<'_>,
         count: usize,
-        mut execute: impl FnMut(&mut Writing<'_>, usize, Option<i32>) -> Result<Document, Fault>,
+        mut execute: impl FnMut(&mut WriteContext<'_>, usize, Option<i32>) -> Result<Document, Fault>,
     ) -> Result<Vec<Result<Document, Fault>>, Fault> {
         let on_record = is_retryable_write(writing.call);
         for at in writing.progress.done.len()..count {
@@ -125,8 +124,7 @@ impl StatementIds {
     }
 }
 
-/// The reply of a command whose statements came to this: how many documents they are about, what went
-/// wrong, and which statements had been executed before.
+/// Reply of a write command: `n`, `writeErrors`, `retriedStmtIds`.
 pub(super) fn reply(results: &[Result<Document, Fault>]) -> Document {
     let mut reply = doc! { "n": sum(results, "n") };
     let errors: Vec<Bson> = results
@@ -144,18 +142,18 @@ pub(super) fn reply(results: &[Result<Document, Fault>]) -> Document {
     reply
 }
 
-/// The statements that had been executed before.
+/// Ids of the statements that had been executed before (`retriedStmtIds`).
 pub(super) fn retried_statements(results: &[Result<Document, Fault>]) -> Vec<Bson> {
     results.iter().filter_map(|result| result.as_ref().ok()?.get(RETRIED)).cloned().collect()
 }
 
-/// The sum of what the statements say in a field.
+/// Sum of a field over all results.
 pub(super) fn sum(results: &[Result<Document, Fault>], field: &str) -> i32 {
     let counted = results.iter().filter_map(|result| result.as_ref().ok()?.get_i32(field).ok());
     counted.fold(0, i32::saturating_add)
 }
 
-/// What goes wrong with one statement, as an element of `writeErrors`.
+/// Element of `writeErrors`.
 fn write_error(at: usize, fault: &Fault) -> Document {
     let mut error = doc! {
         "index": i32::try_from(at).unwrap_or(i32::MAX),
@@ -166,7 +164,7 @@ fn write_error(at: usize, fault: &Fault) -> Document {
     error
 }
 
-/// The documents of an array; what is none is refused.
+/// Documents of an array argument. Rejects other elements.
 pub(super) fn documents<'a>(
     arguments: &Arguments<'a>,
     field: &str,
@@ -182,19 +180,19 @@ pub(super) fn documents<'a>(
         .collect()
 }
 
-/// A statement for the record, if the command is a retryable write.
+/// Statement to record, if the command is a retryable write.
 pub(super) fn statement(id: Option<i32>, outcome: impl FnOnce() -> Document) -> Option<Statement> {
     id.map(|id| Statement { id, outcome: outcome() })
 }
 
-/// An outcome that was on record.
+/// Recorded result, marked as retried.
 fn retried(mut outcome: Document, id: i32) -> Document {
     outcome.insert(RETRIED, id);
     outcome
 }
 
-/// Whether a fault is not of a statement, but ends the whole command: it has to wait, or the server
-/// cannot go on.
+/// Returns `true` for an error of the whole command, not of one statement: the command must wait,
+/// or the server changes its state.
 pub(super) fn ends_command(fault: &Fault) -> bool {
     ENDING.contains(&fault.code)
 }
@@ -218,17 +216,18 @@ const ENDING: &[Code] = &[
     Code::STALE_CONFIG,
 ];
 
-/// Whether a call has a `txnNumber` for each of its statements to be executed once.
+/// Returns `true` for a retryable write.
 pub(super) fn is_retryable_write(call: &Call) -> bool {
-    call.transaction.is_some_and(|transaction| !transaction.several)
+    call.transaction.is_some_and(|transaction| !transaction.multi_document)
 }
 
 fn in_transaction(call: &Call) -> bool {
-    call.transaction.is_some_and(|transaction| transaction.several)
+    call.transaction.is_some_and(|transaction| transaction.multi_document)
 }
 
-/// A statement of many documents cannot be executed once: there is one record for it.
-pub(super) fn refuse_many(call: &Call, argument: &str) -> Result<(), Fault> {
+/// Rejects a multi-document statement in a retryable write. Such a write has one record for each
+/// statement.
+pub(super) fn reject_multi(call: &Call, argument: &str) -> Result<(), Fault> {
     if !is_retryable_write(call) {
         return Ok(());
     }
@@ -242,7 +241,7 @@ fn int(number: i64) -> i32 {
     i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// A retry that does not fit to what was executed under its number: a removal, or another command.
+/// Error of a retry that differs from the write executed with its `txnNumber`.
 pub(super) fn incompatible(command: &Document, removed: bool) -> Fault {
     Fault::location(
         if removed { 40606 } else { 40608 },

@@ -1,24 +1,24 @@
-//! One batch of a cursor's documents, and how large it may be.
+//! A batch of a cursor and its size limit.
 
 use bson::{Bson, Document, doc};
 
-/// How many bytes of documents a reply may hold.
-pub(crate) const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum size of the documents in a reply.
+pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// Some documents of a cursor.
+/// Documents of one batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct CursorBatch {
     pub(crate) documents: Vec<Document>,
-    /// Whether there are no more, and the cursor knows.
+    /// `true` if the cursor is known to be exhausted.
     pub(crate) finished: bool,
-    /// `invalidated`: a change stream ended because what it is about is gone.
+    /// `invalidated`: the change stream has ended because its collection or database is gone.
     pub(crate) invalidated: bool,
-    /// `postBatchResumeToken`: from where a change stream goes on after this batch.
+    /// `postBatchResumeToken`: the change stream continues after this token.
     pub(crate) resume_token: Option<Document>,
 }
 
-impl Batch {
-    /// The reply that carries it, under `firstBatch` or `nextBatch`.
+impl CursorBatch {
+    /// Reply with the batch in `firstBatch` or `nextBatch`.
     pub(super) fn into_reply(self, key: &str, id: i64, namespace: &str) -> Document {
         let documents: Vec<Bson> = self.documents.into_iter().map(Bson::Document).collect();
         let mut cursor = doc! { key: documents };

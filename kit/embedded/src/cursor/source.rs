@@ -1,4 +1,4 @@
-//! Where a cursor's documents come from.
+//! Sources of a cursor's documents.
 
 use std::{fmt, sync::Arc, vec};
 
@@ -6,107 +6,112 @@ use bson::Document;
 use steadfast_query::Fault;
 
 use super::{
-    super::{log::Histories, store::size_of_document},
-    batch::{Batch, MOST_BYTES},
+    super::{oplog::StreamHistory, store::size_of_document},
+    batch::{CursorBatch, MAX_REPLY_BYTES},
 };
 
-/// Where a cursor's documents come from.
+/// Source of a cursor's documents.
 #[derive(Debug)]
-pub(crate) enum Source {
-    /// They were found when the cursor was opened.
-    Found(Found),
-    /// They come into being: the cursor is asked again and again, and an empty batch does not end it.
-    Live(Box<dyn Live>),
+pub(crate) enum CursorSource {
+    /// Documents that were found when the cursor was opened.
+    FoundDocuments(FoundDocuments),
+    /// Documents that appear later. An empty batch does not end the cursor.
+    AwaitDataSource(Box<dyn AwaitDataSource>),
 }
 
-impl Source {
-    /// The next documents, at most so many, and no more than fit into a reply.
-    pub(super) fn take(&mut self, most: usize) -> Result<Batch, Fault> {
+impl CursorSource {
+    /// Returns the next batch of at most `most` documents, within the size limit.
+    pub(super) fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault> {
         match self {
-            Self::Found(found) => found.take(most),
-            Self::Live(live) => live.take(most),
+            Self::FoundDocuments(found) => found.take(max_count),
+            Self::AwaitDataSource(live) => live.take(max_count),
         }
     }
 }
 
-/// Documents that come into being, such as a change stream's.
+/// Documents that appear later, such as the events of a change stream.
 ///
-/// It is asked while the member's cursors are locked, so it must not wait.
-pub(crate) trait Live: fmt::Debug + Send {
-    /// Says what is there by now, before it is asked.
-    fn see(&mut self, seen: &Histories);
+/// Methods run while the cursors of the server are locked, so they must not wait.
+pub(crate) trait AwaitDataSource: fmt::Debug + Send {
+    /// Sets the oplog entries that the next batch can use.
+    fn set_history(&mut self, seen: &StreamHistory);
 
-    /// Those that are there by now, at most so many, and no more than fit into a reply.
-    fn take(&mut self, most: usize) -> Result<Batch, Fault>;
+    /// Returns a batch of at most `most` available documents, within the size limit.
+    fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault>;
 }
 
-/// What is made of a document when it is given, such as a projection.
-type Shape = Box<dyn FnMut(&Document) -> Result<Document, Fault> + Send>;
+/// Transformation of a returned document, such as a projection.
+type Transform = Box<dyn FnMut(&Document) -> Result<Document, Fault> + Send>;
 
-/// Documents that were found, to be given one after the other.
-pub(crate) struct Found {
+/// Documents that were found when the cursor was opened.
+pub(crate) struct FoundDocuments {
     documents: vec::IntoIter<Arc<Document>>,
-    shape: Option<Shape>,
-    /// One that did not fit into the batch before.
-    held: Option<Document>,
+    transform: Option<Transform>,
+    /// Document that did not fit into the previous batch.
+    pending: Option<Document>,
     end_is_known: bool,
 }
 
-impl Found {
-    /// These. A server that gives the last of them does not know it, and keeps the cursor until it is
-    /// asked once more.
+impl FoundDocuments {
+    /// Documents whose end is unknown: after the last one the cursor stays open for another
+    /// `getMore`, as on a server.
     pub(crate) fn new(documents: Vec<Arc<Document>>) -> Self {
-        Self { documents: documents.into_iter(), shape: None, held: None, end_is_known: false }
+        Self {
+            documents: documents.into_iter(),
+            transform: None,
+            pending: None,
+            end_is_known: false,
+        }
     }
 
-    /// These, and the last one is known to be the last: those of a list, or up to a limit.
-    pub(crate) fn all(documents: Vec<Arc<Document>>) -> Self {
+    /// Documents with a known end, such as a list or a result up to its limit.
+    pub(crate) fn with_known_end(documents: Vec<Arc<Document>>) -> Self {
         Self { end_is_known: true, ..Self::new(documents) }
     }
 
-    /// The same, each document changed in this way when it is given.
-    pub(crate) fn shaped(
+    /// Applies a transformation to each returned document.
+    pub(crate) fn transformed(
         mut self,
-        shape: impl FnMut(&Document) -> Result<Document, Fault> + Send + 'static,
+        transform: impl FnMut(&Document) -> Result<Document, Fault> + Send + 'static,
     ) -> Self {
-        self.shape = Some(Box::new(shape));
+        self.transform = Some(Box::new(transform));
         self
     }
 
     fn next(&mut self) -> Option<Result<Document, Fault>> {
-        if let Some(held) = self.held.take() {
-            return Some(Ok(held));
+        if let Some(pending) = self.pending.take() {
+            return Some(Ok(pending));
         }
         let document = self.documents.next()?;
-        Some(match &mut self.shape {
-            Some(shape) => shape(&document),
+        Some(match &mut self.transform {
+            Some(transform) => transform(&document),
             None => Ok(Arc::unwrap_or_clone(document)),
         })
     }
 
-    fn take(&mut self, most: usize) -> Result<Batch, Fault> {
-        let mut batch = Batch::default();
+    fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault> {
+        let mut batch = CursorBatch::default();
         let mut bytes = 0;
-        while batch.documents.len() < most {
+        while batch.documents.len() < max_count {
             let Some(document) = self.next().transpose()? else {
                 batch.finished = true;
                 return Ok(batch);
             };
             bytes += size_of_document(&document);
-            // One is always given, or the cursor would never come to an end.
-            if bytes > MOST_BYTES && !batch.documents.is_empty() {
-                self.held = Some(document);
+            // At least one document is returned, otherwise the cursor would never end.
+            if bytes > MAX_REPLY_BYTES && !batch.documents.is_empty() {
+                self.pending = Some(document);
                 return Ok(batch);
             }
             batch.documents.push(document);
         }
-        let empty = self.held.is_none() && self.documents.len() == 0;
-        batch.finished = most > 0 && self.end_is_known && empty;
+        let empty = self.pending.is_none() && self.documents.len() == 0;
+        batch.finished = max_count > 0 && self.end_is_known && empty;
         Ok(batch)
     }
 }
 
-impl fmt::Debug for Found {
+impl fmt::Debug for FoundDocuments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found").field("left", &self.documents.len()).finish_non_exhaustive()
     }

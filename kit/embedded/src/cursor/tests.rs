@@ -1,11 +1,11 @@
-//! Cursors on their own: batches, ends, owners, and time.
+//! Cursors: batches, exhaustion, owners, idle timeout.
 
 use std::sync::Arc;
 
 use bson::{DateTime, Document, Timestamp, doc};
 use steadfast_query::Environment;
 
-use super::{batch::Batch, source::Live, *};
+use super::{batch::CursorBatch, source::AwaitDataSource, *};
 
 fn env_at(millis: i64) -> Environment {
     Environment::new(DateTime::from_millis(millis), Timestamp { time: 1, increment: 0 }, 7)
@@ -19,8 +19,8 @@ fn namespace() -> Namespace {
     Namespace::new("d", "c")
 }
 
-fn cursor(found: Found) -> Cursor {
-    Cursor::new(namespace(), Owner::default(), Source::Found(found))
+fn cursor(found: FoundDocuments) -> Cursor {
+    Cursor::new(namespace(), CursorOwner::default(), CursorSource::FoundDocuments(found))
 }
 
 fn ids(reply: &Document, batch: &str) -> Vec<i32> {
@@ -33,10 +33,10 @@ fn id(reply: &Document) -> i64 {
     reply.get_document("cursor").unwrap().get_i64("id").unwrap()
 }
 
-/// Opens one and gives its id and the cursors.
-fn opened(count: i32, owner: Owner) -> (i64, Cursors) {
+/// Opens a cursor and returns its id.
+fn opened(count: i32, owner: CursorOwner) -> (i64, Cursors) {
     let mut cursors = Cursors::default();
-    let source = Source::Found(Found::new(numbers(count)));
+    let source = CursorSource::FoundDocuments(FoundDocuments::new(numbers(count)));
     let reply =
         Cursor::new(namespace(), owner, source).open(Some(1), &mut cursors, &env_at(0)).unwrap();
     (id(&reply), cursors)
@@ -46,90 +46,96 @@ fn session(byte: u8) -> SessionId {
     SessionId { id: vec![byte; 16], user: vec![] }
 }
 
-fn more(cursors: &mut Cursors, id: i64, owner: &Owner) -> Result<Document, Fault> {
-    cursors.more(id, &namespace(), owner, None, DateTime::from_millis(0))
+fn more(cursors: &mut Cursors, id: i64, owner: &CursorOwner) -> Result<Document, Fault> {
+    cursors.get_more(id, &namespace(), owner, None, DateTime::from_millis(0))
 }
 
 #[test]
-fn batches_come_one_after_the_other_until_the_end() {
+fn get_more_returns_batches_until_exhausted() {
     let mut cursors = Cursors::default();
-    let first = cursor(Found::new(numbers(5))).open(Some(2), &mut cursors, &env_at(0)).unwrap();
+    let first =
+        cursor(FoundDocuments::new(numbers(5))).open(Some(2), &mut cursors, &env_at(0)).unwrap();
     assert_eq!(ids(&first, "firstBatch"), [1, 2]);
     let id = id(&first);
     assert!(id > 0);
-    let owner = Owner::default();
+    let owner = CursorOwner::default();
     let now = DateTime::from_millis(0);
-    let second = cursors.more(id, &namespace(), &owner, Some(2), now).unwrap();
+    let second = cursors.get_more(id, &namespace(), &owner, Some(2), now).unwrap();
     assert_eq!((ids(&second, "nextBatch"), super::tests::id(&second)), (vec![3, 4], id));
-    let third = cursors.more(id, &namespace(), &owner, None, now).unwrap();
+    let third = cursors.get_more(id, &namespace(), &owner, None, now).unwrap();
     assert_eq!((ids(&third, "nextBatch"), super::tests::id(&third)), (vec![5], 0));
     assert_eq!(more(&mut cursors, id, &owner).unwrap_err().code, Code::CURSOR_NOT_FOUND);
 }
 
 #[test]
-fn a_cursor_that_does_not_know_its_end_is_asked_once_more() {
+fn cursor_with_unknown_end_needs_another_get_more() {
     let mut cursors = Cursors::default();
-    let reply = cursor(Found::new(numbers(2))).open(Some(2), &mut cursors, &env_at(0)).unwrap();
+    let reply =
+        cursor(FoundDocuments::new(numbers(2))).open(Some(2), &mut cursors, &env_at(0)).unwrap();
     assert_ne!(id(&reply), 0);
-    let rest = more(&mut cursors, id(&reply), &Owner::default()).unwrap();
+    let rest = more(&mut cursors, id(&reply), &CursorOwner::default()).unwrap();
     assert_eq!((ids(&rest, "nextBatch"), id(&rest)), (vec![], 0));
 
-    let reply = cursor(Found::all(numbers(2))).open(Some(2), &mut cursors, &env_at(0)).unwrap();
+    let reply = cursor(FoundDocuments::with_known_end(numbers(2)))
+        .open(Some(2), &mut cursors, &env_at(0))
+        .unwrap();
     assert_eq!(id(&reply), 0);
 }
 
 #[test]
-fn an_empty_first_batch_leaves_all_for_later() {
+fn batch_size_zero_returns_empty_first_batch() {
     let mut cursors = Cursors::default();
-    let reply = cursor(Found::all(numbers(1))).open(Some(0), &mut cursors, &env_at(0)).unwrap();
+    let reply = cursor(FoundDocuments::with_known_end(numbers(1)))
+        .open(Some(0), &mut cursors, &env_at(0))
+        .unwrap();
     assert_ne!(id(&reply), 0);
-    let rest = more(&mut cursors, id(&reply), &Owner::default()).unwrap();
+    let rest = more(&mut cursors, id(&reply), &CursorOwner::default()).unwrap();
     assert_eq!((ids(&rest, "nextBatch"), id(&rest)), (vec![1], 0));
 }
 
 #[test]
-fn a_batch_has_no_more_than_sixteen_megabytes() {
+fn batch_is_limited_to_16_megabytes() {
     let large = || Arc::new(doc! { "_id": 1, "text": "x".repeat(6 * 1024 * 1024) });
     let mut cursors = Cursors::default();
-    let found = Found::new(vec![large(), large(), large()]);
+    let found = FoundDocuments::new(vec![large(), large(), large()]);
     let reply = cursor(found).open(None, &mut cursors, &env_at(0)).unwrap();
     assert_eq!(ids(&reply, "firstBatch").len(), 2);
-    let rest = more(&mut cursors, id(&reply), &Owner::default()).unwrap();
+    let rest = more(&mut cursors, id(&reply), &CursorOwner::default()).unwrap();
     assert_eq!((ids(&rest, "nextBatch").len(), id(&rest)), (1, 0));
 }
 
 #[test]
-fn a_cursor_belongs_to_its_session_and_its_transaction() {
-    let one = Owner { session: Some(session(1)), transaction: None };
-    let other = Owner { session: Some(session(2)), transaction: None };
-    let in_transaction = Owner { transaction: Some(5), ..one.clone() };
-    let code = |opener: &Owner, asker: &Owner| {
+fn get_more_requires_session_and_transaction_of_cursor() {
+    let one = CursorOwner { session: Some(session(1)), transaction: None };
+    let other = CursorOwner { session: Some(session(2)), transaction: None };
+    let in_transaction = CursorOwner { transaction: Some(5), ..one.clone() };
+    let code = |opener: &CursorOwner, asker: &CursorOwner| {
         let (id, mut cursors) = opened(3, opener.clone());
         more(&mut cursors, id, asker).map_err(|fault| fault.code.number).err()
     };
     assert_eq!(code(&one, &one), None);
-    assert_eq!(code(&Owner::default(), &one), Some(50736));
-    assert_eq!(code(&one, &Owner::default()), Some(50737));
+    assert_eq!(code(&CursorOwner::default(), &one), Some(50736));
+    assert_eq!(code(&one, &CursorOwner::default()), Some(50737));
     assert_eq!(code(&one, &other), Some(50738));
     assert_eq!(code(&one, &in_transaction), Some(50739));
     assert_eq!(code(&in_transaction, &one), Some(50740));
-    let later = Owner { transaction: Some(6), ..one };
+    let later = CursorOwner { transaction: Some(6), ..one };
     assert_eq!(code(&in_transaction, &later), Some(50741));
 }
 
 #[test]
-fn another_namespace_gets_nothing_and_the_cursor_stays() {
-    let (id, mut cursors) = opened(3, Owner::default());
+fn get_more_with_other_namespace_fails_and_keeps_cursor() {
+    let (id, mut cursors) = opened(3, CursorOwner::default());
     let other = Namespace::new("d", "x");
     let now = DateTime::from_millis(0);
-    let fault = cursors.more(id, &other, &Owner::default(), None, now).unwrap_err();
+    let fault = cursors.get_more(id, &other, &CursorOwner::default(), None, now).unwrap_err();
     assert_eq!(fault.code, Code::UNAUTHORIZED);
-    assert!(more(&mut cursors, id, &Owner::default()).is_ok());
+    assert!(more(&mut cursors, id, &CursorOwner::default()).is_ok());
 }
 
 #[test]
-fn a_cursor_goes_with_its_session_or_its_transaction() {
-    let owner = Owner { session: Some(session(1)), transaction: Some(5) };
+fn cursor_is_closed_with_its_session_or_transaction() {
+    let owner = CursorOwner { session: Some(session(1)), transaction: Some(5) };
     let (_, mut cursors) = opened(3, owner.clone());
     cursors.kill_session(&session(2));
     cursors.kill_transaction(&session(1), 4);
@@ -142,27 +148,27 @@ fn a_cursor_goes_with_its_session_or_its_transaction() {
 }
 
 #[test]
-fn a_cursor_is_closed_after_ten_idle_minutes_unless_it_was_to_stay() {
+fn idle_cursor_times_out_unless_no_cursor_timeout() {
     let minutes = |count: i64| DateTime::from_millis(count * 60_000);
-    let (id, mut cursors) = opened(5, Owner::default());
+    let (id, mut cursors) = opened(5, CursorOwner::default());
     cursors.expire(minutes(9));
-    let owner = Owner::default();
-    cursors.more(id, &namespace(), &owner, Some(1), minutes(9)).unwrap();
+    let owner = CursorOwner::default();
+    cursors.get_more(id, &namespace(), &owner, Some(1), minutes(9)).unwrap();
     cursors.expire(minutes(18));
     assert_eq!(cursors.len(), 1);
-    let gone = cursors.more(id, &namespace(), &owner, Some(1), minutes(19)).unwrap_err();
+    let gone = cursors.get_more(id, &namespace(), &owner, Some(1), minutes(19)).unwrap_err();
     assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
 
-    let mut staying = cursor(Found::new(numbers(3)));
-    staying.stays = true;
+    let mut staying = cursor(FoundDocuments::new(numbers(3)));
+    staying.no_cursor_timeout = true;
     staying.open(Some(1), &mut cursors, &env_at(0)).unwrap();
     cursors.expire(minutes(1000));
     assert_eq!(cursors.len(), 1);
 }
 
 #[test]
-fn killed_are_those_that_were_open() {
-    let (id, mut cursors) = opened(3, Owner::default());
+fn kill_cursors_reports_open_cursors() {
+    let (id, mut cursors) = opened(3, CursorOwner::default());
     let reply = cursors.kill(&[id, 5]);
     assert_eq!(
         reply,
@@ -175,17 +181,17 @@ fn killed_are_those_that_were_open() {
     );
 }
 
-/// One that has what it was given, and never ends.
+/// A source that returns its documents and never ends.
 #[derive(Debug)]
-struct Stream(Vec<Document>);
+struct EndlessSource(Vec<Document>);
 
-impl Live for Stream {
-    fn see(&mut self, _: &Histories) {}
+impl AwaitDataSource for EndlessSource {
+    fn set_history(&mut self, _: &StreamHistory) {}
 
-    fn take(&mut self, most: usize) -> Result<Batch, Fault> {
-        let count = most.min(self.0.len());
+    fn take(&mut self, max_count: usize) -> Result<CursorBatch, Fault> {
+        let count = max_count.min(self.0.len());
         let token = Some(doc! { "_data": "82" });
-        Ok(Batch {
+        Ok(CursorBatch {
             documents: self.0.drain(..count).collect(),
             finished: false,
             invalidated: false,
@@ -195,15 +201,15 @@ impl Live for Stream {
 }
 
 #[test]
-fn a_live_cursor_outlives_an_empty_batch_and_says_where_it_is() {
+fn empty_batch_keeps_change_stream_open_with_resume_token() {
     let mut cursors = Cursors::default();
-    let source = Source::Live(Box::new(Stream(vec![doc! { "_id": 1 }])));
-    let cursor = Cursor::new(namespace(), Owner::default(), source);
+    let source = CursorSource::AwaitDataSource(Box::new(EndlessSource(vec![doc! { "_id": 1 }])));
+    let cursor = Cursor::new(namespace(), CursorOwner::default(), source);
     let reply = cursor.open(Some(0), &mut cursors, &env_at(0)).unwrap();
     let id = id(&reply);
     assert!(cursors.awaits_data(id));
     for expected in [vec![1], vec![]] {
-        let reply = more(&mut cursors, id, &Owner::default()).unwrap();
+        let reply = more(&mut cursors, id, &CursorOwner::default()).unwrap();
         assert_eq!((ids(&reply, "nextBatch"), super::tests::id(&reply)), (expected, id));
         let cursor = reply.get_document("cursor").unwrap();
         assert_eq!(cursor.get("postBatchResumeToken"), Some(&doc! { "_data": "82" }.into()));

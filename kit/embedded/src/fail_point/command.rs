@@ -1,4 +1,4 @@
-//! The fail point `failCommand`: what becomes of a command that it concerns.
+//! The fail point `failCommand`.
 
 use std::time::Duration;
 
@@ -11,61 +11,59 @@ use blackpipe_base::{
     number::{code, is_true, whole},
 };
 
-/// A command as conditions look at it.
+/// Properties of a command that `failCommand` can match.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case<'a> {
+pub(crate) struct MatchedCommand<'a> {
     pub(crate) name: &'a str,
-    /// `database.collection`, or the database alone.
+    /// `database.collection`, or only the database.
     pub(crate) namespace: &'a str,
     pub(crate) app_name: Option<&'a str>,
     pub(crate) context: ErrorContext,
 }
 
-/// What becomes of it.
+/// Effect of `failCommand` on a command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Failing {
-    /// It is held up for so long first.
+pub(crate) struct FailCommandEffect {
+    /// Blocks the connection first (`blockTimeMS`).
     pub(crate) block: Option<Duration>,
-    pub(crate) then: Then,
+    pub(crate) then: FailCommandAction,
 }
 
-/// And then.
+/// Action after blocking.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Then {
-    /// It is executed.
+pub(crate) enum FailCommandAction {
+    /// Executes the command.
     #[default]
-    Go,
-    /// Its connection is closed.
-    Close,
-    /// It is not executed; this is the reply.
-    Fail(Document),
-    /// It is executed, and this stands in the reply of a write.
-    Concern(Concern),
+    Continue,
+    /// Closes the connection.
+    CloseConnection,
+    /// Returns this error reply without executing the command.
+    Reply(Document),
+    /// Executes the command and adds this error to the reply.
+    AddConcernError(WriteConcernFailure),
 }
 
-/// An error of write concern beside the result.
+/// Injected `writeConcernError`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Concern {
+pub(crate) struct WriteConcernFailure {
     pub(crate) error: Document,
     pub(crate) labels: Vec<String>,
 }
 
 impl FailPoints {
-    /// What becomes of a command, if the fail point concerns it now.
-    pub(crate) fn failing(&self, case: Case<'_>) -> Option<Failing> {
+    /// Effect on a command, or `None` if the fail point does not match it.
+    pub(crate) fn effect_on(&self, case: MatchedCommand<'_>) -> Option<FailCommandEffect> {
         let data = self.enter(FAIL_COMMAND, |data| concerns(data, case))?;
-        Some(
-            failing(&data, case.context).unwrap_or_else(|fault| Failing {
-                block: None,
-                then: Then::Fail(fault.to_reply()),
-            }),
-        )
+        Some(parse_effect(&data, case.context).unwrap_or_else(|fault| FailCommandEffect {
+            block: None,
+            then: FailCommandAction::Reply(fault.to_reply()),
+        }))
     }
 }
 
-fn concerns(data: &Document, case: Case<'_>) -> bool {
+fn concerns(data: &Document, case: MatchedCommand<'_>) -> bool {
     let is = |name: &Bson| name.as_str().is_some_and(|name| name.eq_ignore_ascii_case(case.name));
-    // Otherwise it could not be turned off again.
+    // `configureFailPoint` is exempt, otherwise the fail point could not be turned off.
     if case.name == "configureFailPoint" {
         return false;
     }
@@ -88,7 +86,7 @@ fn does_something(data: &Document) -> bool {
         || data.contains_key("writeConcernError")
 }
 
-fn failing(data: &Document, context: ErrorContext) -> Result<Failing, Fault> {
+fn parse_effect(data: &Document, context: ErrorContext) -> Result<FailCommandEffect, Fault> {
     let block = match data.get("blockConnection").is_some_and(is_true) {
         true => {
             let message = "must specify 'blockTimeMS' when 'blockConnection' is true";
@@ -102,25 +100,25 @@ fn failing(data: &Document, context: ErrorContext) -> Result<Failing, Fault> {
     });
     let labels = |code| given.clone().unwrap_or_else(|| codes::labels_of(code, context));
     let then = if data.get("closeConnection").is_some_and(is_true) {
-        Then::Close
+        FailCommandAction::CloseConnection
     } else if let Some(code) = data.get("errorCode").and_then(code).filter(|code| *code != 0) {
         let fault =
             Fault::new(crate::codes::code_of(code), "Failing command via 'failCommand' failpoint");
         let extra = data.get_document("errorExtraInfo").ok();
-        Then::Fail(labelled(with_extra(fault, extra)?.to_reply(), &labels(code)))
+        FailCommandAction::Reply(labelled(with_extra(fault, extra)?.to_reply(), &labels(code)))
     } else if let Ok(error) = data.get_document("writeConcernError") {
         let code = error.get("code").and_then(code).unwrap_or_default();
-        // A concern that is not met does not end a transaction.
+        // A failed write concern does not abort a transaction.
         let context = ErrorContext { is_in_transaction: false, ..context };
         let labels = given.unwrap_or_else(|| codes::labels_of(code, context));
-        Then::Concern(Concern { error: error.clone(), labels })
+        FailCommandAction::AddConcernError(WriteConcernFailure { error: error.clone(), labels })
     } else {
-        Then::Go
+        FailCommandAction::Continue
     };
-    Ok(Failing { block: block.map(Duration::from_millis), then })
+    Ok(FailCommandEffect { block: block.map(Duration::from_millis), then })
 }
 
-/// Some errors say more than a code and words; then that is to be given, and else it is left out.
+/// Adds `errorExtraInfo` to errors that require it and ignores it for others.
 fn with_extra(fault: Fault, extra: Option<&Document>) -> Result<Fault, Fault> {
     const HAVE_MORE: [i32; 4] = [121, 249, 11000, 13388];
     match (HAVE_MORE.contains(&fault.code.number), extra) {
@@ -134,7 +132,7 @@ fn with_extra(fault: Fault, extra: Option<&Document>) -> Result<Fault, Fault> {
     }
 }
 
-/// The reply with these labels, if there are any.
+/// Adds error labels to a reply, if there are any.
 pub(crate) fn labelled(mut reply: Document, labels: &[String]) -> Document {
     if !labels.is_empty() {
         reply.insert("errorLabels", labels.to_vec());

@@ -1,4 +1,4 @@
-//! How often a fail point does something.
+//! Mode of a fail point: off, always, `times`, `skip`, `activationProbability`.
 
 use bson::Bson;
 use steadfast_query::Fault;
@@ -6,18 +6,18 @@ use steadfast_query::Fault;
 use blackpipe_base::{number::number, rng::Rng};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum FailPointMode {
     Off,
     AlwaysOn,
-    /// So many times, and then no more.
+    /// Acts this many times, then never again.
     Times(u64),
-    /// Not so many times, and then always.
+    /// Does nothing this many times, then always acts.
     Skip(u64),
-    /// With this probability.
-    Chance(f64),
+    /// Acts with this probability.
+    Probability(f64),
 }
 
-impl Mode {
+impl FailPointMode {
     pub(super) fn read(mode: &Bson) -> Result<Self, Fault> {
         const ONE_OF: &str = "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or \
                               '{activationProbability:p}'";
@@ -29,13 +29,13 @@ impl Mode {
             _ => return Err(Fault::type_mismatch("'mode' must be a string or JSON object")),
         };
         if let Some(times) = fields.get("times") {
-            // A server that is told 0 times does it once.
+            // On a server, `times: 0` acts once.
             Ok(Self::Times(count(times, "times")?.max(1)))
         } else if let Some(skip) = fields.get("skip") {
             Ok(Self::Skip(count(skip, "skip")?))
         } else if let Some(chance) = fields.get("activationProbability") {
             match number(chance) {
-                Some(chance @ 0.0..=1.0) => Ok(Self::Chance(chance)),
+                Some(chance @ 0.0..=1.0) => Ok(Self::Probability(chance)),
                 Some(other) => Err(Fault::bad_value(format!(
                     "activationProbability must be between 0.0 and 1.0; found {other}"
                 ))),
@@ -48,7 +48,7 @@ impl Mode {
         }
     }
 
-    /// Whether it does something this time; counts.
+    /// Returns `true` if it acts this time. Counts down.
     pub(super) fn enter(&mut self, rng: &mut Rng) -> bool {
         match self {
             Self::Off => false,
@@ -66,16 +66,16 @@ impl Mode {
                 *left -= 1;
                 false
             }
-            Self::Chance(chance) => rng.fraction() < *chance,
+            Self::Probability(chance) => rng.fraction() < *chance,
         }
     }
 
-    /// The number that servers have for it.
+    /// Number of the mode in `getParameter`.
     pub(super) fn number(self) -> i32 {
         match self {
             Self::Off => 0,
             Self::AlwaysOn => 1,
-            Self::Chance(_) => 2,
+            Self::Probability(_) => 2,
             Self::Times(_) => 3,
             Self::Skip(_) => 4,
         }
@@ -87,7 +87,7 @@ fn count(value: &Bson, option: &str) -> Result<u64, Fault> {
         Some(count) if count < 0.0 => {
             Err(Fault::bad_value(format!("'{option}' option to 'mode' must be positive")))
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         Some(count) => Ok(count as u64),
         None => Err(Fault::type_mismatch(format!("'{option}' option to 'mode' must be a number"))),
     }

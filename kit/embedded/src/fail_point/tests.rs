@@ -1,7 +1,7 @@
-//! Fail points as a server with test commands has them.
+//! Fail points as on a server with test commands enabled.
 
 use super::{
-    command::{Case, Failing, Then},
+    command::{FailCommandAction, FailCommandEffect, MatchedCommand},
     *,
 };
 use blackpipe_base::codes::ErrorContext;
@@ -16,8 +16,8 @@ fn fail_command(mode: impl Into<Bson>, data: Document) -> Document {
     doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data }
 }
 
-fn case(name: &str) -> Case<'_> {
-    Case {
+fn case(name: &str) -> MatchedCommand<'_> {
+    MatchedCommand {
         name,
         namespace: "shop.orders",
         app_name: Some("till"),
@@ -25,26 +25,26 @@ fn case(name: &str) -> Case<'_> {
     }
 }
 
-fn insert() -> Case<'static> {
-    Case {
+fn insert() -> MatchedCommand<'static> {
+    MatchedCommand {
         context: ErrorContext { is_retryable_write: true, ..ErrorContext::default() },
         ..case("insert")
     }
 }
 
-fn failed(points: &FailPoints, case: Case<'_>) -> Option<i32> {
-    match points.failing(case)?.then {
-        Then::Fail(reply) => Some(reply.get_i32("code").unwrap()),
+fn failed(points: &FailPoints, case: MatchedCommand<'_>) -> Option<i32> {
+    match points.effect_on(case)?.then {
+        FailCommandAction::Reply(reply) => Some(reply.get_i32("code").unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_mode_says_how_often() {
+fn mode_limits_activations() {
     let data = || doc! { "failCommands": ["insert"], "errorCode": 2 };
     let times = on(doc! { "times": 2 }, data());
     assert_eq!((0..4).filter(|_| failed(&times, insert()).is_some()).count(), 2);
-    assert!(!times.are_armed());
+    assert!(!times.any_enabled());
     let skip = on(doc! { "skip": 2 }, data());
     let seen: Vec<_> = (0..4).map(|_| failed(&skip, insert()).is_some()).collect();
     assert_eq!(seen, [false, false, true, true]);
@@ -57,26 +57,30 @@ fn a_mode_says_how_often() {
 }
 
 #[test]
-fn what_does_not_concern_it_does_not_count() {
+fn unmatched_commands_do_not_count() {
     let data = doc! {
         "failCommands": ["findAndModify"], "errorCode": 2, "appName": "till",
         "namespace": "shop.orders",
     };
     let points = on(doc! { "times": 1 }, data);
     assert_eq!(failed(&points, insert()), None);
-    assert_eq!(failed(&points, Case { app_name: None, ..case("findAndModify") }), None);
-    assert_eq!(failed(&points, Case { namespace: "shop.x", ..case("findAndModify") }), None);
+    assert_eq!(failed(&points, MatchedCommand { app_name: None, ..case("findAndModify") }), None);
+    assert_eq!(
+        failed(&points, MatchedCommand { namespace: "shop.x", ..case("findAndModify") }),
+        None
+    );
     assert_eq!(failed(&points, case("findandmodify")), Some(2));
     let off = fail_command("off", Document::new());
     assert_eq!(points.configure(&off).unwrap(), doc! { "count": 1, "ok": 1.0 });
 }
 
 #[test]
-fn labels_are_those_that_servers_add_unless_some_are_given() {
-    let reply = |data: Document, case: Case<'_>| match on("alwaysOn", data).failing(case) {
-        Some(Failing { then: Then::Fail(reply), .. }) => reply,
-        other => panic!("{other:?}"),
-    };
+fn default_error_labels_can_be_overridden() {
+    let reply =
+        |data: Document, case: MatchedCommand<'_>| match on("alwaysOn", data).effect_on(case) {
+            Some(FailCommandEffect { then: FailCommandAction::Reply(reply), .. }) => reply,
+            other => panic!("{other:?}"),
+        };
     let data = doc! { "failCommands": ["insert"], "errorCode": 10107 };
     let added = reply(data.clone(), insert());
     assert_eq!(added.get_array("errorLabels").unwrap(), &[Bson::from("RetryableWriteError")]);
@@ -91,16 +95,25 @@ fn labels_are_those_that_servers_add_unless_some_are_given() {
 }
 
 #[test]
-fn it_blocks_closes_and_adds_errors_of_write_concern() {
+fn fail_command_blocks_closes_and_adds_write_concern_error() {
     let block = doc! { "failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 50 };
-    let failing = on("alwaysOn", block).failing(insert()).unwrap();
-    assert_eq!(failing, Failing { block: Some(Duration::from_millis(50)), then: Then::Go });
+    let failing = on("alwaysOn", block).effect_on(insert()).unwrap();
+    assert_eq!(
+        failing,
+        FailCommandEffect {
+            block: Some(Duration::from_millis(50)),
+            then: FailCommandAction::Continue
+        }
+    );
     let close = doc! { "failCommands": ["insert"], "closeConnection": true, "errorCode": 2 };
-    assert_eq!(on("alwaysOn", close).failing(insert()).unwrap().then, Then::Close);
+    assert_eq!(
+        on("alwaysOn", close).effect_on(insert()).unwrap().then,
+        FailCommandAction::CloseConnection
+    );
     let error = doc! { "code": 91, "errmsg": "it shuts down" };
     let concern = doc! { "failCommands": ["insert"], "writeConcernError": error.clone() };
-    match on("alwaysOn", concern).failing(insert()).unwrap().then {
-        Then::Concern(concern) => {
+    match on("alwaysOn", concern).effect_on(insert()).unwrap().then {
+        FailCommandAction::AddConcernError(concern) => {
             assert_eq!((concern.error, concern.labels.len()), (error, 1));
         }
         other => panic!("{other:?}"),
@@ -110,14 +123,14 @@ fn it_blocks_closes_and_adds_errors_of_write_concern() {
 }
 
 #[test]
-fn it_can_always_be_turned_off() {
+fn configure_fail_point_is_exempt_from_fail_command() {
     let points = on("alwaysOn", doc! { "failAllCommands": true, "errorCode": 2 });
     assert_eq!(failed(&points, case("configureFailPoint")), None);
     assert_eq!(failed(&points, case("ping")), Some(2));
 }
 
 #[test]
-fn what_is_not_known_is_refused_as_servers_do() {
+fn invalid_fail_point_data_is_rejected() {
     let points = FailPoints::new(0);
     let refused = |name: &str, mode: Bson| {
         points.configure(&doc! { "configureFailPoint": name, "mode": mode }).unwrap_err().message
@@ -131,11 +144,11 @@ fn what_is_not_known_is_refused_as_servers_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_test_can_wait_until_it_was_entered() {
+async fn wait_for_fail_point_waits_for_activations() {
     let points = on("alwaysOn", doc! { "failCommands": ["ping"], "errorCode": 2 });
     let wait = doc! { "waitForFailPoint": "failCommand", "timesEntered": 1, "maxTimeMS": 1000 };
     let fault = points.wait(&wait).await.unwrap_err();
     assert_eq!(fault.code, Code::MAX_TIME_MS_EXPIRED);
-    let (waited, _) = tokio::join!(points.wait(&wait), async { points.failing(case("ping")) });
+    let (waited, _) = tokio::join!(points.wait(&wait), async { points.effect_on(case("ping")) });
     waited.unwrap();
 }

@@ -1,4 +1,4 @@
-//! One connection, from its first request to its end.
+//! A connection from its first request to its end.
 
 use std::{net::SocketAddr, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -6,85 +6,87 @@ use bson::Document;
 use steadfast_query::Fault;
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch};
 
-use crate::{auth::Identity, era, node::Power, server::Server};
-use blackpipe_base::message::{MessageError, MessageReader, ReplyHeader, Request};
+use crate::{auth::AuthState, node::ProcessState, server::Server, version_gate};
+use blackpipe_base::message::{ReplyHeader, MessageReader, MessageError, Request};
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAddr) {
     let id = server.traffic.opened.fetch_add(1, Ordering::Relaxed) + 1;
-    let line = Line { power: server.host.power(), server, stream };
-    line.server.traffic.open.fetch_add(1, Ordering::Relaxed);
-    if line.server.establishing.is_on() && !line.server.establishing.queue().await {
+    let socket = ServerSocket { power: server.host.power(), server, stream };
+    socket.server.traffic.open.fetch_add(1, Ordering::Relaxed);
+    if socket.server.new_connections.is_on()
+        && !socket.server.new_connections.wait_for_token().await
+    {
         return;
     }
     let mut connection = Connection {
-        line,
+        socket,
         inbox: MessageReader::new(),
         out: Vec::new(),
         id,
         peer,
         app_name: None,
-        has_introduced_itself: false,
-        identity: Identity::default(),
+        has_client_metadata: false,
+        auth: AuthState::default(),
     };
     while connection.serve_next().await.is_ok() {}
 }
 
-/// The socket, which is reset when its server is gone and closed otherwise.
+/// A socket that is reset if its server was killed and closed otherwise.
 #[derive(Debug)]
-struct Line {
+struct ServerSocket {
     server: Arc<Server>,
     stream: TcpStream,
-    power: watch::Receiver<Power>,
+    power: watch::Receiver<ProcessState>,
 }
 
-impl Drop for Line {
+impl Drop for ServerSocket {
     fn drop(&mut self) {
         self.server.traffic.open.fetch_sub(1, Ordering::Relaxed);
-        if *self.power.borrow() == Power::Off {
-            // It fails only if the peer is gone.
+        if *self.power.borrow() == ProcessState::Killed {
+            // Fails only if the peer has closed the connection.
             let _ = self.stream.set_zero_linger();
         }
     }
 }
 
-/// A connection at work.
+/// State of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    line: Line,
+    socket: ServerSocket,
     inbox: MessageReader,
     out: Vec<u8>,
     pub(super) id: i32,
     pub(super) peer: SocketAddr,
     pub(super) app_name: Option<String>,
-    /// Whether it has said which driver and application it is.
-    pub(super) has_introduced_itself: bool,
-    pub(super) identity: Identity,
+    /// `true` after the client has sent its metadata (`client` of the handshake).
+    pub(super) has_client_metadata: bool,
+    pub(super) auth: AuthState,
 }
 
-/// Why a connection is to end. Nobody is told: what is there to say is in what the client sees.
+/// End of a connection. The client sees only the closed socket.
 #[derive(Debug)]
-pub(super) struct End;
+pub(super) struct ConnectionEnd;
 
-impl From<MessageError> for End {
+impl From<MessageError> for ConnectionEnd {
     fn from(_: MessageError) -> Self {
         Self
     }
 }
 
-/// What becomes of a request.
-pub(super) enum Outcome {
+/// Response to a request.
+pub(super) enum RequestOutcome {
     Reply(Document),
     Close,
 }
 
-impl From<Result<Document, Fault>> for Outcome {
+impl From<Result<Document, Fault>> for RequestOutcome {
     fn from(result: Result<Document, Fault>) -> Self {
         Self::Reply(result.unwrap_or_else(|fault| fault.to_reply()))
     }
 }
 
-impl From<Fault> for Outcome {
+impl From<Fault> for RequestOutcome {
     fn from(fault: Fault) -> Self {
         Self::Reply(fault.to_reply())
     }
@@ -92,113 +94,120 @@ impl From<Fault> for Outcome {
 
 impl Connection {
     pub(super) fn server(&self) -> &Arc<Server> {
-        &self.line.server
+        &self.socket.server
     }
 
-    async fn serve_next(&mut self) -> Result<(), End> {
-        let Some(message) = self.inbox.next(&mut self.line.stream).await? else { return Err(End) };
-        self.awake().await?;
+    async fn serve_next(&mut self) -> Result<(), ConnectionEnd> {
+        let Some(message) = self.inbox.next(&mut self.socket.stream).await? else {
+            return Err(ConnectionEnd);
+        };
+        self.wait_until_thawed().await?;
         let mut request = Request::decode(message, usize::try_from(self.id).unwrap_or_default())?;
         self.server().traffic.requests.fetch_add(1, Ordering::Relaxed);
         let (before, after) = self.server().delays();
-        self.pause(before).await?;
+        self.sleep(before).await?;
         if request.is_hello() {
-            return self.greet(&request, after).await;
+            return self.reply_to_hello(&request, after).await;
         }
-        match self.decide(&mut request).await? {
-            Outcome::Reply(_) if !request.expects_reply => Ok(()),
-            Outcome::Reply(reply) => {
-                let mut reply = era::aged(reply, &self.server().host.about().version);
-                self.pause(after).await?;
+        match self.dispatch(&mut request).await? {
+            RequestOutcome::Reply(_) if !request.expects_reply => Ok(()),
+            RequestOutcome::Reply(reply) => {
+                let mut reply =
+                    version_gate::adapt_reply(reply, &self.server().host.server_info().version);
+                self.sleep(after).await?;
                 self.server().host.stamp(&mut reply);
                 self.reply(&request, &reply, request.id, false).await.map(drop)
             }
-            Outcome::Close => Err(End),
+            RequestOutcome::Close => Err(ConnectionEnd),
         }
     }
 
-    /// Sends a reply, and gives its id.
+    /// Sends a reply and returns its request id.
     pub(super) async fn reply(
         &mut self,
         request: &Request,
         reply: &Document,
         response_to: i32,
         more_to_come: bool,
-    ) -> Result<i32, End> {
-        self.awake().await?;
+    ) -> Result<i32, ConnectionEnd> {
+        self.wait_until_thawed().await?;
         let request_id = self.server().traffic.messages.fetch_add(1, Ordering::Relaxed) + 1;
         self.out.clear();
         let envelope = ReplyHeader { request_id, response_to, more_to_come };
         request.write_reply(reply, envelope, &mut self.out);
-        self.line.stream.write_all(&self.out).await.map_err(|_| End)?;
-        // A large reply is no reason to keep so much room for all that follow.
+        self.socket.stream.write_all(&self.out).await.map_err(|_| ConnectionEnd)?;
+        // Large replies must not keep their buffer for the rest of the connection.
         self.out.shrink_to(64 * 1024);
         Ok(request_id)
     }
 
     /// Waits while the server is frozen.
-    async fn awake(&mut self) -> Result<(), End> {
-        let power = *self.line.power.borrow();
+    async fn wait_until_thawed(&mut self) -> Result<(), ConnectionEnd> {
+        let power = *self.socket.power.borrow();
         let power = match power {
-            Power::Frozen => {
-                let thawed = self.line.power.wait_for(|power| *power != Power::Frozen).await;
-                thawed.map_or(Power::Off, |power| *power)
+            ProcessState::Frozen => {
+                let thawed =
+                    self.socket.power.wait_for(|power| *power != ProcessState::Frozen).await;
+                thawed.map_or(ProcessState::Killed, |power| *power)
             }
-            Power::On | Power::Off => power,
+            ProcessState::Running | ProcessState::Killed => power,
         };
         match power {
-            Power::Off => Err(End),
-            Power::On | Power::Frozen => Ok(()),
+            ProcessState::Killed => Err(ConnectionEnd),
+            ProcessState::Running | ProcessState::Frozen => Ok(()),
         }
     }
 
-    /// Waits, unless the client hangs up.
-    pub(super) async fn pause(&mut self, time: Duration) -> Result<(), End> {
+    /// Sleeps, unless the client disconnects.
+    pub(super) async fn sleep(&mut self, time: Duration) -> Result<(), ConnectionEnd> {
         match time.is_zero() {
             true => Ok(()),
             false => self.wait(tokio::time::sleep(time)).await,
         }
     }
 
-    /// Waits for something, unless the client hangs up.
-    pub(super) async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, End> {
-        unless_gone(&mut self.inbox, &mut self.line.stream, what).await
+    /// Waits for a future, unless the client disconnects.
+    pub(super) async fn wait<T>(
+        &mut self,
+        what: impl Future<Output = T>,
+    ) -> Result<T, ConnectionEnd> {
+        unless_gone(&mut self.inbox, &mut self.socket.stream, what).await
     }
 
-    /// Has the host run a command, unless the client hangs up.
-    pub(super) async fn run_to_end(
+    /// Runs a command. An acknowledged command is cancelled if the client disconnects.
+    pub(super) async fn run_command(
         &mut self,
         request: &Request,
         running: impl Future<Output = Document>,
-    ) -> Result<Document, End> {
+    ) -> Result<Document, ConnectionEnd> {
         match request.expects_reply {
             true => self.wait(running).await,
-            // A client that wants no answer may well be gone already.
+            // The client of an unacknowledged command may have disconnected already.
             false => Ok(running.await),
         }
     }
 
-    /// Whether the client has sent something that was not looked at yet.
+    /// Returns `true` if the client has sent more requests.
     pub(super) fn has_more(&self) -> bool {
         !self.inbox.buffered().is_empty()
     }
 }
 
-/// Waits for something, or until the client has hung up.
+/// Waits for a future, or returns an error when the client disconnects.
 async fn unless_gone<T>(
     inbox: &mut MessageReader,
     stream: &mut TcpStream,
     what: impl Future<Output = T>,
-) -> Result<T, End> {
+) -> Result<T, ConnectionEnd> {
     tokio::pin!(what);
     let said = tokio::select! {
         biased;
         done = &mut what => return Ok(done),
         said = inbox.peek(stream, 1) => !said?.is_empty(),
     };
-    // What it says in the meantime is looked at later.
+    // Requests that arrive meanwhile stay in the buffer.
     match said {
         true => Ok(what.await),
-        false => Err(End),
+        false => Err(ConnectionEnd),
     }
 }

@@ -1,4 +1,4 @@
-//! `hello`: what a server says of itself to a client that connects, or that watches it.
+//! `hello` and legacy hello, including the awaitable and the streaming protocol.
 
 use std::time::Duration;
 
@@ -6,44 +6,51 @@ use bson::{Bson, Document, oid::ObjectId};
 use steadfast_query::{Code, Fault, value::type_name};
 use steadfast_wire::Compressor;
 
-use super::connection::{Connection, End};
+use super::connection::{Connection, ConnectionEnd};
 use crate::{
-    auth::users::UserName, call, era, fail_point::command::Then, host::Host, node::not_stable,
+    auth::users::UserName, call, fail_point::command::FailCommandAction, host::Host,
+    node::not_stable, version_gate,
 };
 use blackpipe_base::{message::Request, number::number};
 
-/// The wire version of servers that let clients watch them: that of 4.4.
-const TELL_OF_TOPOLOGY: i32 = 9;
+/// First wire version with awaitable `hello` (MongoDB 4.4).
+const AWAITABLE_HELLO: i32 = 9;
 
-/// The wire version of the first servers whose error for a negative number is `BadValue` (8.0).
+/// First wire version that rejects negative numbers with `BadValue` (MongoDB 8.0).
 const NEGATIVE_IS_BAD_VALUE: i32 = 25;
 
-/// The first version whose fail points know the application by its very first words.
-const FAILS_BY_NAME_AT_ONCE: era::Version = (4, 4, 7);
+/// First version whose fail points match the application name of the first `hello`.
+const MATCHES_FIRST_APP_NAME: version_gate::ServerVersion = (4, 4, 7);
 
-/// What a client that watches knows already, and how long it waits for news.
-struct Watching {
+/// Arguments of an awaitable `hello`: `topologyVersion` and `maxAwaitTimeMS`.
+struct AwaitableHello {
     process: ObjectId,
     counter: i64,
-    patience: Duration,
+    max_await_time: Duration,
 }
 
 impl Connection {
-    /// Answers a hello: at once, or if the client knows all that there is to say when there is
-    /// something new; and then again and again, if it takes many replies.
-    pub(super) async fn greet(&mut self, request: &Request, after: Duration) -> Result<(), End> {
+    /// Replies to `hello`: at once, or when the topology version differs from the client's. With
+    /// `exhaustAllowed`, further replies follow.
+    pub(super) async fn reply_to_hello(
+        &mut self,
+        request: &Request,
+        after: Duration,
+    ) -> Result<(), ConnectionEnd> {
         let mut response_to = request.id;
-        let mut watching = match self.read(request) {
-            Ok(watching) => watching,
+        let mut awaitable = match self.read(request) {
+            Ok(awaitable) => awaitable,
             Err(fault) => {
                 let mut reply = fault.to_reply();
                 self.server().host.stamp(&mut reply);
                 return self.reply(request, &reply, response_to, false).await.map(drop);
             }
         };
-        let streams = request.exhaust_allowed && watching.is_some();
-        if era::is_since(&self.server().host.about().version, FAILS_BY_NAME_AT_ONCE)
-            && self.app_name.is_none()
+        let streams = request.exhaust_allowed && awaitable.is_some();
+        if version_gate::is_at_least(
+            &self.server().host.server_info().version,
+            MATCHES_FIRST_APP_NAME,
+        ) && self.app_name.is_none()
         {
             self.app_name = app_name(&request.body).map(ToOwned::to_owned);
         }
@@ -51,11 +58,11 @@ impl Connection {
             self.server().requests.exempt();
         }
         loop {
-            let (mut reply, more_to_come) = match self.fail(request).await? {
-                Then::Close => return Err(End),
-                Then::Fail(reply) => (reply, false),
-                Then::Go | Then::Concern(_) => {
-                    match self.hello(request, watching.as_ref()).await? {
+            let (mut reply, more_to_come) = match self.apply_fail_command(request).await? {
+                FailCommandAction::CloseConnection => return Err(ConnectionEnd),
+                FailCommandAction::Reply(reply) => (reply, false),
+                FailCommandAction::Continue | FailCommandAction::AddConcernError(_) => {
+                    match self.hello(request, awaitable.as_ref()).await? {
                         Ok(reply) => (reply, streams),
                         Err(fault) => (fault.to_reply(), false),
                     }
@@ -64,15 +71,15 @@ impl Connection {
             if !request.expects_reply {
                 return Ok(());
             }
-            self.pause(after).await?;
+            self.sleep(after).await?;
             self.server().host.stamp(&mut reply);
             response_to = self.reply(request, &reply, response_to, more_to_come).await?;
-            // A client that says something while it is told the news has heard enough.
+            // Any request of the client ends the stream of replies.
             if !more_to_come || self.has_more() {
                 return Ok(());
             }
-            if let Some(watching) = &mut watching {
-                watching.heard(&reply);
+            if let Some(awaitable) = &mut awaitable {
+                awaitable.update_from(&reply);
             }
         }
     }
@@ -80,18 +87,18 @@ impl Connection {
     async fn hello(
         &mut self,
         request: &Request,
-        watching: Option<&Watching>,
-    ) -> Result<Result<Document, Fault>, End> {
-        if let Some(watching) = watching
-            && let Err(fault) = self.news(watching).await?
+        awaitable: Option<&AwaitableHello>,
+    ) -> Result<Result<Document, Fault>, ConnectionEnd> {
+        if let Some(awaitable) = awaitable
+            && let Err(fault) = self.wait_for_change(awaitable).await?
         {
             return Ok(Err(fault));
         }
-        if let Err(fault) = self.meet(&request.body) {
+        if let Err(fault) = self.read_client_metadata(&request.body) {
             return Ok(Err(fault));
         }
         let mut reply = self.describe(request);
-        if let Err(fault) = self.add_login(&request.body, &request.database, &mut reply) {
+        if let Err(fault) = self.add_sasl_fields(&request.body, &request.database, &mut reply) {
             return Ok(Err(fault));
         }
         let is_balanced = request.body.get_bool("loadBalanced").unwrap_or(false);
@@ -103,28 +110,31 @@ impl Connection {
         Ok(Ok(reply))
     }
 
-    /// Waits until there is something that the client does not know.
-    async fn news(&mut self, watching: &Watching) -> Result<Result<(), Fault>, End> {
+    /// Waits until the topology version differs from the client's, or until `maxAwaitTimeMS`.
+    async fn wait_for_change(
+        &mut self,
+        awaitable: &AwaitableHello,
+    ) -> Result<Result<(), Fault>, ConnectionEnd> {
         let mut topology = self.server().host.topology();
         topology.mark_unchanged();
-        let until = tokio::time::Instant::now() + watching.patience;
+        let until = tokio::time::Instant::now() + awaitable.max_await_time;
         loop {
             let now = self.server().host.hello();
             let version = now.get_document("topologyVersion").ok();
             let Some(version) = version else { return Ok(Ok(())) };
             let counter = version.get_i64("counter").unwrap_or_default();
-            if version.get_object_id("processId").ok() != Some(watching.process)
-                || counter > watching.counter
+            if version.get_object_id("processId").ok() != Some(awaitable.process)
+                || counter > awaitable.counter
             {
                 return Ok(Ok(()));
             }
-            if counter < watching.counter {
+            if counter < awaitable.counter {
                 return Ok(Err(Fault::location(
                     31382,
                     format!(
                         "Received a topology version with counter: {} which is greater than the \
                          server topology version counter: {counter}",
-                        watching.counter
+                        awaitable.counter
                     ),
                 )));
             }
@@ -136,8 +146,8 @@ impl Connection {
         }
     }
 
-    /// Learns which driver and application it is that connects.
-    fn meet(&mut self, body: &Document) -> Result<(), Fault> {
+    /// Reads the client metadata (`client`) of the first `hello`.
+    fn read_client_metadata(&mut self, body: &Document) -> Result<(), Fault> {
         let client = match body.get("client") {
             None => return Ok(()),
             Some(Bson::Document(client)) => client,
@@ -147,8 +157,8 @@ impl Connection {
                 ));
             }
         };
-        if self.has_introduced_itself {
-            // Said again by one that streams, or watches with the same words.
+        if self.has_client_metadata {
+            // A streaming or awaitable `hello` may repeat the same metadata.
             return match body.contains_key("topologyVersion") {
                 true => Ok(()),
                 false => Err(Fault::new(
@@ -176,12 +186,12 @@ impl Connection {
             ));
         }
         self.app_name = name.map(ToOwned::to_owned);
-        self.has_introduced_itself = true;
+        self.has_client_metadata = true;
         Ok(())
     }
 
-    /// Reads the arguments of a hello.
-    fn read(&self, request: &Request) -> Result<Option<Watching>, Fault> {
+    /// Parses the arguments of `hello`.
+    fn read(&self, request: &Request) -> Result<Option<AwaitableHello>, Fault> {
         let body = &request.body;
         if request.is_in_transaction() {
             return Err(Fault::new(
@@ -197,15 +207,15 @@ impl Connection {
             Some(other) => return Err(wrong_type("compression", other, "array")),
         }
         let host = &self.server().host;
-        let is_router = matches!(host, Host::Router(_));
-        watching(body, is_router, host.about().max_wire_version)
+        let is_router = matches!(host, Host::Mongos(_));
+        awaitable(body, is_router, host.server_info().max_wire_version)
     }
 
-    /// The host's hello with what is about the connection, in the order of a server's fields.
+    /// Reply of the host with the fields of the connection, in the order of a server.
     fn describe(&self, request: &Request) -> Document {
         let host = &self.server().host;
         let hello_ok = request.body.get("helloOk").is_some_and(is_true);
-        let is_router = matches!(host, Host::Router(_));
+        let is_router = matches!(host, Host::Mongos(_));
         let mut reply = Document::new();
         if let Some(common) = compressors(&request.body) {
             reply.insert("compression", common);
@@ -215,7 +225,7 @@ impl Connection {
         }
         for (field, value) in host.hello() {
             match field.as_str() {
-                "topologyVersion" if host.about().max_wire_version < TELL_OF_TOPOLOGY => {}
+                "topologyVersion" if host.server_info().max_wire_version < AWAITABLE_HELLO => {}
                 "topologyVersion" if hello_ok && is_router => {
                     reply.insert(field, value);
                     reply.insert("helloOk", true);
@@ -235,8 +245,8 @@ impl Connection {
         reply
     }
 
-    /// How the user that the client asks about can log in, and the first step if it is taken already.
-    fn add_login(
+    /// Adds `saslSupportedMechs` and runs `speculativeAuthenticate`.
+    fn add_sasl_fields(
         &mut self,
         body: &Document,
         database: &str,
@@ -255,8 +265,8 @@ impl Connection {
         if let Ok(first) = body.get_document("speculativeAuthenticate") {
             let database = first.get_str("db").unwrap_or(database);
             let nonce = server.users.nonce();
-            // If it comes to nothing, the client logs in by the usual way and is told why then.
-            if let Ok(mut step) = self.identity.sasl_start(first, database, &server.users, &nonce) {
+            // After a failure the client authenticates with `saslStart` and gets the error there.
+            if let Ok(mut step) = self.auth.sasl_start(first, database, &server.users, &nonce) {
                 step.remove("ok");
                 reply.insert("speculativeAuthenticate", step);
             }
@@ -265,15 +275,15 @@ impl Connection {
     }
 }
 
-/// What the application calls itself, in the words of a client that introduces itself.
+/// Application name in the client metadata.
 fn app_name(body: &Document) -> Option<&str> {
     let application = body.get_document("client").ok()?.get_document("application").ok()?;
     application.get_str("name").ok()
 }
 
-impl Watching {
-    /// What it knows once it has heard this.
-    fn heard(&mut self, reply: &Document) {
+impl AwaitableHello {
+    /// Updates the topology version from a reply.
+    fn update_from(&mut self, reply: &Document) {
         let Ok(version) = reply.get_document("topologyVersion") else { return };
         if let (Ok(process), Ok(counter)) =
             (version.get_object_id("processId"), version.get_i64("counter"))
@@ -283,16 +293,17 @@ impl Watching {
     }
 }
 
-fn watching(
+fn awaitable(
     body: &Document,
     is_router: bool,
     max_wire_version: i32,
-) -> Result<Option<Watching>, Fault> {
+) -> Result<Option<AwaitableHello>, Fault> {
     let (incomplete, negative) = if is_router { (51760, 51758) } else { (31368, 31372) };
     let both = |message: &str| Err(Fault::location(incomplete, message));
-    let (version, patience) = match (body.get("topologyVersion"), body.get("maxAwaitTimeMS")) {
+    let (version, max_await_time) = match (body.get("topologyVersion"), body.get("maxAwaitTimeMS"))
+    {
         (None, None) => return Ok(None),
-        (Some(version), Some(patience)) => (version, patience),
+        (Some(version), Some(max_await_time)) => (version, max_await_time),
         (None, Some(_)) => {
             return both("A request with 'maxAwaitTimeMS' must include a 'topologyVersion'");
         }
@@ -307,12 +318,12 @@ fn watching(
         let message = "topologyVersion must have a non-negative counter";
         return Err(Fault::location(negative, message));
     }
-    match number(patience) {
+    match number(max_await_time) {
         Some(ms) if ms >= 0.0 => {
-            let patience = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX);
-            // Longer than anybody waits, and no overflow.
-            let patience = patience.min(Duration::from_secs(365 * 24 * 3600));
-            Ok(Some(Watching { process, counter, patience }))
+            let max_await_time = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX);
+            // A limit that does not overflow.
+            let max_await_time = max_await_time.min(Duration::from_secs(365 * 24 * 3600));
+            Ok(Some(AwaitableHello { process, counter, max_await_time }))
         }
         Some(ms) => {
             let message =
@@ -322,7 +333,7 @@ fn watching(
                 false => Fault::location(51024, message),
             })
         }
-        None => Err(wrong_type("maxAwaitTimeMS", patience, "long")),
+        None => Err(wrong_type("maxAwaitTimeMS", max_await_time, "long")),
     }
 }
 
@@ -349,12 +360,12 @@ fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
     ))
 }
 
-/// Returns `true` for what a server takes for `true`: also a number that is not zero.
+/// Returns `true` for a true boolean or a number other than zero, as a server does.
 fn is_true(value: &Bson) -> bool {
     matches!(value, Bson::Boolean(true)) || number(value).is_some_and(|number| number != 0.0)
 }
 
-/// The compressors that both know, in the client's order.
+/// Compressors that client and server support, in the order of the client.
 fn compressors(body: &Document) -> Option<Vec<Bson>> {
     let offered = body.get_array("compression").ok()?;
     let common = offered.iter().filter(|name| {

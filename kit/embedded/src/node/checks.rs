@@ -1,35 +1,35 @@
-//! What is refused before a command is run: what does not go together.
+//! Checks of a command before it runs: arguments that exclude each other.
 
 use steadfast_query::{Code, Fault};
 
 use crate::{
-    call::{Acknowledged, Call, ReadConcern, TransactionArguments, WriteConcern},
-    command::{Command, Run, arguments::Arguments},
+    call::{Call, ReadConcern, TransactionArguments, WriteConcern, WriteConcernW},
+    command::{Command, Handler, arguments::Arguments},
 };
 
-/// The commands that can be asked to read something else than what is there.
+/// Commands that accept read concerns other than `local`.
 const READ_CONCERN: [&str; 4] = ["aggregate", "count", "distinct", "find"];
 const SNAPSHOT: [&str; 3] = ["aggregate", "distinct", "find"];
 
-/// Returns an error for a command whose arguments do not go together.
+/// Returns an error for arguments that exclude each other.
 pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), Fault> {
     if call.api_strict && !command.stable {
         return Err(not_stable(&call.name));
     }
     match call.transaction {
-        Some(_) if !is_set => return Err(no_numbers()),
-        Some(arguments) if arguments.several => check_part(call, command, arguments)?,
+        Some(_) if !is_set => return Err(no_retryable_writes()),
+        Some(arguments) if arguments.multi_document => check_part(call, command, arguments)?,
         Some(_) if !command.retryable => return Err(not_retryable(call, command)),
         Some(_) | None => check_read_concern(call)?,
     }
-    let writes = matches!((command.run)(&call.body), Run::Write(_));
+    let writes = matches!((command.run)(&call.body), Handler::Write(_));
     if call.write_concern.given && !writes {
         return Err(invalid("Command does not support writeConcern"));
     }
     check_write_concern(&call.write_concern, is_set)
 }
 
-/// Returns an error for a `commitTransaction` or `abortTransaction` that no server executes, whatever the state
+/// Returns an error for a `commitTransaction` or `abortTransaction` that is invalid in every state
 /// of its transaction.
 pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
     if call.database != "admin" {
@@ -37,7 +37,7 @@ pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
         return Err(Fault::new(Code::UNAUTHORIZED, message));
     }
     Arguments::of(call, &call.name, &["recoveryToken"])?;
-    if call.transaction.is_some_and(|it| !it.several) {
+    if call.transaction.is_some_and(|it| !it.multi_document) {
         return Err(not_a_retryable_write(&call.name));
     }
     if !call.read_concern.is_default() {
@@ -53,13 +53,13 @@ pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A standalone server has nobody to wait for.
+/// A standalone server does not replicate, so it rejects write concerns above `w: 1`.
 pub(super) fn check_write_concern(concern: &WriteConcern, is_set: bool) -> Result<(), Fault> {
     match &concern.w {
-        Some(Acknowledged::Members(2..)) if !is_set => {
+        Some(WriteConcernW::Members(2..)) if !is_set => {
             Err(Fault::bad_value("cannot use 'w' > 1 when a host is not replicated"))
         }
-        Some(Acknowledged::Tag(mode)) if !is_set => Err(Fault::bad_value(format!(
+        Some(WriteConcernW::Tag(mode)) if !is_set => Err(Fault::bad_value(format!(
             "cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica \
              set"
         ))),
@@ -113,7 +113,8 @@ fn check_part(
 }
 
 fn check_read_concern(call: &Call) -> Result<(), Fault> {
-    // It goes on with what its cursor sees, whatever it says: some drivers repeat the concern.
+    // A `getMore` reads with the concern of its cursor. Some drivers repeat `readConcern`, so it is
+    // ignored.
     if call.name == "getMore" {
         return Ok(());
     }
@@ -150,8 +151,8 @@ fn not_a_retryable_write(name: &str) -> Fault {
     )
 }
 
-/// A standalone server has no log that could tell what was done.
-pub(super) fn no_numbers() -> Fault {
+/// A standalone server has no oplog to record retryable writes.
+pub(super) fn no_retryable_writes() -> Fault {
     Fault::new(
         Code::ILLEGAL_OPERATION,
         "Transaction numbers are only allowed on a replica set member or mongos",

@@ -1,4 +1,4 @@
-//! Running a command that reads.
+//! Execution of a command that reads.
 
 use std::time::Duration;
 
@@ -6,43 +6,44 @@ use bson::{Bson, Document, Timestamp};
 use steadfast_query::{Code, Environment, Fault};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Done, Failed, Node, Running, wait::time_is_over};
+use super::{CommandFailure, CommandOutcome, Node, RunningCommand, wait::max_time_expired};
 use crate::{
-    command::{Command, Reading},
-    set::{Identity, Sight, State},
+    command::{Command, ReadContext},
+    set::{MemberEpoch, ReadSnapshot, State},
 };
 
-/// How long a cursor whose documents come into being is waited for, if the client does not say.
+/// Default wait of a `getMore` on a cursor that awaits data.
 const AWAIT_DATA: Duration = Duration::from_secs(1);
 
-type Read = fn(&Reading<'_>) -> Result<Document, Fault>;
+type ReadHandler = fn(&ReadContext<'_>) -> Result<Document, Fault>;
 
 impl Node {
     pub(super) async fn run_read(
         &self,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         command: &Command,
-        read: Read,
-    ) -> Result<Done, Failed> {
+        read: ReadHandler,
+    ) -> Result<CommandOutcome, CommandFailure> {
         if running.call.name == "getMore" {
             return self.run_get_more(running, read).await;
         }
         let seen = self
-            .until(running.deadline, |state, now| {
-                self.see(state, running, command, now).transpose()
+            .wait_until(running.deadline, |state, now| {
+                self.readable_data(state, running, command, now).transpose()
             })
             .await;
-        let Some(seen) = seen else { return Err(time_is_over().into()) };
-        let (sight, env, identity) = seen?;
-        if let Some(confirm) = sight.confirm {
-            // What was seen is only the newest if this member is still primary of most.
+        let Some(seen) = seen else { return Err(max_time_expired().into()) };
+        let (snapshot, env, epoch) = seen?;
+        if let Some(confirm) = snapshot.confirm {
+            // Linearizable reads confirm with a majority that this member is still primary.
             let majority = Default::default();
-            if let Some(fault) = self.acknowledged(running, confirm, &majority, identity).await {
+            if let Some(fault) = self.await_write_concern(running, confirm, &majority, epoch).await
+            {
                 return Err(Fault::new(fault.code, fault.message).into());
             }
         }
-        let mut reply = self.read(running, read, &sight, &env)?;
-        if let Some(at) = sight.at {
+        let mut reply = self.read(running, read, &snapshot, &env)?;
+        if let Some(at) = snapshot.at {
             let at = Timestamp::from(at);
             match reply.get_mut("cursor") {
                 Some(Bson::Document(cursor)) => cursor.insert("atClusterTime", at),
@@ -52,17 +53,17 @@ impl Node {
         Ok(reply.into())
     }
 
-    /// What the call may see. `None`: not yet.
-    fn see(
+    /// Data that the command may read. `None` if it must wait.
+    fn readable_data(
         &self,
         state: &mut State,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         command: &Command,
         now: Instant,
-    ) -> Result<Option<(Sight, Environment, Identity)>, Fault> {
+    ) -> Result<Option<(ReadSnapshot, Environment, MemberEpoch)>, Fault> {
         self.check_runs(state, running)?;
         let call = running.call;
-        // A cursor is where it was opened; and what must be read from a primary has its own error.
+        // A cursor is read on its own member. Reads that need a primary have their own error.
         let anyway = command.anywhere
             || call.secondary_ok
             || call.name == "killCursors"
@@ -74,61 +75,64 @@ impl Node {
             ));
         }
         let concern = &call.read_concern;
-        let sight = state.sight(self.index, concern, now)?;
+        let snapshot = state.read_snapshot(self.index, concern, now)?;
         if let Some(as_of) = concern.at_cluster_time.or(concern.after_cluster_time)
             && state.awaits_decision(self.index, call.namespace().as_ref(), as_of.into())
         {
             return Ok(None);
         }
-        let identity = state.member(self.index).identity();
-        Ok(sight.map(|sight| (sight, self.environment(state, now), identity)))
+        let epoch = state.member(self.index).epoch();
+        Ok(snapshot.map(|snapshot| (snapshot, self.environment(state, now), epoch)))
     }
 
     fn read(
         &self,
-        running: &Running<'_>,
-        read: Read,
-        sight: &Sight,
+        running: &RunningCommand<'_>,
+        read: ReadHandler,
+        snapshot: &ReadSnapshot,
         env: &Environment,
     ) -> Result<Document, Fault> {
-        read(&Reading {
+        read(&ReadContext {
             call: running.call,
             env,
-            store: &sight.store,
-            history: &sight.history,
+            store: &snapshot.store,
+            history: &snapshot.history,
             cursors: &self.cursors,
-            about: &self.about,
+            server_info: &self.server_info,
         })
     }
 
-    /// `getMore`: an empty batch of a cursor whose documents come into being is waited for, and for
-    /// these `maxTimeMS` says how long.
-    async fn run_get_more(&self, running: &Running<'_>, read: Read) -> Result<Done, Failed> {
+    /// Runs `getMore`. An empty batch of a change stream waits, up to `maxTimeMS`.
+    async fn run_get_more(
+        &self,
+        running: &RunningCommand<'_>,
+        read: ReadHandler,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let id = running.call.body.get_i64("getMore").unwrap_or(0);
         let limit = running.call.max_time.unwrap_or(AWAIT_DATA);
-        let patience = self.shared.clock.now() + limit;
+        let timeout = self.shared.clock.now() + limit;
         let mut watch = self.shared.watch();
         loop {
             watch.mark_unchanged();
-            let (sight, env) = self.shared.ask(|state, now| {
+            let (snapshot, env) = self.shared.change_if_appended(|state, now| {
                 self.check_runs(state, running)?;
-                let sight = state.plain_sight(self.index, state.member(self.index).store());
-                Ok::<_, Fault>((sight, self.environment(state, now)))
+                let snapshot = state.read_of_data(self.index, state.member(self.index).store());
+                Ok::<_, Fault>((snapshot, self.environment(state, now)))
             })?;
-            let reply = self.read(running, read, &sight, &env)?;
+            let reply = self.read(running, read, &snapshot, &env)?;
             if !is_empty(&reply) || !self.cursors().awaits_data(id) {
                 return Ok(reply.into());
             }
             tokio::select! {
-                // The sender is in `self`.
+                // `self` holds the sender.
                 _ = watch.changed() => {}
-                () = sleep_until(patience) => return Ok(reply.into()),
+                () = sleep_until(timeout) => return Ok(reply.into()),
             }
         }
     }
 }
 
-/// Returns `true` for the reply to a `getMore` that has no documents.
+/// Returns `true` for a reply to `getMore` with no documents.
 pub(crate) fn is_empty(reply: &Document) -> bool {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("nextBatch"));
     batch.is_ok_and(Vec::is_empty)

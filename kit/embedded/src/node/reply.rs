@@ -1,39 +1,43 @@
-//! What stands in a reply beside what the command says: times, labels, the state of the topology.
+//! Generic fields of replies: times, error labels, topology version.
 
 use bson::{Binary, Bson, Document, Timestamp, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault};
 
-use super::{Done, Failed, Node};
+use super::{CommandFailure, CommandOutcome, Node};
 use crate::{call::Call, set::State};
 use blackpipe_base::codes;
 
-/// Errors that say that a member is not what the client takes it for.
-const STATE_CHANGED: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
+/// State change errors.
+const STATE_CHANGE_ERRORS: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
 
-/// The commands whose replies tell when they wrote, and in which election's time.
-const TELL_TIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
+/// Commands whose replies have `opTime` and `electionId`.
+const REPLIES_WITH_OPTIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
 
 impl Node {
-    pub(super) fn finish(&self, call: &Call, outcome: Result<Done, Failed>) -> Document {
-        let state = self.shared.look();
+    pub(super) fn finish(
+        &self,
+        call: &Call,
+        outcome: Result<CommandOutcome, CommandFailure>,
+    ) -> Document {
+        let state = self.shared.lock();
         match outcome {
             Ok(done) => self.succeed(&state, call, done),
             Err(failed) => self.fail(&state, call, &failed),
         }
     }
 
-    /// Adds the times that every reply of a member of a set carries.
+    /// Adds `operationTime` and `$clusterTime`, which all members of a set return.
     pub(crate) fn stamp(&self, reply: &mut Document) {
-        let state = self.shared.look();
+        let state = self.shared.lock();
         let at = state.member(self.index).last().timestamp;
         self.add_times(&state, reply, at.into());
     }
 
-    fn succeed(&self, state: &State, call: &Call, done: Done) -> Document {
-        let Done { mut reply, concern, at } = done;
+    fn succeed(&self, state: &State, call: &Call, done: CommandOutcome) -> Document {
+        let CommandOutcome { mut reply, concern, at } = done;
         let at = at.unwrap_or(state.member(self.index).last());
         let ok = reply.remove("ok").unwrap_or(Bson::Double(1.0));
-        if TELL_TIME.contains(&call.name.as_str()) && state.is_set() {
+        if REPLIES_WITH_OPTIME.contains(&call.name.as_str()) && state.is_set() {
             reply.insert("electionId", state.election_id(self.index));
             reply.insert("opTime", at.to_document());
         }
@@ -57,14 +61,14 @@ impl Node {
         reply
     }
 
-    fn fail(&self, state: &State, call: &Call, failed: &Failed) -> Document {
-        let Failed { fault, wrote } = failed;
+    fn fail(&self, state: &State, call: &Call, failed: &CommandFailure) -> Document {
+        let CommandFailure { fault, wrote } = failed;
         let mut reply = Document::new();
         let labels = self.labels(call, fault, *wrote);
         if !labels.is_empty() {
             reply.insert("errorLabels", labels.as_slice());
         }
-        if STATE_CHANGED.contains(&fault.code.number) {
+        if STATE_CHANGE_ERRORS.contains(&fault.code.number) {
             reply.insert("topologyVersion", state.topology_version(self.index));
         }
         reply.extend(fault.to_reply());
@@ -83,7 +87,7 @@ impl Node {
         if call.in_transaction() && !is_end {
             return labels;
         }
-        // `ChangeStreamFatalError` and `ChangeStreamHistoryLost`.
+        // Labelled by the driver instead: `ChangeStreamFatalError` and `ChangeStreamHistoryLost`.
         if matches!(code, 280 | 286) {
             labels.push("NonResumableChangeStreamError");
         }
@@ -92,18 +96,19 @@ impl Node {
         }
         if is_retryable(call) && codes::is_retryable_write(code) {
             labels.push("RetryableWriteError");
-            // A server that is no primary does not begin to execute it.
+            // A server that is not primary rejects the command before executing it.
             let is_begun = code != Code::NOT_WRITABLE_PRIMARY.number;
-            if is_begun && !wrote && !is_end && self.tells_of_no_writes() {
+            if is_begun && !wrote && !is_end && self.has_no_writes_performed() {
                 labels.push("NoWritesPerformed");
             }
         }
         labels
     }
 
-    /// Whether the version of this server has the label `NoWritesPerformed`: 6.1 and later.
-    fn tells_of_no_writes(&self) -> bool {
-        let mut parts = self.about.version.split('.').map_while(|part| part.parse::<u32>().ok());
+    /// Returns `true` if this version has the label `NoWritesPerformed` (6.1 and later).
+    fn has_no_writes_performed(&self) -> bool {
+        let mut parts =
+            self.server_info.version.split('.').map_while(|part| part.parse::<u32>().ok());
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         version >= (6, 1)
     }
@@ -122,9 +127,9 @@ impl Node {
     }
 }
 
-/// Whether the call may be repeated: a retryable write, a commit, an abort.
+/// Returns `true` for commands that drivers retry: retryable writes, commit, abort.
 fn is_retryable(call: &Call) -> bool {
-    call.transaction.is_some_and(|it| !it.several) || ends_transaction(call)
+    call.transaction.is_some_and(|it| !it.multi_document) || ends_transaction(call)
 }
 
 fn ends_transaction(call: &Call) -> bool {

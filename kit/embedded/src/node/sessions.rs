@@ -1,43 +1,46 @@
-//! The commands about sessions.
+//! Session commands, such as `startSession` and `killSessions`.
 
 use bson::{Bson, Document, Uuid, doc};
 use steadfast_query::{Fault, value::type_name};
 
-use super::{Done, Failed, Node, Running};
-use crate::{call::read_session, log::SessionId};
+use super::{CommandFailure, CommandOutcome, Node, RunningCommand};
+use crate::{call::read_session, oplog::SessionId};
 
 impl Node {
-    pub(super) fn run_sessions(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    pub(super) fn run_sessions(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let (name, body) = (running.call.name.as_str(), &running.call.body);
         match name {
             "startSession" => Ok(self.start_session().into()),
             "killAllSessions" | "killAllSessionsByPattern" => {
                 self.kill_matching(name, body)?;
-                Self::fine()
+                Self::ok_reply()
             }
             _ => {
                 let sessions = listed(name, body)?;
-                // None is all.
+                // An empty list means all sessions.
                 if sessions.is_empty() && name == "killSessions" {
                     self.kill_all();
                 }
                 for session in &sessions {
                     self.act(name, session);
                 }
-                Self::fine()
+                Self::ok_reply()
             }
         }
     }
 
     fn start_session(&self) -> Document {
-        self.shared.ask(|state, now| {
+        self.shared.change_if_appended(|state, now| {
             let mut bytes = [0; 16];
-            bytes[..8].copy_from_slice(&state.roll().to_be_bytes());
-            bytes[8..].copy_from_slice(&state.roll().to_be_bytes());
-            // Version 4, and the variant of RFC 4122.
+            bytes[..8].copy_from_slice(&state.next_random().to_be_bytes());
+            bytes[8..].copy_from_slice(&state.next_random().to_be_bytes());
+            // Version 4 and the variant of RFC 4122.
             bytes[6] = bytes[6] & 0x0f | 0x40;
             bytes[8] = bytes[8] & 0x3f | 0x80;
-            let user = crate::call::NOBODY.to_vec();
+            let user = crate::call::ANONYMOUS_DIGEST.to_vec();
             state.use_session(&SessionId { id: bytes.to_vec(), user }, now);
             let minutes = state.session_timeout().as_secs() / 60;
             doc! {
@@ -58,7 +61,8 @@ impl Node {
         }
     }
 
-    /// Patterns without an `lsid` are all; users and roles are not told apart.
+    /// Kills the sessions that match a pattern. Patterns without an `lsid` match all sessions,
+    /// of all users and roles.
     fn kill_matching(&self, name: &str, body: &Document) -> Result<(), Fault> {
         let mut some = Vec::new();
         for pattern in documents(name, body)? {
@@ -81,7 +85,7 @@ impl Node {
 
     fn kill_all(&self) {
         self.shared.change(|state, _| state.kill_transactions(self.index, None));
-        self.lose_cursors();
+        self.close_cursors();
     }
 }
 

@@ -1,4 +1,4 @@
-//! `replSetStepDown` and `replSetFreeze`: a member that is not to be primary for some time.
+//! `replSetStepDown` and `replSetFreeze`.
 
 use std::time::Duration;
 
@@ -6,16 +6,19 @@ use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Done, Failed, Node, Running};
-use crate::{clock::at_most_a_century, set::Role};
+use super::{CommandFailure, CommandOutcome, Node, RunningCommand};
+use crate::{clock::clamp_duration, set::Role};
 
 impl Node {
-    pub(super) async fn run_step_down(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    pub(super) async fn run_step_down(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let StepDown { period, catch_up, force } = StepDown::read(&running.call.body)?;
         let began = self.shared.clock.now();
-        let patience = (began + catch_up).min(running.deadline.unwrap_or(began + catch_up));
+        let timeout = (began + catch_up).min(running.deadline.unwrap_or(began + catch_up));
         let ready = self
-            .until(Some(patience), |state, now| {
+            .wait_until(Some(timeout), |state, now| {
                 if let Err(fault) = self.check_primary(state) {
                     return Some(Err(fault));
                 }
@@ -32,10 +35,13 @@ impl Node {
             state.step_down(self.index, began + period, now);
             Ok::<_, Fault>(())
         })?;
-        Self::fine()
+        Self::ok_reply()
     }
 
-    pub(super) fn run_freeze(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    pub(super) fn run_freeze(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let seconds = seconds(&running.call.body, "replSetFreeze")?.unwrap_or(0);
         let seconds = u64::try_from(seconds).unwrap_or(0);
         let reply = self.shared.change(|state, now| self.freeze_for(state, seconds, now))?;
@@ -48,13 +54,13 @@ impl Node {
         seconds: u64,
         now: Instant,
     ) -> Result<Document, Fault> {
-        if state.member(self.index).identity().2 == Role::Primary {
+        if state.member(self.index).epoch().2 == Role::Primary {
             return Err(Fault::new(
                 Code::named(95, "NotSecondary"),
                 "Cannot freeze node when primary or running for election, state: Primary",
             ));
         }
-        let time = at_most_a_century(Duration::from_secs(seconds));
+        let time = clamp_duration(Duration::from_secs(seconds));
         state.set_passive(self.index, now + time, now);
         Ok(match seconds {
             0 => doc! { "info": "unfreezing" },
@@ -64,19 +70,20 @@ impl Node {
     }
 }
 
-/// The arguments of `replSetStepDown`.
+/// Parsed arguments of `replSetStepDown`.
 struct StepDown {
-    /// For how long the member does not stand for election.
+    /// Time during which the member is not electable.
     period: Duration,
-    /// How long to wait for a secondary that has everything.
+    /// Time to wait for a secondary to catch up (`secondaryCatchUpPeriodSecs`).
     catch_up: Duration,
-    /// Whether to step down without one.
+    /// Steps down even if no secondary catches up (`force`).
     force: bool,
 }
 
 impl StepDown {
     fn read(body: &Document) -> Result<Self, Fault> {
-        // A server that is told `1`, as many tools do, means one second, too; none is sixty.
+        // `1`, which many tools send, means one second. Without a number the period is sixty
+        // seconds.
         let period = seconds(body, "replSetStepDown")?.unwrap_or(60);
         let period = if period == 0 { 60 } else { period };
         let period = positive(period, "stepdown period must be a positive integer")?;
@@ -104,7 +111,7 @@ impl StepDown {
 
 fn positive(seconds: i64, complaint: &str) -> Result<Duration, Fault> {
     let seconds = u64::try_from(seconds).map_err(|_| Fault::bad_value(complaint))?;
-    Ok(at_most_a_century(Duration::from_secs(seconds)))
+    Ok(clamp_duration(Duration::from_secs(seconds)))
 }
 
 fn seconds(body: &Document, field: &str) -> Result<Option<i64>, Fault> {
@@ -112,7 +119,7 @@ fn seconds(body: &Document, field: &str) -> Result<Option<i64>, Fault> {
         None => Ok(None),
         Some(Bson::Int32(seconds)) => Ok(Some(i64::from(*seconds))),
         Some(Bson::Int64(seconds)) => Ok(Some(*seconds)),
-        #[expect(clippy::cast_possible_truncation)] // fractions of seconds do not matter
+        #[expect(clippy::cast_possible_truncation)] // fractions of seconds are dropped
         Some(Bson::Double(seconds)) => Ok(Some(*seconds as i64)),
         Some(Bson::Boolean(_)) => Ok(None),
         Some(other) => Err(Fault::type_mismatch(format!(

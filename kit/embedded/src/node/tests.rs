@@ -1,4 +1,4 @@
-//! Commands on the members of a set, as connections run them.
+//! Commands on members of a replica set, as connections run them.
 
 mod concern;
 mod failover;
@@ -13,12 +13,12 @@ use bson::{Bson, Document, Uuid, doc};
 use super::*;
 use crate::{clock::Clock, set::ReplicaSet};
 
-/// A set, and what its clients would send.
-struct Lab {
+/// A replica set and commands for it.
+struct TestMembers {
     set: Arc<ReplicaSet>,
 }
 
-impl Lab {
+impl TestMembers {
     fn new(members: usize) -> Self {
         Self::with(members, Some("rs"))
     }
@@ -39,7 +39,7 @@ impl Lab {
             seed: 7,
             is_shard: false,
         };
-        Self { set: ReplicaSet::start(config, Clock::of_day()) }
+        Self { set: ReplicaSet::start(config, Clock::system()) }
     }
 
     async fn run_on(&self, index: usize, database: &str, body: Document) -> Document {
@@ -59,12 +59,12 @@ impl Lab {
         self.run_on(0, "admin", body).await
     }
 
-    /// Inserts a document with more arguments.
+    /// Inserts a document, with further arguments.
     async fn insert(&self, id: i32, more: Document) -> Document {
         self.run(inserting(id, more)).await
     }
 
-    /// The ids that a read of a member sees.
+    /// The `_id`s that a `find` on a member returns.
     async fn ids_on(&self, index: usize, more: Document) -> Vec<i32> {
         let mut find = doc! { "find": "c", "$readPreference": { "mode": "nearest" } };
         find.extend(more);
@@ -85,19 +85,19 @@ fn inserting(id: i32, more: Document) -> Document {
     insert
 }
 
-/// The arguments of a retryable write.
+/// Arguments of a retryable write.
 fn retryable(session: u8, number: i64) -> Document {
     doc! { "lsid": { "id": Uuid::from_bytes([session; 16]) }, "txnNumber": number }
 }
 
-/// The arguments of a part of a transaction.
+/// Arguments of a later command of a transaction.
 fn several(session: u8, number: i64) -> Document {
     let mut arguments = retryable(session, number);
     arguments.insert("autocommit", false);
     arguments
 }
 
-/// The same of its first part.
+/// Arguments of the first command of a transaction.
 fn starting(session: u8, number: i64) -> Document {
     let mut arguments = several(session, number);
     arguments.insert("startTransaction", true);
@@ -109,7 +109,7 @@ fn with(mut body: Document, more: Document) -> Document {
     body
 }
 
-/// The code of a command that failed; 0 if it did not.
+/// Error code of a reply. 0 if the command succeeded.
 fn code(reply: &Document) -> i32 {
     reply.get_i32("code").unwrap_or(0)
 }

@@ -1,51 +1,54 @@
-//! Running the parts of a transaction of several documents, and its end.
+//! Execution of transaction statements, and of commit and abort.
 
 use bson::Document;
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Done, Failed, Node, Running, checks, wait::time_is_over, write::Write};
+use super::{
+    CommandFailure, CommandOutcome, Node, RunningCommand, checks, wait::max_time_expired,
+    write::WriteHandler,
+};
 use crate::{
     call::TransactionArguments,
-    change::Progress,
-    command::{Reading, Run, Writing},
-    log::{OpTime, SessionId, TimestampOrder},
+    change::BatchProgress,
+    command::{Handler, ReadContext, WriteContext},
+    oplog::{OpTime, OrderedTimestamp, SessionId},
     session::aborted,
     set::State,
     transaction::{InTransaction, write_conflict},
 };
 
 impl Node {
-    /// Runs a command as a part of a transaction. If it fails, so does the transaction.
+    /// Runs a statement of a transaction. An error aborts the transaction.
     pub(super) async fn run_in_transaction(
         &self,
-        running: &Running<'_>,
-        run: Run,
-    ) -> Result<Done, Failed> {
-        let (session, arguments) = self.membership(running)?;
+        running: &RunningCommand<'_>,
+        run: Handler,
+    ) -> Result<CommandOutcome, CommandFailure> {
+        let (session, arguments) = self.session_and_arguments(running)?;
         let outcome = match run {
-            Run::Write(write) => {
-                self.entered(running, session, arguments, |state, now| {
+            Handler::Write(write) => {
+                self.with_transaction(running, session, arguments, |state, now| {
                     self.write_in_transaction(state, running, session, write, now)
                 })
                 .await
             }
-            Run::Read(read) => {
-                let (sight, env) = self
-                    .entered(running, session, arguments, |state, now| {
+            Handler::Read(read) => {
+                let (read_snapshot, env) = self
+                    .with_transaction(running, session, arguments, |state, now| {
                         let transaction = state.member(self.index).transaction(session);
                         let transaction = transaction.ok_or_else(|| aborted(arguments.number))?;
-                        let sight = state.plain_sight(self.index, transaction.store());
-                        Ok((sight, self.environment(state, now)))
+                        let read_snapshot = state.read_of_data(self.index, transaction.store());
+                        Ok((read_snapshot, self.environment(state, now)))
                     })
                     .await?;
-                let outcome = read(&Reading {
+                let outcome = read(&ReadContext {
                     call: running.call,
                     env: &env,
-                    store: &sight.store,
-                    history: &sight.history,
+                    store: &read_snapshot.store,
+                    history: &read_snapshot.history,
                     cursors: &self.cursors,
-                    about: &self.about,
+                    server_info: &self.server_info,
                 });
                 outcome.inspect_err(|_| {
                     self.shared.change(|state, _| {
@@ -61,30 +64,32 @@ impl Node {
         Ok(outcome?.into())
     }
 
-    /// The session and the transaction that a call is a part of.
-    pub(super) fn membership<'a>(
+    /// Session id and transaction arguments of a command.
+    pub(super) fn session_and_arguments<'a>(
         &self,
-        running: &'a Running<'_>,
+        running: &'a RunningCommand<'_>,
     ) -> Result<(&'a SessionId, TransactionArguments), Fault> {
         let call = running.call;
-        call.session.as_ref().zip(call.transaction.filter(|it| it.several)).ok_or_else(|| {
-            Fault::new(
-                Code::named(125, "CommandFailed"),
-                format!("{} must be run within a transaction", call.name),
-            )
-        })
+        call.session.as_ref().zip(call.transaction.filter(|it| it.multi_document)).ok_or_else(
+            || {
+                Fault::new(
+                    Code::named(125, "CommandFailed"),
+                    format!("{} must be run within a transaction", call.name),
+                )
+            },
+        )
     }
 
-    /// Acts within the transaction, as soon as it can begin or go on.
-    async fn entered<T>(
+    /// Enters the transaction as soon as that is possible, and runs a function in it.
+    async fn with_transaction<T>(
         &self,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
         arguments: TransactionArguments,
         mut act: impl FnMut(&mut State, Instant) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let acted = self
-            .until(running.deadline, |state, now| {
+            .wait_until(running.deadline, |state, now| {
                 match self.enter(state, running, session, arguments, now) {
                     Ok(true) => {
                         state.note_change();
@@ -95,14 +100,15 @@ impl Node {
                 }
             })
             .await;
-        acted.unwrap_or_else(|| Err(time_is_over()))
+        acted.unwrap_or_else(|| Err(max_time_expired()))
     }
 
-    /// Begins the transaction, or goes on with it. `false`: a prepared transaction is in the way.
+    /// Starts or continues the transaction. Returns `false` if a prepared transaction is in the
+    /// way.
     fn enter(
         &self,
         state: &mut State,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
         arguments: TransactionArguments,
         now: Instant,
@@ -113,16 +119,16 @@ impl Node {
             return Ok(false);
         }
         let concern = &running.call.read_concern;
-        if let Some(after) = concern.after_cluster_time.map(TimestampOrder::from) {
+        if let Some(after) = concern.after_cluster_time.map(OrderedTimestamp::from) {
             state.check_not_ahead(self.index, "afterClusterTime", after)?;
             state.reach_time(self.index, after, now);
         }
-        let at = concern.at_cluster_time.map(TimestampOrder::from);
+        let at = concern.at_cluster_time.map(OrderedTimestamp::from);
         if let Some(at) = at {
             state.check_not_ahead(self.index, "atClusterTime", at)?;
         }
         let namespace = running.call.namespace();
-        let as_of = at.or(concern.after_cluster_time.map(TimestampOrder::from));
+        let as_of = at.or(concern.after_cluster_time.map(OrderedTimestamp::from));
         if arguments.starts
             && as_of
                 .is_some_and(|as_of| state.awaits_decision(self.index, namespace.as_ref(), as_of))
@@ -136,9 +142,9 @@ impl Node {
     fn write_in_transaction(
         &self,
         state: &mut State,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         session: &SessionId,
-        write: Write,
+        write: WriteHandler,
         now: Instant,
     ) -> Result<Document, Fault> {
         let env = self.environment(state, now);
@@ -147,14 +153,14 @@ impl Node {
             return Err(aborted(running.call.transaction.map_or(-1, |it| it.number)));
         };
         let mut changes = InTransaction { transaction: &mut transaction, member };
-        let outcome = write(&mut Writing {
+        let outcome = write(&mut WriteContext {
             call: running.call,
             env: &env,
             changes: &mut changes,
             seen: None,
-            progress: &mut Progress::default(),
+            progress: &mut BatchProgress::default(),
             cursors: &self.cursors,
-            about: &self.about,
+            server_info: &self.server_info,
         });
         member.put_transaction(session, transaction);
         let outcome = match outcome {
@@ -167,30 +173,33 @@ impl Node {
         outcome
     }
 
-    /// `commitTransaction` and `abortTransaction`.
-    pub(super) async fn run_end(&self, running: &Running<'_>) -> Result<Done, Failed> {
+    /// Runs `commitTransaction` or `abortTransaction`.
+    pub(super) async fn run_end(
+        &self,
+        running: &RunningCommand<'_>,
+    ) -> Result<CommandOutcome, CommandFailure> {
         let call = running.call;
         checks::check_end(call)?;
-        let (session, arguments) = self.membership(running)?;
+        let (session, arguments) = self.session_and_arguments(running)?;
         let commits = call.name == "commitTransaction";
-        let is_set = self.about.set_name.is_some();
+        let is_set = self.server_info.set_name.is_some();
         if !is_set {
-            return Err(checks::no_numbers().into());
+            return Err(checks::no_retryable_writes().into());
         }
-        let (at, identity) = self.shared.change(|state, now| {
+        let (at, epoch) = self.shared.change(|state, now| {
             self.check_runs(state, running)?;
             self.check_primary(state)?;
-            if let (true, Some(trap)) = (commits, &call.trap)
+            if let (true, Some(write_fail_point)) = (commits, &call.write_fail_point)
                 && state.member(self.index).transaction(session).is_some()
             {
-                trap.step()?;
+                write_fail_point.step()?;
             }
             let at = self.end(state, session, arguments.number, commits, now)?;
-            Ok::<_, Fault>((at, state.member(self.index).identity()))
+            Ok::<_, Fault>((at, state.member(self.index).epoch()))
         })?;
         self.cursors().kill_transaction(session, arguments.number);
-        let concern = self.acknowledged(running, at, &call.write_concern, identity).await;
-        Ok(Done { reply: Document::new(), concern, at: Some(at) })
+        let concern = self.await_write_concern(running, at, &call.write_concern, epoch).await;
+        Ok(CommandOutcome { reply: Document::new(), concern, at: Some(at) })
     }
 
     fn end(
@@ -212,12 +221,12 @@ impl Node {
     }
 }
 
-/// Whether a statement failed, which in a transaction is the end of it.
+/// Returns `true` if a statement failed, which aborts the transaction.
 fn has_failed(reply: &Document) -> bool {
     reply.contains_key("writeErrors") || reply.get_i32("nErrors").is_ok_and(|errors| errors > 0)
 }
 
-/// Whether what failed is a conflict: an error of the whole command in a transaction.
+/// Returns `true` for a write conflict, which is an error of the whole command in a transaction.
 fn has_conflict(reply: &Document) -> bool {
     reply.get_array("writeErrors").is_ok_and(|errors| {
         errors.iter().filter_map(bson::Bson::as_document).any(|error| {

@@ -1,83 +1,84 @@
-//! Waiting: for what a set will come to, for as long as a call may.
+//! Waits for changes of the replica set's state, within the time limit of the command.
 
 use steadfast_query::{Code, Fault};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Node, Power, Running};
+use super::{Node, ProcessState, RunningCommand};
 use crate::{
     call::WriteConcern,
-    log::OpTime,
-    set::{Identity, State},
+    oplog::OpTime,
+    set::{MemberEpoch, State},
 };
 
 impl Node {
-    /// Asks the state until there is an answer, after every change; or until the time is over.
-    pub(super) async fn until<T>(
+    /// Repeats a query of the state after every change, until it returns a value or the deadline
+    /// passes.
+    pub(super) async fn wait_until<T>(
         &self,
         deadline: Option<Instant>,
         mut ask: impl FnMut(&mut State, Instant) -> Option<T>,
     ) -> Option<T> {
-        // A member that stands still decides nothing.
+        // A frozen member evaluates nothing.
         let mut ask = |state: &mut State, now| {
-            let frozen = state.signals(self.index).1 == Power::Frozen;
+            let frozen = state.signals(self.index).1 == ProcessState::Frozen;
             if frozen { None } else { ask(state, now) }
         };
-        if let Some(answer) = self.shared.ask(&mut ask) {
+        if let Some(answer) = self.shared.change_if_appended(&mut ask) {
             return Some(answer);
         }
         let mut watch = self.shared.watch();
         loop {
             watch.mark_unchanged();
-            if let Some(answer) = self.shared.ask(&mut ask) {
+            if let Some(answer) = self.shared.change_if_appended(&mut ask) {
                 return Some(answer);
             }
             tokio::select! {
-                // The sender is in `self`.
+                // `self` holds the sender.
                 _ = watch.changed() => {}
-                () = until_time(deadline) => return None,
+                () = wait_until_time(deadline) => return None,
             }
         }
     }
 
-    /// Waits while the member stands still.
+    /// Waits while the member is frozen.
     pub(super) async fn thawed(&self) {
         let mut power = self.shared.power(self.index);
-        if *power.borrow_and_update() == Power::Frozen {
-            let _ = power.wait_for(|power| *power != Power::Frozen).await;
+        if *power.borrow_and_update() == ProcessState::Frozen {
+            let _ = power.wait_for(|power| *power != ProcessState::Frozen).await;
         }
     }
 
-    /// Waits until a write is where its concern wants it, or says why it never will be.
-    pub(super) async fn acknowledged(
+    /// Waits until a write satisfies its write concern. Returns the error if it never will.
+    pub(super) async fn await_write_concern(
         &self,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         at: OpTime,
         concern: &WriteConcern,
-        identity: Identity,
+        epoch: MemberEpoch,
     ) -> Option<Fault> {
-        self.acknowledged_by(self.index, running, at, concern, identity).await
+        self.await_write_concern_on(self.index, running, at, concern, epoch).await
     }
 
-    /// The same for a write that another member may have done for this one.
-    pub(super) async fn acknowledged_by(
+    /// Does the same for a write that another member, the primary, may have executed.
+    pub(super) async fn await_write_concern_on(
         &self,
         writer: usize,
-        running: &Running<'_>,
+        running: &RunningCommand<'_>,
         at: OpTime,
         concern: &WriteConcern,
-        identity: Identity,
+        epoch: MemberEpoch,
     ) -> Option<Fault> {
         let limit = concern.timeout.map(|timeout| self.shared.clock.now() + timeout);
         let deadline = [limit, running.deadline].into_iter().flatten().min();
         let waited = self
-            .until(deadline, |state, _| {
-                if state.member(writer).identity() != identity {
+            .wait_until(deadline, |state, _| {
+                if state.member(writer).epoch() != epoch {
                     return Some(Err(Fault::new(
                         Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
                         "operation was interrupted",
                     )));
                 }
-                state.acknowledged(writer, at, concern)
+                state.evaluate_write_concern(writer, at, concern)
             })
             .await;
         let info = |fault: Fault| {
@@ -93,17 +94,17 @@ impl Node {
                 let fault = Fault::new(Code::WRITE_CONCERN_TIMEOUT, message);
                 Some(fault.with(bson::doc! { "errInfo": info }))
             }
-            None => Some(info(time_is_over())),
+            None => Some(info(max_time_expired())),
         }
     }
 }
 
-/// `MaxTimeMSExpired`.
-pub(super) fn time_is_over() -> Fault {
+/// Error `MaxTimeMSExpired`.
+pub(super) fn max_time_expired() -> Fault {
     Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
 }
 
-pub(super) async fn until_time(deadline: Option<Instant>) {
+pub(super) async fn wait_until_time(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -1,68 +1,68 @@
-//! Running a command that changes data, outside of a transaction.
+//! Execution of a command that writes, outside of a transaction.
 
 use bson::Document;
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Done, Failed, Node, Running, wait::time_is_over};
+use super::{CommandFailure, CommandOutcome, Node, RunningCommand, wait::max_time_expired};
 use crate::{
     call::Call,
-    change::Progress,
-    command::Writing,
-    log::OpTime,
-    set::{Direct, Identity, State},
+    change::BatchProgress,
+    command::WriteContext,
+    oplog::OpTime,
+    set::{MemberEpoch, PrimaryWriter, State},
 };
 
-/// The wire version of the first servers whose secondaries have `$out` and `$merge` write to the
-/// primary (5.0).
-const WRITES_FROM_SECONDARIES: i32 = 13;
+/// First wire version whose secondaries run `$out` and `$merge` by writing on the primary (MongoDB
+/// 5.0).
+const OUT_ON_SECONDARIES: i32 = 13;
 
-pub(super) type Write = fn(&mut Writing<'_>) -> Result<Document, Fault>;
+pub(super) type WriteHandler = fn(&mut WriteContext<'_>) -> Result<Document, Fault>;
 
-/// What an attempt to write came to.
-struct Written {
+/// Result of a write.
+struct WriteAttempt {
     reply: Document,
-    /// What is to be waited for.
+    /// Entry whose write concern is awaited.
     at: OpTime,
-    identity: Identity,
-    /// The member that wrote.
+    epoch: MemberEpoch,
+    /// Member that executed the write.
     writer: usize,
 }
 
 impl Node {
     pub(super) async fn run_write(
         &self,
-        running: &Running<'_>,
-        write: Write,
-    ) -> Result<Done, Failed> {
-        let mut progress = Progress::default();
+        running: &RunningCommand<'_>,
+        write: WriteHandler,
+    ) -> Result<CommandOutcome, CommandFailure> {
+        let mut progress = BatchProgress::default();
         let mut wrote = false;
         let written = self
-            .until(running.deadline, |state, now| {
+            .wait_until(running.deadline, |state, now| {
                 self.attempt(state, running, write, &mut progress, &mut wrote, now).transpose()
             })
             .await;
-        let Written { reply, at, identity, writer } = match written {
+        let WriteAttempt { reply, at, epoch, writer } = match written {
             Some(Ok(written)) => written,
-            Some(Err(fault)) => return Err(Failed { fault, wrote }),
-            None => return Err(Failed { fault: time_is_over(), wrote }),
+            Some(Err(fault)) => return Err(CommandFailure { fault, wrote }),
+            None => return Err(CommandFailure { fault: max_time_expired(), wrote }),
         };
         let concern = &running.call.write_concern;
-        let concern = self.acknowledged_by(writer, running, at, concern, identity).await;
-        Ok(Done { reply, concern, at: Some(at) })
+        let concern = self.await_write_concern_on(writer, running, at, concern, epoch).await;
+        Ok(CommandOutcome { reply, concern, at: Some(at) })
     }
 
-    /// Runs the command once. `None`: a transaction is in the way, and it is to be run again when
-    /// something has changed.
+    /// Runs the command once. Returns `None` if a transaction conflicts. The command must run again
+    /// after the next change.
     fn attempt(
         &self,
         state: &mut State,
-        running: &Running<'_>,
-        write: Write,
-        progress: &mut Progress,
+        running: &RunningCommand<'_>,
+        write: WriteHandler,
+        progress: &mut BatchProgress,
         wrote: &mut bool,
         now: Instant,
-    ) -> Result<Option<Written>, Fault> {
+    ) -> Result<Option<WriteAttempt>, Fault> {
         self.check_runs(state, running)?;
         let call = running.call;
         let writer = self.writer(state, call)?;
@@ -72,19 +72,21 @@ impl Node {
             if state.must_wait(writer, session, number) {
                 return Ok(None);
             }
-            state.begin_retryable(writer, session, number)?;
+            state.begin_retryable_write(writer, session, number)?;
         }
         let env = self.environment(state, now);
-        let direct = Direct::new(state, writer, retryable, now);
-        let mut direct = direct.trapped(call.trap.as_ref()).hidden(call.repeats);
-        let outcome = write(&mut Writing {
+        let direct = PrimaryWriter::new(state, writer, retryable, now);
+        let mut direct = direct
+            .with_fail_point(call.write_fail_point.as_ref())
+            .hidden_from_change_streams(call.hidden_from_change_streams);
+        let outcome = write(&mut WriteContext {
             call,
             env: &env,
             changes: &mut direct,
             seen: seen.as_ref(),
             progress,
             cursors: &self.cursors,
-            about: &self.about,
+            server_info: &self.server_info,
         });
         let written = direct.written();
         if written.is_some() {
@@ -95,19 +97,19 @@ impl Node {
         match outcome {
             Ok(reply) => {
                 let at = written.unwrap_or(member.last());
-                Ok(Some(Written { reply, at, identity: member.identity(), writer }))
+                Ok(Some(WriteAttempt { reply, at, epoch: member.epoch(), writer }))
             }
             Err(fault) if fault.code == Code::WRITE_CONFLICT => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
-    /// The member that writes: this one if it is primary. What an aggregation makes of a secondary's
-    /// data is written by the primary that it follows.
+    /// The member that writes: this one if it is primary. The output of an aggregation on a
+    /// secondary is written by the primary.
     fn writer(&self, state: &State, call: &Call) -> Result<usize, Fault> {
         let may_send = call.name == "aggregate"
             && call.secondary_ok
-            && self.about.max_wire_version >= WRITES_FROM_SECONDARIES;
+            && self.server_info.max_wire_version >= OUT_ON_SECONDARIES;
         let primary = state.primary_of(self.index);
         match (self.check_primary(state), primary) {
             (Err(_), Some(primary)) if may_send => Ok(primary),

@@ -1,4 +1,4 @@
-//! What reads and writes wait for, asked of the state: is it there, may it still come, or never?
+//! Read and write concerns, evaluated on the state: satisfied, pending, or impossible.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Fault};
@@ -6,33 +6,33 @@ use tokio::time::Instant;
 
 use super::state::State;
 use crate::{
-    call::{Acknowledged, ReadConcern, WriteConcern},
-    log::{Histories, History, OpTime, TimestampOrder},
+    call::{ReadConcern, WriteConcern, WriteConcernW},
+    oplog::{MemberHistory, OpTime, OrderedTimestamp, StreamHistory},
     store::Store,
 };
 
-/// What a read sees.
+/// Data that a read sees.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct ReadSnapshot {
     pub(crate) store: Store,
-    pub(crate) history: Histories,
-    /// Until when, for a snapshot.
-    pub(crate) at: Option<TimestampOrder>,
-    /// What must have reached most members before the read is answered.
+    pub(crate) history: StreamHistory,
+    /// Time of a snapshot.
+    pub(crate) at: Option<OrderedTimestamp>,
+    /// Entry that must be majority-committed before the reply (linearizable reads).
     pub(crate) confirm: Option<OpTime>,
 }
 
 impl State {
-    /// Whether a write has reached as many members as it should. `None`: not yet.
-    pub(crate) fn acknowledged(
+    /// Evaluates a write concern. `None` while it is not satisfied yet.
+    pub(crate) fn evaluate_write_concern(
         &self,
         index: usize,
         at: OpTime,
         concern: &WriteConcern,
     ) -> Option<Result<(), Fault>> {
         let member = self.member(index);
-        match concern.acknowledged() {
-            Acknowledged::Members(wanted) => {
+        match concern.effective_w() {
+            WriteConcernW::Members(wanted) => {
                 let wanted = wanted as usize;
                 if wanted > self.members().len() {
                     return Some(Err(Fault::new(
@@ -40,31 +40,35 @@ impl State {
                         "Not enough data-bearing nodes",
                     )));
                 }
-                let have = member.known.iter().filter(|known| **known >= at).count();
+                let have = member
+                    .match_optimes
+                    .iter()
+                    .filter(|match_optimes| **match_optimes >= at)
+                    .count();
                 (wanted <= 1 || have >= wanted).then_some(Ok(()))
             }
-            Acknowledged::Majority => (member.commit >= at).then_some(Ok(())),
-            Acknowledged::Tag(mode) => Some(Err(Fault::new(
+            WriteConcernW::Majority => (member.commit >= at).then_some(Ok(())),
+            WriteConcernW::Tag(mode) => Some(Err(Fault::new(
                 Code::UNKNOWN_REPL_WRITE_CONCERN,
                 format!("No write concern mode named '{mode}' found in replica set configuration"),
             ))),
-            Acknowledged::Tags(tags) => Some(Err(unknown_tag(&tags))),
+            WriteConcernW::Tags(tags) => Some(Err(unknown_tag(&tags))),
         }
     }
 
-    /// What a read of this concern sees. `None`: not yet.
-    pub(crate) fn sight(
+    /// Data for a read with this concern. `None` while it must wait.
+    pub(crate) fn read_snapshot(
         &mut self,
         index: usize,
         concern: &ReadConcern,
         now: Instant,
-    ) -> Result<Option<Sight>, Fault> {
+    ) -> Result<Option<ReadSnapshot>, Fault> {
         if !self.is_set() {
             self.check_standalone(concern)?;
         }
         let (after, at) = (concern.after_cluster_time, concern.at_cluster_time);
         for (name, time) in [("afterClusterTime", after), ("atClusterTime", at)] {
-            let Some(time) = time.map(TimestampOrder::from) else { continue };
+            let Some(time) = time.map(OrderedTimestamp::from) else { continue };
             self.check_not_ahead(index, name, time)?;
             self.reach_time(index, time, now);
             let member = self.member(index);
@@ -77,10 +81,10 @@ impl State {
             }
         }
         let member = self.member(index);
-        let seen = |store: &Store| self.plain_sight(index, store);
+        let seen = |store: &Store| self.read_of_data(index, store);
         match concern.level() {
             "majority" => Ok(Some(seen(&member.committed))),
-            "snapshot" => self.snapshot(index, at.map(TimestampOrder::from)).map(Some),
+            "snapshot" => self.snapshot(index, at.map(OrderedTimestamp::from)).map(Some),
             "linearizable" => {
                 if !member.is_primary() {
                     return Err(Fault::new(
@@ -88,41 +92,41 @@ impl State {
                         "cannot satisfy linearizable read concern on non-primary node",
                     ));
                 }
-                let sight = seen(&member.store);
+                let read_snapshot = seen(&member.store);
                 let note = doc! { "msg": "linearizable read" };
                 let note = vec![crate::change::Change::Note(note)];
                 let confirm = self.append(index, note, None, now)?;
                 self.replicate(now);
-                Ok(Some(Sight { confirm: Some(confirm), ..sight }))
+                Ok(Some(ReadSnapshot { confirm: Some(confirm), ..read_snapshot }))
             }
             _ => Ok(Some(seen(&member.store))),
         }
     }
 
-    /// A sight of this data of a member.
-    pub(crate) fn plain_sight(&self, index: usize, store: &Store) -> Sight {
+    /// A read of this data.
+    pub(crate) fn read_of_data(&self, index: usize, store: &Store) -> ReadSnapshot {
         let history = self.history(index).into();
-        Sight { store: store.clone(), history, at: None, confirm: None }
+        ReadSnapshot { store: store.clone(), history, at: None, confirm: None }
     }
 
-    /// The log of a member, up to what it knows most members to have.
-    pub(crate) fn history(&self, index: usize) -> History {
+    /// Oplog of a member up to the commit point that it knows.
+    pub(crate) fn history(&self, index: usize) -> MemberHistory {
         let member = self.member(index);
-        History::new(&member.log, member.commit, &member.committed)
+        MemberHistory::new(&member.oplog, member.commit, &member.committed)
     }
 
-    /// The data at a time, or as most members have it.
+    /// Snapshot at a time, or at the commit point.
     pub(crate) fn snapshot(
         &self,
         index: usize,
-        at: Option<TimestampOrder>,
-    ) -> Result<Sight, Fault> {
+        at: Option<OrderedTimestamp>,
+    ) -> Result<ReadSnapshot, Fault> {
         let member = self.member(index);
         let Some(at) = at else {
             let at = Some(member.commit.timestamp);
-            return Ok(Sight { at, ..self.plain_sight(index, &member.committed) });
+            return Ok(ReadSnapshot { at, ..self.read_of_data(index, &member.committed) });
         };
-        let store = member.log.snapshot(at).ok_or_else(|| {
+        let store = member.oplog.snapshot(at).ok_or_else(|| {
             Fault::new(
                 Code::SNAPSHOT_TOO_OLD,
                 format!(
@@ -131,21 +135,21 @@ impl State {
                 ),
             )
         })?;
-        Ok(Sight { at: Some(at), ..self.plain_sight(index, &store) })
+        Ok(ReadSnapshot { at: Some(at), ..self.read_of_data(index, &store) })
     }
 
-    /// Nobody can have heard of a time that has not come.
+    /// Rejects a time after the newest cluster time.
     pub(crate) fn check_not_ahead(
         &self,
         index: usize,
         name: &str,
-        time: TimestampOrder,
+        time: OrderedTimestamp,
     ) -> Result<(), Fault> {
         let current = self.member(index).cluster_time;
         if time <= current {
             return Ok(());
         }
-        let show = |time: TimestampOrder| {
+        let show = |time: OrderedTimestamp| {
             format!("{{ ts: Timestamp({}, {}) }}", time.time, time.increment)
         };
         Err(Fault::new(
@@ -159,7 +163,7 @@ impl State {
         ))
     }
 
-    /// What a standalone server cannot promise.
+    /// Rejects read concerns that a standalone server does not support.
     fn check_standalone(&self, concern: &ReadConcern) -> Result<(), Fault> {
         let not_a_set = |what: &str| {
             Err(Fault::new(

@@ -1,4 +1,4 @@
-//! Who is primary: who gives way, who is elected, and when.
+//! Elections and step-downs.
 
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
@@ -7,8 +7,8 @@ use super::state::{Role, State};
 use crate::change::Change;
 
 impl State {
-    /// Whoever hears of a newer term is no primary of an older one.
-    pub(super) fn yield_to_newer_terms(&mut self) {
+    /// Steps down primaries that learn of a newer term.
+    pub(super) fn step_down_for_newer_terms(&mut self) {
         for index in 0..self.members.len() {
             let newest = self.reached_by(index).map(|other| self.members[other].term).max();
             let member = &mut self.members[index];
@@ -23,7 +23,7 @@ impl State {
         }
     }
 
-    /// Notes since when members miss a primary, or a primary most of the members.
+    /// Records when members lost contact to the primary, or a primary to the majority.
     pub(super) fn note_contacts(&mut self, now: Instant) {
         for index in 0..self.members.len() {
             let content = match self.members[index].role {
@@ -32,30 +32,30 @@ impl State {
             };
             let member = &mut self.members[index];
             if content || !member.is_on() {
-                member.lonely_since = None;
-            } else if member.lonely_since.is_none() {
-                member.lonely_since = Some(now);
+                member.isolated_since = None;
+            } else if member.isolated_since.is_none() {
+                member.isolated_since = Some(now);
             }
         }
     }
 
-    /// A primary that has not reached most members for too long is none.
-    pub(super) fn leave_lonely_primaries(&mut self, now: Instant) {
+    /// Steps down primaries that have not reached a majority for the election timeout.
+    pub(super) fn step_down_isolated_primaries(&mut self, now: Instant) {
         if self.manual_elections {
             return;
         }
         let timeout = self.config.election_timeout;
         for member in &mut self.members {
-            let due = member.lonely_since.is_some_and(|since| since + timeout <= now);
+            let due = member.isolated_since.is_some_and(|since| since + timeout <= now);
             if member.is_primary() && due {
                 member.become_secondary();
-                member.lonely_since = Some(now);
+                member.isolated_since = Some(now);
             }
         }
     }
 
-    /// Holds the elections that are due. Says whether somebody was elected.
-    pub(super) fn elect_where_due(&mut self, now: Instant) -> bool {
+    /// Holds due elections. Returns `true` if a member was elected.
+    pub(super) fn hold_due_elections(&mut self, now: Instant) -> bool {
         if self.manual_elections {
             return false;
         }
@@ -64,19 +64,19 @@ impl State {
             let member = &self.members[*index];
             member.is_on()
                 && member.role == Role::Secondary
-                && member.lonely_since.is_some_and(|since| since + timeout <= now)
+                && member.isolated_since.is_some_and(|since| since + timeout <= now)
                 && self.candidate(*index, now).is_some()
         });
         match impatient.and_then(|index| self.candidate(index, now)) {
             Some(candidate) => {
-                self.win(candidate, now);
+                self.complete_election(candidate, now);
                 true
             }
             None => false,
         }
     }
 
-    /// When the next election is due, or the next primary gives up.
+    /// Time of the next election or of the next step-down of an isolated primary.
     pub(super) fn next_election(&self) -> Option<Instant> {
         if self.manual_elections {
             return None;
@@ -85,11 +85,12 @@ impl State {
         (0..self.members.len())
             .filter_map(|index| {
                 let member = &self.members[index];
-                let due = member.lonely_since? + timeout;
+                let due = member.isolated_since? + timeout;
                 if member.role == Role::Primary {
                     return Some(due);
                 }
-                // Without most members there is nothing to wait for; and not before one may stand.
+                // Without a majority no election can succeed. Passive members do not stand before
+                // their time.
                 let electable = self
                     .reached_by(index)
                     .filter(|other| {
@@ -101,18 +102,19 @@ impl State {
             .min()
     }
 
-    /// Whom the members around one elect: who has the newest log of those that stand, and most votes.
+    /// Candidate of the members that one reaches: electable, with the newest oplog and the votes of
+    /// a majority.
     fn candidate(&self, index: usize, now: Instant) -> Option<usize> {
         let standing = self
             .reached_by(index)
             .filter(|other| self.may_stand(*other, now) && self.votes(*other) >= self.majority());
-        // The first of equals: `max_by_key` would give the last.
+        // The first of equals. `max_by_key` would return the last.
         standing.reduce(|best, other| {
             if self.members[other].last() > self.members[best].last() { other } else { best }
         })
     }
 
-    /// Whether a member may be elected at this time, if most vote for it.
+    /// Returns `true` if a member is electable at this time.
     fn may_stand(&self, index: usize, now: Instant) -> bool {
         !self.is_priority_zero(index)
             && self.members[index].passive_until.is_none_or(|until| until <= now)
@@ -122,26 +124,28 @@ impl State {
         self.config.priority_zero.contains(&index)
     }
 
-    /// How many members would vote for one: those whose log is not newer.
+    /// Number of votes for a candidate. Members with a newer oplog vote no.
     fn votes(&self, candidate: usize) -> usize {
         let last = self.members[candidate].last();
         self.reached_by(candidate).filter(|voter| self.members[*voter].last() <= last).count()
     }
 
-    /// A member becomes primary of a new term, if most vote for it.
+    /// Makes a member primary of a new term, if a majority votes for it.
     pub(crate) fn elect(&mut self, candidate: usize, now: Instant) -> Result<(), Fault> {
-        if self.members[candidate].is_primary() && self.members[candidate].lonely_since.is_none() {
+        if self.members[candidate].is_primary() && self.members[candidate].isolated_since.is_none()
+        {
             return Ok(());
         }
         if self.is_priority_zero(candidate) || self.votes(candidate) < self.majority() {
             return Err(Fault::new(Code::named(125, "CommandFailed"), "Election failed."));
         }
-        self.win(candidate, now);
+        self.complete_election(candidate, now);
         self.settle(now);
         Ok(())
     }
 
-    /// A primary steps down, and does not stand for election for some time. Another is elected at once.
+    /// Steps down a primary, which is not electable for some time. Another member is elected at
+    /// once.
     pub(crate) fn step_down(&mut self, index: usize, passive_until: Instant, now: Instant) {
         let member = &mut self.members[index];
         if member.role == Role::Primary {
@@ -151,19 +155,18 @@ impl State {
         if !self.manual_elections
             && let Some(successor) = self.candidate(index, now)
         {
-            self.win(successor, now);
+            self.complete_election(successor, now);
         }
         self.settle(now);
     }
 
-    /// A secondary does not stand for election until then.
+    /// Makes a secondary unelectable until a time.
     pub(crate) fn set_passive(&mut self, index: usize, until: Instant, now: Instant) {
         self.members[index].passive_until = Some(until);
         self.settle(now);
     }
 
-    /// Whether a primary could step down without a loss: most members have all that it has, and one
-    /// of them may follow it.
+    /// Returns `true` if a majority, including an electable member, has all entries of a primary.
     pub(crate) fn has_successor(&self, index: usize, now: Instant) -> bool {
         let last = self.members[index].last();
         let mut up_to_date = 0;
@@ -175,8 +178,8 @@ impl State {
         electable && up_to_date >= self.majority()
     }
 
-    /// Elected: all that reach it hear of the new term.
-    fn win(&mut self, candidate: usize, now: Instant) {
+    /// Completes an election. All members in reach adopt the new term.
+    fn complete_election(&mut self, candidate: usize, now: Instant) {
         self.catch_up(candidate, now);
         let voters: Vec<usize> = self.reached_by(candidate).collect();
         let term = voters.iter().map(|voter| self.members[*voter].term).max().unwrap_or(0) + 1;
@@ -195,9 +198,9 @@ impl State {
         member.role = Role::Primary;
         member.term = member.term.max(1);
         member.elected = now;
-        member.lonely_since = None;
+        member.isolated_since = None;
         member.passive_until = None;
-        member.known.fill(Default::default());
+        member.match_optimes.fill(Default::default());
         let note = bson::doc! { "msg": "new primary" };
         let first = self.append(index, vec![Change::Note(note)], None, now);
         self.members[index].first_of_term = first.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What tests do to a set: members die, freeze, lose each other, lag behind.
+//! Injected faults of a set: crashes, freezes, partitions, replication lag.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use tokio::time::Instant;
 use super::state::State;
 use crate::{
     change::Change,
-    clock::at_most_a_century,
-    log::{OpTime, Record, Recorded, SessionId},
-    node::Power,
+    clock::clamp_duration,
+    node::ProcessState,
+    oplog::{OpTime, SessionId, SessionUpdate, SessionUpdateKind},
 };
 
-/// How often a statement of a retryable write, or a commit, was executed.
+/// Number of executions of a retryable write statement or a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Execution {
+pub(crate) struct ExecutionCount {
     pub(crate) session: SessionId,
     pub(crate) number: i64,
     /// `None` for the commit of a transaction.
     pub(crate) statement: Option<i32>,
-    pub(crate) times: usize,
+    pub(crate) count: usize,
 }
 
 impl State {
-    /// A member's process ends. Its log stays.
+    /// Kills the process of a member. Its oplog survives.
     pub(crate) fn kill(&mut self, index: usize, now: Instant) {
         let member = &mut self.members[index];
-        member.power = Power::Off;
+        member.power = ProcessState::Killed;
         member.become_secondary();
         self.settle(now);
     }
 
-    /// A member that was killed runs again.
+    /// Restarts a killed member.
     pub(crate) fn restart(&mut self, index: usize, now: Instant) {
-        if self.members[index].power != Power::Off {
+        if self.members[index].power != ProcessState::Killed {
             return;
         }
         let process = self.object_id(now);
         let alone = self.members.len() == 1;
         let member = &mut self.members[index];
-        member.power = Power::On;
+        member.power = ProcessState::Running;
         member.process = process;
         member.started = now;
         member.topology = 0;
@@ -51,91 +51,91 @@ impl State {
         self.settle(now);
     }
 
-    /// A member stands still, and nobody hears of it.
+    /// Freezes a member. Others do not reach it.
     pub(crate) fn freeze(&mut self, index: usize, now: Instant) {
-        if self.members[index].power == Power::On {
-            self.members[index].power = Power::Frozen;
+        if self.members[index].power == ProcessState::Running {
+            self.members[index].power = ProcessState::Frozen;
             self.settle(now);
         }
     }
 
-    /// A member that stood still goes on as if nothing had happened.
+    /// Continues a frozen member.
     pub(crate) fn thaw(&mut self, index: usize, now: Instant) {
-        if self.members[index].power == Power::Frozen {
-            self.members[index].power = Power::On;
+        if self.members[index].power == ProcessState::Frozen {
+            self.members[index].power = ProcessState::Running;
             self.settle(now);
         }
     }
 
-    /// Members reach those of their own group only. Who is in none is alone.
+    /// Partitions the members into groups. A member in no group is isolated.
     pub(crate) fn partition(&mut self, groups: &[&[usize]], now: Instant) {
-        for index in 0..self.sides.len() {
+        for index in 0..self.partition_groups.len() {
             let group = groups.iter().position(|group| group.contains(&index));
-            self.sides[index] = group.unwrap_or(groups.len() + index);
+            self.partition_groups[index] = group.unwrap_or(groups.len() + index);
         }
         self.settle(now);
     }
 
-    /// All reach all.
+    /// Ends all partitions.
     pub(crate) fn heal(&mut self, now: Instant) {
-        self.sides.fill(0);
+        self.partition_groups.fill(0);
         self.settle(now);
     }
 
-    /// A secondary copies nothing, or copies again.
-    pub(crate) fn hold_replication(&mut self, index: usize, held: bool, now: Instant) {
-        self.members[index].held = held;
+    /// Stops or resumes replication to a secondary.
+    pub(crate) fn hold_replication(&mut self, index: usize, replication_held: bool, now: Instant) {
+        self.members[index].replication_held = replication_held;
         self.settle(now);
     }
 
-    /// A secondary has what is written only after so long.
+    /// Delays replication to a secondary.
     pub(crate) fn set_latency(&mut self, index: usize, latency: Duration, now: Instant) {
-        self.members[index].latency = at_most_a_century(latency);
+        self.members[index].latency = clamp_duration(latency);
         self.settle(now);
     }
 
-    /// A member's clock is ahead.
+    /// Sets the clock of a member ahead.
     pub(crate) fn set_skew(&mut self, index: usize, skew: Duration) {
-        self.members[index].skew = at_most_a_century(skew);
+        self.members[index].skew = clamp_duration(skew);
     }
 
-    /// Elections are held only when asked for, or by themselves.
+    /// Disables or enables automatic elections.
     pub(crate) fn set_manual_elections(&mut self, manual: bool, now: Instant) {
         self.manual_elections = manual;
         self.settle(now);
     }
 
-    /// Whether every member that runs has all that the primary has.
+    /// Returns `true` if all running members have the entries of the primary.
     pub(crate) fn is_replicated(&self) -> bool {
         let Some(primary) = self.primary() else { return false };
         let last = self.members[primary].last();
         self.members.iter().all(|member| !member.is_on() || member.last() == last)
     }
 
-    /// Whether most members have an entry.
+    /// Returns `true` if the entry is majority-committed.
     pub(crate) fn is_committed(&self, at: OpTime) -> bool {
-        self.members.iter().any(|member| member.commit >= at && member.log.has(at))
+        self.members.iter().any(|member| member.commit >= at && member.oplog.has(at))
     }
 
-    /// How often each statement of a retryable write and each commit was executed, as far as the log
-    /// of the newest member goes back. More than once is once too often.
-    pub(crate) fn executions(&self) -> Vec<Execution> {
+    /// Counts the executions of each retryable write statement and each commit in the retained
+    /// oplog of the most up-to-date member. A count above 1 is a bug.
+    pub(crate) fn executions(&self) -> Vec<ExecutionCount> {
         let newest = self.members.iter().max_by_key(|member| member.last());
-        let mut executions: Vec<Execution> = Vec::new();
-        for entry in newest.into_iter().flat_map(|member| member.log.entries()) {
-            let Some(Record { session, number, what }) = &entry.record else { continue };
+        let mut executions: Vec<ExecutionCount> = Vec::new();
+        for entry in newest.into_iter().flat_map(|member| member.oplog.entries()) {
+            let Some(SessionUpdate { session, number, what }) = &entry.record else { continue };
             let statement = match what {
-                // A record that was carried over with a chunk: it was executed on another shard.
-                Recorded::Statement(_)
+                // A record that was copied with a chunk: another shard executed the statement.
+                SessionUpdateKind::Statement(_)
                     if entry.changes.iter().all(|it| matches!(it, Change::Note(_))) =>
                 {
                     continue;
                 }
-                Recorded::Statement(statement) => Some(statement.id),
-                Recorded::Committed => None,
+                SessionUpdateKind::Statement(statement) => Some(statement.id),
+                SessionUpdateKind::Committed => None,
             };
             let (session, number) = (session.clone(), *number);
-            executions.push(Execution { session, number, statement, times: 1 });
+            executions.push(ExecutionCount { session, number, statement, count: 1 });
         }
         executions.sort_by(|one, other| {
             (&one.session, one.number, one.statement).cmp(&(
@@ -147,7 +147,7 @@ impl State {
         executions.dedup_by(|next, first| {
             let same = (&next.session, next.number, next.statement)
                 == (&first.session, first.number, first.statement);
-            first.times += usize::from(same);
+            first.count += usize::from(same);
             same
         });
         executions

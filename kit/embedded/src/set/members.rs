@@ -1,28 +1,28 @@
-//! What a member keeps of sessions and transactions while it is primary.
+//! Sessions and open transactions in the memory of a primary.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::state::{Member, State};
+use super::state::{MemberState, State};
 use crate::{
-    log::SessionId,
-    session::{Active, Phase},
+    oplog::SessionId,
+    session::{ActiveTxn, TxnPhase},
     store::Store,
     transaction::Transaction,
 };
 
-/// How many sessions are many.
-pub(super) const MANY_SESSIONS: usize = 10_000;
+/// Number of sessions above which expired ones are removed.
+pub(super) const SESSION_CLEANUP_THRESHOLD: usize = 10_000;
 
-impl Member {
-    pub(crate) fn active(&self, session: &SessionId) -> Option<Active> {
+impl MemberState {
+    pub(crate) fn active(&self, session: &SessionId) -> Option<ActiveTxn> {
         self.sessions.get(session).copied()
     }
 
-    pub(crate) fn set_active(&mut self, session: &SessionId, active: Active) {
+    pub(crate) fn set_active(&mut self, session: &SessionId, active: ActiveTxn) {
         match self.sessions.get_mut(session) {
-            Some(known) => *known = active,
+            Some(match_optimes) => *match_optimes = active,
             None => drop(self.sessions.insert(session.clone(), active)),
         }
     }
@@ -39,7 +39,7 @@ impl Member {
         self.transactions.get_mut(session)
     }
 
-    /// A new transaction; an older one of the session ends.
+    /// Starts a transaction. An older one of the session ends.
     pub(crate) fn begin_transaction(
         &mut self,
         session: &SessionId,
@@ -49,10 +49,10 @@ impl Member {
     ) {
         let transaction = Transaction::new(number, base, now);
         self.transactions.insert(session.clone(), transaction);
-        self.set_active(session, Active { number, phase: Phase::Open });
+        self.set_active(session, ActiveTxn { number, phase: TxnPhase::Open });
     }
 
-    /// Takes a session's transaction out to run a part of it, which must not see itself as another.
+    /// Takes a session's transaction out, so that its statement does not conflict with itself.
     pub(crate) fn take_transaction(&mut self, session: &SessionId) -> Option<Transaction> {
         self.transactions.remove(session)
     }
@@ -61,13 +61,13 @@ impl Member {
         self.transactions.insert(session.clone(), transaction);
     }
 
-    /// Ends a session's transaction, as aborted until somebody says otherwise. A prepared one goes on.
+    /// Ends a session's transaction as aborted. A prepared one continues.
     pub(crate) fn end_transaction(&mut self, session: &SessionId) -> Option<Transaction> {
         if self.transaction(session)?.is_prepared() {
             return None;
         }
         let transaction = self.transactions.remove(session)?;
-        let aborted = Active { number: transaction.number(), phase: Phase::Aborted };
+        let aborted = ActiveTxn { number: transaction.number(), phase: TxnPhase::Aborted };
         self.set_active(session, aborted);
         Some(transaction)
     }
@@ -79,67 +79,70 @@ impl State {
     }
 
     pub(crate) fn last_use(&self, session: &SessionId) -> Option<Instant> {
-        self.used.get(session).copied()
+        self.session_last_use.get(session).copied()
     }
 
     pub(crate) fn set_last_use(&mut self, session: &SessionId, now: Instant) {
-        match self.used.get_mut(session) {
-            Some(used) => *used = now,
-            None => drop(self.used.insert(session.clone(), now)),
+        match self.session_last_use.get_mut(session) {
+            Some(session_last_use) => *session_last_use = now,
+            None => drop(self.session_last_use.insert(session.clone(), now)),
         }
     }
 
-    /// Wakes those who wait: a transaction may have ended.
+    /// Notifies waiters that a transaction may have ended.
     pub(crate) fn note_change(&mut self) {
         self.revision += 1;
     }
 
-    /// An older transaction of a session that has begun something new is over.
+    /// Ends an older transaction of a session that has started something new.
     pub(crate) fn replace_transaction(&mut self, index: usize, session: &SessionId) {
         if self.members[index].end_transaction(session).is_some() {
             self.revision += 1;
         }
     }
 
-    /// Forgets the sessions that have expired, when there are many.
-    pub(crate) fn forget_expired_sessions(&mut self, now: Instant) {
-        if self.used.len() < self.many_sessions {
+    /// Removes expired sessions when there are many.
+    pub(crate) fn remove_expired_sessions(&mut self, now: Instant) {
+        if self.session_last_use.len() < self.session_cleanup_threshold {
             return;
         }
         let timeout = self.session_timeout;
         let expired: Vec<SessionId> = self
-            .used
+            .session_last_use
             .iter()
-            .filter(|(_, used)| now.saturating_duration_since(**used) > timeout)
+            .filter(|(_, session_last_use)| {
+                now.saturating_duration_since(**session_last_use) > timeout
+            })
             .map(|(session, _)| session.clone())
             .collect();
         for session in expired {
-            self.forget_session(&session);
+            self.remove_session(&session);
         }
-        self.many_sessions = MANY_SESSIONS.max(2 * self.used.len());
+        self.session_cleanup_threshold =
+            SESSION_CLEANUP_THRESHOLD.max(2 * self.session_last_use.len());
     }
 
-    /// A session has expired: nothing is known of it.
-    pub(crate) fn forget_session(&mut self, session: &SessionId) {
+    /// Removes an expired session and its records.
+    pub(crate) fn remove_session(&mut self, session: &SessionId) {
         self.revision += 1;
-        self.used.remove(session);
+        self.session_last_use.remove(session);
         for member in &mut self.members {
             if member.transaction(session).is_some_and(Transaction::is_prepared) {
                 continue;
             }
             member.transactions.remove(session);
             member.sessions.remove(session);
-            member.store.forget(session);
+            member.store.remove_session(session);
         }
     }
 
-    /// Ends a session (`endSessions`). Its record stays, and so does an open transaction: it ends with
+    /// Runs `endSessions` for a session. Its record stays. An open transaction ends with
     /// `transactionLifetimeLimitSeconds`.
     pub(crate) fn end_session(&mut self, session: &SessionId) {
-        self.used.remove(session);
+        self.session_last_use.remove(session);
     }
 
-    /// Ends what a session does, or what all do.
+    /// Aborts the transaction of one session, or of all.
     pub(crate) fn kill_transactions(&mut self, index: usize, session: Option<&SessionId>) {
         let member = &mut self.members[index];
         let sessions: Vec<SessionId> = match session {
@@ -151,7 +154,7 @@ impl State {
         }
     }
 
-    /// A transaction that goes on for too long does not go on.
+    /// Aborts transactions that exceed `transactionLifetimeLimitSeconds`.
     pub(super) fn end_old_transactions(&mut self, now: Instant) {
         let lifetime = self.transaction_lifetime;
         for member in &mut self.members {

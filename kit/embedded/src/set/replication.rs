@@ -1,4 +1,4 @@
-//! How members come to have the same log, and what most of them have.
+//! Replication: oplog entries, sync sources, rollback, majority commit point.
 
 use std::sync::Arc;
 
@@ -8,53 +8,53 @@ use tokio::time::Instant;
 use super::state::{Role, State};
 use crate::{
     change::Change,
-    log::{CommitStep, Entry, OpTime, Record, TimestampOrder},
+    oplog::{CommitStep, OpTime, OplogEntry, OrderedTimestamp, SessionUpdate},
 };
 
 impl State {
-    /// Writes an entry to a primary's log and applies it, or nothing of both. The others have it when
-    /// [`replicate`](Self::replicate) is next called.
+    /// Appends an entry to a primary's oplog and applies it, or does neither. Other members get it
+    /// with the next [`replicate`](Self::replicate).
     pub(crate) fn append(
         &mut self,
         index: usize,
         changes: Vec<Change>,
-        record: Option<Record>,
+        record: Option<SessionUpdate>,
         now: Instant,
     ) -> Result<OpTime, Fault> {
         self.append_step(index, changes, record, None, now)
     }
 
-    /// The same for an entry that is a step of a two-phase commit.
+    /// Appends an entry that is a step of a two-phase commit.
     pub(crate) fn append_step(
         &mut self,
         index: usize,
         changes: Vec<Change>,
-        record: Option<Record>,
+        record: Option<SessionUpdate>,
         step: Option<CommitStep>,
         now: Instant,
     ) -> Result<OpTime, Fault> {
         self.revision += 1;
         let second = self.second(index, now);
-        let wall = self.time_of_day(index, now);
+        let wall = self.wall_time(index, now);
         let member = &mut self.members[index];
         let newest = member.cluster_time.max(member.last().timestamp);
         let at = OpTime { term: member.term, timestamp: newest.next(second) };
         let before = member.store.write(&changes)?;
-        let entry = Arc::new(Entry { at, wall, changes, record, step, before });
-        member.store.note(&entry);
+        let entry = Arc::new(OplogEntry { at, wall, changes, record, step, before });
+        member.store.apply_metadata(&entry);
         member.cluster_time = at.timestamp;
-        member.log.push(Arc::clone(&entry), now, &member.store);
-        self.note_expiry(&entry.changes, now);
+        member.oplog.push(Arc::clone(&entry), now, &member.store);
+        self.schedule_ttl_pass(&entry.changes, now);
         Ok(at)
     }
 
-    /// Lets every member copy what it can, and primaries see what most members have.
+    /// Replicates entries to all members in reach, then advances the commit points.
     pub(crate) fn replicate(&mut self, now: Instant) {
         for index in 0..self.members.len() {
             if self.members[index].role == Role::Secondary
-                && let Some(source) = self.source_of(index)
+                && let Some(source) = self.sync_source_of(index)
             {
-                self.follow(index, source, now);
+                self.replicate_from(index, source, now);
             }
         }
         for index in 0..self.members.len() {
@@ -64,23 +64,27 @@ impl State {
         }
     }
 
-    /// When a member that copies late is to copy next.
+    /// Time at which a member with replication latency copies next.
     pub(super) fn next_replication(&self) -> Option<Instant> {
         (0..self.members.len())
             .filter_map(|index| {
                 let member = &self.members[index];
-                if member.role == Role::Primary || member.held || member.latency.is_zero() {
+                if member.role == Role::Primary
+                    || member.replication_held
+                    || member.latency.is_zero()
+                {
                     return None;
                 }
-                let source = &self.members[self.source_of(index)?];
-                let written = source.log.next_written(member.last().timestamp)?;
+                let source = &self.members[self.sync_source_of(index)?];
+                let written = source.oplog.next_written(member.last().timestamp)?;
                 Some(written + member.latency)
             })
             .min()
     }
 
-    /// Whom a secondary copies from: the primary, or without one whoever has more of the same log.
-    fn source_of(&self, index: usize) -> Option<usize> {
+    /// Sync source of a secondary: the primary, otherwise a member that is ahead on the same
+    /// branch.
+    fn sync_source_of(&self, index: usize) -> Option<usize> {
         if let Some(primary) = self.primary_of(index) {
             return Some(primary);
         }
@@ -88,45 +92,46 @@ impl State {
         self.reached_by(index)
             .filter(|other| {
                 let other = &self.members[*other];
-                other.last() > last && other.log.has(last)
+                other.last() > last && other.oplog.has(last)
             })
             .max_by_key(|other| self.members[*other].last())
     }
 
-    /// One member copies from another, as far as it may.
-    fn follow(&mut self, index: usize, source: usize, now: Instant) {
+    /// Replicates from the sync source.
+    fn replicate_from(&mut self, index: usize, source: usize, now: Instant) {
         let [member, source_member] = self
             .members
             .get_disjoint_mut([index, source])
-            .unwrap_or_else(|_| unreachable!("a member is not its own source"));
-        if !member.held {
-            if !source_member.log.has(member.last()) {
-                member.return_to_common_ground(source_member);
+            .unwrap_or_else(|_| unreachable!("the sync source is another member"));
+        if !member.replication_held {
+            if !source_member.oplog.has(member.last()) {
+                member.roll_back_to_common_point(source_member);
             }
             if member.latency.is_zero() {
-                member.copy(source_member);
+                member.copy_all(source_member);
             } else {
                 let due = now.checked_sub(member.latency);
                 member.copy_until(source_member, due);
             }
         }
-        // A rollback may have brought it behind what a source's log still has.
-        if source_member.log.has(member.last()) {
-            source_member.known[index] = member.last();
+        // A rollback may have removed entries that the truncated oplog of the source continues
+        // from.
+        if source_member.oplog.has(member.last()) {
+            source_member.match_optimes[index] = member.last();
             let commit = source_member.commit.min(member.last());
             member.commit_to(commit);
         }
         member.cluster_time = member.cluster_time.max(source_member.cluster_time);
     }
 
-    /// What most members have is there to stay, once it is of the primary's own term.
+    /// Advances the majority commit point to an entry of the primary's own term.
     fn advance_commit(&mut self, index: usize) {
         let majority = self.majority();
         let member = &mut self.members[index];
-        member.known[index] = member.last();
-        let mut known = member.known.clone();
-        known.sort_unstable_by(|one, other| other.cmp(one));
-        let most = known[majority - 1];
+        member.match_optimes[index] = member.last();
+        let mut match_optimes = member.match_optimes.clone();
+        match_optimes.sort_unstable_by(|one, other| other.cmp(one));
+        let most = match_optimes[majority - 1];
         if most < member.first_of_term || most <= member.commit {
             return;
         }
@@ -135,7 +140,7 @@ impl State {
             let commit = self.members[index].commit;
             if other != index && self.reaches(index, other) {
                 let follower = &self.members[other];
-                if self.members[index].log.has(follower.last()) {
+                if self.members[index].oplog.has(follower.last()) {
                     let commit = commit.min(follower.last());
                     self.members[other].commit_to(commit);
                 }
@@ -143,9 +148,9 @@ impl State {
         }
     }
 
-    /// A member that has just won takes what others have more of the same log than it has.
+    /// Catches up a newly elected primary with members that have more entries.
     pub(super) fn catch_up(&mut self, index: usize, now: Instant) {
-        if self.members[index].held {
+        if self.members[index].replication_held {
             return;
         }
         let last = self.members[index].last();
@@ -153,18 +158,19 @@ impl State {
             .reached_by(index)
             .filter(|other| {
                 let other = &self.members[*other];
-                other.last() > last && other.log.has(last)
+                other.last() > last && other.oplog.has(last)
             })
             .max_by_key(|other| self.members[*other].last());
         if let Some(best) = best {
             let late = std::mem::take(&mut self.members[index].latency);
-            self.follow(index, best, now);
+            self.replicate_from(index, best, now);
             self.members[index].latency = late;
         }
     }
 
-    /// A primary's log moves on to a time that a reader has heard of, which may be another set's.
-    pub(crate) fn reach_time(&mut self, index: usize, time: TimestampOrder, now: Instant) {
+    /// Appends a no-op entry if the oplog of a primary is behind a time. The time may come from
+    /// another shard.
+    pub(crate) fn reach_time(&mut self, index: usize, time: OrderedTimestamp, now: Instant) {
         let Some(primary) = self.primary_of(index) else { return };
         let member = &mut self.members[primary];
         if member.last().timestamp >= time {
@@ -178,32 +184,32 @@ impl State {
     }
 }
 
-impl super::state::Member {
-    /// Goes back to the newest entry that a source has, too; from there both logs are one. If that is
-    /// not known any more, it forgets all and copies everything.
-    fn return_to_common_ground(&mut self, source: &Self) {
-        let common = self.log.common(&source.log);
-        match common.and_then(|common| self.log.roll_back(common)) {
+impl super::state::MemberState {
+    /// Rolls back to the common point with a source. If it is truncated, the member copies all data
+    /// (initial sync).
+    fn roll_back_to_common_point(&mut self, source: &Self) {
+        let common = self.oplog.common(&source.oplog);
+        match common.and_then(|common| self.oplog.roll_back(common)) {
             Some(store) => self.store = store,
             None => {
-                self.log = source.log.clone();
+                self.oplog = source.oplog.clone();
                 self.store = source.store.clone();
             }
         }
     }
 
-    /// Has all that its source has.
-    fn copy(&mut self, source: &Self) {
+    /// Copies the whole oplog and data of the source.
+    fn copy_all(&mut self, source: &Self) {
         if self.last() != source.last() {
-            self.log = source.log.clone();
+            self.oplog = source.oplog.clone();
             self.store = source.store.clone();
         }
     }
 
-    /// Has what its source wrote until then.
+    /// Copies the entries that the source wrote until a time.
     fn copy_until(&mut self, source: &Self, until: Option<Instant>) {
         if let Some(until) = until {
-            (self.log, self.store) = source.log.until(until, &self.log, &self.store);
+            (self.oplog, self.store) = source.oplog.copy_until(until, &self.oplog, &self.store);
         }
     }
 }

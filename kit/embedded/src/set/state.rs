@@ -1,7 +1,7 @@
-//! All that a set is at one moment: its members, who reaches whom, who is primary.
+//! State of a replica set at one moment: members, partitions, terms, roles.
 //!
-//! Nothing here waits or does I/O. Whatever happens is told with the time at which it does; afterwards
-//! [`State::settle`] draws the conclusions: who steps down, who is elected, who copies what from whom.
+//! Nothing here waits or does I/O. Each input comes with the current time. Afterwards
+//! [`State::settle`] applies the consequences: step-downs, elections, replication.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,153 +10,153 @@ use bson::{DateTime, oid::ObjectId};
 use steadfast_query::Fault;
 use tokio::time::Instant;
 
-use super::{SetConfig, members::MANY_SESSIONS};
+use super::{SetConfig, members::SESSION_CLEANUP_THRESHOLD};
 use crate::{
     clock::Clock,
-    log::{Log, OpTime, SessionId, TimestampOrder},
-    node::Power,
-    session::Active,
+    node::ProcessState,
+    oplog::{OpTime, Oplog, OrderedTimestamp, SessionId},
+    session::ActiveTxn,
     store::Store,
     transaction::Transaction,
 };
 
-/// What a member is to the others.
+/// Role of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
     Secondary,
 }
 
-/// Which start of a member's process, in which term, and as what.
-pub(crate) type Identity = (ObjectId, i64, Role);
+/// Process, term and role of a member. A waiting command checks that none of them has changed.
+pub(crate) type MemberEpoch = (ObjectId, i64, Role);
 
-/// What clients are told of the set by one member.
+/// Topology as a member reports it in `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct TopologyView {
     pub(super) role: Role,
     pub(super) primary: Option<usize>,
     pub(super) term: i64,
 }
 
-/// One member of a set.
+/// A member of a replica set.
 #[derive(Debug)]
-pub(crate) struct Member {
-    pub(super) power: Power,
+pub(crate) struct MemberState {
+    pub(super) power: ProcessState,
     pub(super) role: Role,
     pub(super) term: i64,
-    pub(super) log: Log,
+    pub(super) oplog: Oplog,
     pub(super) store: Store,
-    /// The newest entry that it knows most members to have, and the data after it.
+    /// Majority commit point, and the data at it.
     pub(super) commit: OpTime,
     pub(super) committed: Store,
-    pub(crate) cluster_time: TimestampOrder,
-    /// While it is primary: how far it knows each member to have come.
-    pub(super) known: Vec<OpTime>,
-    /// While it is primary: its first entry. Only with it, or a later one, older ones commit.
+    pub(crate) cluster_time: OrderedTimestamp,
+    /// Match optime of each member, known while it is primary.
+    pub(super) match_optimes: Vec<OpTime>,
+    /// First entry of its term as primary. Older entries commit only together with this one.
     pub(super) first_of_term: OpTime,
     pub(super) elected: Instant,
-    /// Whether it copies nothing for now, and how late it does.
-    pub(super) held: bool,
+    /// Replication is stopped by the test.
+    pub(super) replication_held: bool,
     pub(super) latency: Duration,
-    /// How far its clock is ahead.
+    /// Clock skew.
     pub(super) skew: Duration,
-    /// Since when it has reached no primary; a primary: not most members.
-    pub(super) lonely_since: Option<Instant>,
-    /// Until when it does not stand for election.
+    /// Time of the last contact to a primary, or of a primary to a majority. `None` while there is
+    /// contact.
+    pub(super) isolated_since: Option<Instant>,
+    /// End of the time during which it is not electable.
     pub(super) passive_until: Option<Instant>,
-    /// Which start of its process this is.
+    /// Id of the current process.
     pub(super) process: ObjectId,
     pub(super) started: Instant,
-    pub(super) view: View,
+    pub(super) view: TopologyView,
     pub(super) topology: u64,
-    /// While it is primary: what sessions are doing.
-    pub(super) sessions: BTreeMap<SessionId, Active>,
+    /// State of sessions while it is primary.
+    pub(super) sessions: BTreeMap<SessionId, ActiveTxn>,
     pub(super) transactions: BTreeMap<SessionId, Transaction>,
 }
 
-impl Member {
+impl MemberState {
     fn new(members: usize, process: ObjectId, now: Instant) -> Self {
         Self {
-            power: Power::On,
+            power: ProcessState::Running,
             role: Role::Secondary,
             term: 0,
-            log: Log::default(),
+            oplog: Oplog::default(),
             store: Store::default(),
             commit: OpTime::default(),
             committed: Store::default(),
-            cluster_time: TimestampOrder::default(),
-            known: vec![OpTime::default(); members],
+            cluster_time: OrderedTimestamp::default(),
+            match_optimes: vec![OpTime::default(); members],
             first_of_term: OpTime::default(),
             elected: now,
-            held: false,
+            replication_held: false,
             latency: Duration::ZERO,
             skew: Duration::ZERO,
-            lonely_since: None,
+            isolated_since: None,
             passive_until: None,
             process,
             started: now,
-            view: View { role: Role::Secondary, primary: None, term: 0 },
+            view: TopologyView { role: Role::Secondary, primary: None, term: 0 },
             topology: 0,
             sessions: BTreeMap::new(),
             transactions: BTreeMap::new(),
         }
     }
 
-    /// Its newest entry.
+    /// Optime of its newest entry.
     pub(crate) fn last(&self) -> OpTime {
-        self.log.last()
+        self.oplog.last()
     }
 
-    /// Whether it runs and is primary.
+    /// Returns `true` for a running primary.
     pub(crate) fn is_primary(&self) -> bool {
-        self.power == Power::On && self.role == Role::Primary
+        self.power == ProcessState::Running && self.role == Role::Primary
     }
 
     pub(crate) fn is_on(&self) -> bool {
-        self.power == Power::On
+        self.power == ProcessState::Running
     }
 
-    /// Whether it misses nobody.
-    pub(crate) fn is_content(&self) -> bool {
-        self.lonely_since.is_none()
+    /// Returns `true` if it reaches a primary, or as a primary a majority.
+    pub(crate) fn has_contact(&self) -> bool {
+        self.isolated_since.is_none()
     }
 
-    /// Its data now.
+    /// Current data.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Which start of its process this is, and as what: whoever waits for something on a member that
-    /// is no longer the same waits in vain.
-    pub(crate) fn identity(&self) -> Identity {
+    /// Process, term and role. A command that waits on a member fails when they change.
+    pub(crate) fn epoch(&self) -> MemberEpoch {
         (self.process, self.term, self.role)
     }
 
-    /// Is no longer primary: what is not in the log is lost.
+    /// Becomes a secondary. State that is not in the oplog is lost.
     pub(super) fn become_secondary(&mut self) {
         self.role = Role::Secondary;
-        self.lonely_since = None;
+        self.isolated_since = None;
         self.sessions.clear();
         self.transactions.clear();
     }
 
-    /// Makes the data that most members have of the data that they had.
+    /// Applies the entries up to the new commit point to the committed data.
     fn commit_entries(&mut self, at: OpTime) {
-        if !self.log.has(self.commit) {
-            if let Some(store) = self.log.data_until(at.timestamp) {
+        if !self.oplog.has(self.commit) {
+            if let Some(store) = self.oplog.data_until(at.timestamp) {
                 self.committed = store;
             }
             return;
         }
-        for entry in self.log.after(self.commit.timestamp) {
-            // It is the same data that the entry was applied to before.
+        for entry in self.oplog.after(self.commit.timestamp) {
+            // The entry was applied to the same data before.
             if entry.at > at || self.committed.apply(&entry).is_err() {
                 break;
             }
         }
     }
 
-    /// Moves what most members have, which it has, too.
+    /// Advances the commit point to an entry that the member has.
     pub(super) fn commit_to(&mut self, at: OpTime) {
         if at <= self.commit {
             return;
@@ -167,45 +167,45 @@ impl Member {
             self.commit_entries(at);
         }
         self.commit = at;
-        self.log.trim(at);
+        self.oplog.trim(at);
     }
 }
 
-/// A set at one moment.
+/// State of a replica set.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(super) config: SetConfig,
     pub(super) clock: Clock,
-    pub(super) members: Vec<Member>,
-    /// Which side of a partition each member is on.
-    pub(super) sides: Vec<usize>,
-    /// Whether elections are held only when asked for.
+    pub(super) members: Vec<MemberState>,
+    /// Partition group of each member.
+    pub(super) partition_groups: Vec<usize>,
+    /// `true` disables automatic elections.
     pub(super) manual_elections: bool,
-    /// When sessions were used last.
-    pub(super) used: BTreeMap<SessionId, Instant>,
-    pub(super) many_sessions: usize,
-    /// When documents are looked for that have had their time, if any may have.
-    pub(super) sweep: Option<Instant>,
+    /// Last use of sessions.
+    pub(super) session_last_use: BTreeMap<SessionId, Instant>,
+    pub(super) session_cleanup_threshold: usize,
+    /// Time of the next TTL pass, if a TTL index exists.
+    pub(super) next_ttl_pass: Option<Instant>,
     pub(super) session_timeout: Duration,
     pub(super) transaction_lifetime: Duration,
-    /// Counts what others wait for: entries, and transactions that end.
+    /// Counts changes that others wait for: entries, ended transactions.
     pub(super) revision: u64,
     rng: Rng,
 }
 
 impl State {
-    /// A set whose first member is primary, of those that may be.
+    /// A set whose first electable member is primary.
     pub(crate) fn new(config: SetConfig, clock: Clock, now: Instant) -> Self {
         let count = config.addresses.len();
         let mut state = Self {
             rng: Rng::new(config.seed),
             clock,
             members: Vec::new(),
-            sides: vec![0; count],
+            partition_groups: vec![0; count],
             manual_elections: false,
-            used: BTreeMap::new(),
-            many_sessions: MANY_SESSIONS,
-            sweep: None,
+            session_last_use: BTreeMap::new(),
+            session_cleanup_threshold: SESSION_CLEANUP_THRESHOLD,
+            next_ttl_pass: None,
             session_timeout: Duration::from_secs(30 * 60),
             transaction_lifetime: Duration::from_secs(60),
             revision: 0,
@@ -213,7 +213,7 @@ impl State {
         };
         for _ in 0..count {
             let process = state.object_id(now);
-            state.members.push(Member::new(count, process, now));
+            state.members.push(MemberState::new(count, process, now));
         }
         let first = (0..count).find(|index| !state.is_priority_zero(*index)).unwrap_or(0);
         state.become_primary(first, now);
@@ -221,29 +221,29 @@ impl State {
         state
     }
 
-    /// Draws the conclusions from whatever has happened.
+    /// Applies the consequences of an input.
     pub(crate) fn settle(&mut self, now: Instant) {
         loop {
-            self.yield_to_newer_terms();
+            self.step_down_for_newer_terms();
             self.note_contacts(now);
-            self.leave_lonely_primaries(now);
+            self.step_down_isolated_primaries(now);
             self.replicate(now);
-            if !self.elect_where_due(now) {
+            if !self.hold_due_elections(now) {
                 break;
             }
         }
         self.end_old_transactions(now);
-        self.sweep(now);
+        self.run_ttl_pass(now);
         self.note_views();
     }
 
-    /// When something happens by itself next.
+    /// Time of the next timer.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let transactions = self.members.iter().filter_map(|member| {
             let open = member.transactions.values().filter(|open| !open.is_prepared());
             open.map(|open| open.began() + self.transaction_lifetime).min()
         });
-        let deadlines = [self.next_election(), self.next_replication(), self.sweep];
+        let deadlines = [self.next_election(), self.next_replication(), self.next_ttl_pass];
         deadlines.into_iter().flatten().chain(transactions).min()
     }
 
@@ -251,42 +251,42 @@ impl State {
         &self.config
     }
 
-    pub(crate) fn member(&self, index: usize) -> &Member {
+    pub(crate) fn member(&self, index: usize) -> &MemberState {
         &self.members[index]
     }
 
-    pub(crate) fn member_mut(&mut self, index: usize) -> &mut Member {
+    pub(crate) fn member_mut(&mut self, index: usize) -> &mut MemberState {
         &mut self.members[index]
     }
 
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[MemberState] {
         &self.members
     }
 
-    /// Whether it is a replica set, and not a standalone server.
+    /// Returns `true` for a replica set, `false` for a standalone server.
     pub(crate) fn is_set(&self) -> bool {
         self.config.name.is_some()
     }
 
-    /// The primary that clients should find: of the newest term.
+    /// The primary with the newest term.
     pub(crate) fn primary(&self) -> Option<usize> {
         let primaries = (0..self.members.len()).filter(|i| self.members[*i].is_primary());
         primaries.max_by_key(|i| self.members[*i].term)
     }
 
-    /// How many members are most of them.
+    /// Number of members in a majority.
     pub(crate) fn majority(&self) -> usize {
         self.members.len() / 2 + 1
     }
 
-    /// Whether two members hear each other.
+    /// Returns `true` if two members reach each other.
     pub(super) fn reaches(&self, one: usize, other: usize) -> bool {
         self.members[one].is_on()
             && self.members[other].is_on()
-            && self.sides[one] == self.sides[other]
+            && self.partition_groups[one] == self.partition_groups[other]
     }
 
-    /// Whom a member hears, itself among them.
+    /// Members that a member reaches, including itself.
     pub(super) fn reached_by(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.members.len()).filter(move |other| self.reaches(index, *other))
     }
@@ -296,12 +296,12 @@ impl State {
         self.reached_by(index).find(|other| self.members[*other].role == Role::Primary)
     }
 
-    /// A client's newest cluster time: this member's is not older. Far ahead of the time of day it is
-    /// refused.
-    pub(crate) fn hear_of(
+    /// Advances a member's cluster time to that of a client (`$clusterTime`). Rejects a time that
+    /// is far ahead of the wall clock.
+    pub(crate) fn advance_cluster_time(
         &mut self,
         index: usize,
-        time: TimestampOrder,
+        time: OrderedTimestamp,
         now: Instant,
     ) -> Result<(), Fault> {
         const YEAR: u32 = 365 * 24 * 60 * 60;
@@ -320,42 +320,42 @@ impl State {
         Ok(())
     }
 
-    /// The newest time that a member has heard of.
-    pub(crate) fn cluster_time(&self, index: usize) -> TimestampOrder {
+    /// Newest cluster time of a member.
+    pub(crate) fn cluster_time(&self, index: usize) -> OrderedTimestamp {
         self.members[index].cluster_time
     }
 
-    /// The time of day on a member's clock.
-    pub(crate) fn time_of_day(&self, index: usize, now: Instant) -> DateTime {
-        self.clock.time_at(now, self.members[index].skew)
+    /// Wall time on a member's clock.
+    pub(crate) fn wall_time(&self, index: usize, now: Instant) -> DateTime {
+        self.clock.wall_time_at(now, self.members[index].skew)
     }
 
     pub(super) fn second(&self, index: usize, now: Instant) -> u32 {
-        u32::try_from(self.time_of_day(index, now).timestamp_millis() / 1000).unwrap_or(0)
+        u32::try_from(self.wall_time(index, now).timestamp_millis() / 1000).unwrap_or(0)
     }
 
-    /// Returns the next random number.
-    pub(crate) fn roll(&mut self) -> u64 {
+    /// Returns a random number.
+    pub(crate) fn next_random(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
     pub(super) fn object_id(&mut self, now: Instant) -> ObjectId {
-        let seconds = self.clock.time_at(now, Duration::ZERO).timestamp_millis() / 1000;
+        let seconds = self.clock.wall_time_at(now, Duration::ZERO).timestamp_millis() / 1000;
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(0).to_be_bytes());
-        bytes[4..].copy_from_slice(&self.roll().to_be_bytes());
+        bytes[4..].copy_from_slice(&self.next_random().to_be_bytes());
         ObjectId::from_bytes(bytes)
     }
 
-    /// Counts what clients would see differently.
+    /// Increments the topology version of members whose `hello` has changed.
     fn note_views(&mut self) {
         for index in 0..self.members.len() {
             let primary = self.primary_of(index);
             let member = &mut self.members[index];
-            let view = View { role: member.role, primary, term: member.term };
-            if member.power == Power::On && member.view != view {
+            let view = TopologyView { role: member.role, primary, term: member.term };
+            if member.power == ProcessState::Running && member.view != view {
                 member.view = view;
-                // Nothing of what a standalone server says of itself changes.
+                // The `hello` of a standalone server does not change.
                 member.topology += u64::from(self.config.name.is_some());
             }
         }

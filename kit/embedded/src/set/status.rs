@@ -1,19 +1,19 @@
-//! What a set tells of itself: `hello`, `replSetGetStatus`, `replSetGetConfig`.
+//! Status commands of a set: `hello`, `replSetGetStatus`, `replSetGetConfig`.
 
 use bson::{Bson, Document, Timestamp, doc, oid::ObjectId};
 use tokio::time::Instant;
 
-use super::state::{Member, Role, State};
-use crate::node::Power;
+use super::state::{MemberState, Role, State};
+use crate::node::ProcessState;
 
-/// The version of the set's configuration, which does not change.
+/// Configuration version. It never changes.
 const SET_VERSION: i32 = 1;
 
-/// The wire version of the first shards whose hello has the default write concern (5.0).
-const TELLS_DEFAULT_CONCERN: i32 = 13;
+/// First wire version whose shards report a default write concern in `hello` (MongoDB 5.0).
+const DEFAULT_CONCERN_IN_HELLO: i32 = 13;
 
 impl State {
-    /// What `hello` says of the set and of a member.
+    /// `hello` of a member, without the fields of a connection.
     pub(crate) fn hello(&self, index: usize, now: Instant) -> Document {
         let member = self.member(index);
         let mut hello = match &self.config().name {
@@ -24,7 +24,7 @@ impl State {
             "maxBsonObjectSize": 16 * 1024 * 1024,
             "maxMessageSizeBytes": 48_000_000,
             "maxWriteBatchSize": 100_000,
-            "localTime": self.time_of_day(index, now),
+            "localTime": self.wall_time(index, now),
             "logicalSessionTimeoutMinutes":
                 i32::try_from(self.session_timeout().as_secs() / 60).unwrap_or(i32::MAX),
             "minWireVersion": 0,
@@ -71,8 +71,8 @@ impl State {
                 "majorityWriteDate": commit.timestamp.date(),
             },
         );
-        if self.config().is_shard && self.config().max_wire_version >= TELLS_DEFAULT_CONCERN {
-            // A majority of members that bear data, as all members do.
+        if self.config().is_shard && self.config().max_wire_version >= DEFAULT_CONCERN_IN_HELLO {
+            // A majority of data-bearing members, which all members are.
             hello.insert("isImplicitDefaultMajorityWC", true);
         }
         hello
@@ -83,7 +83,7 @@ impl State {
         members.filter(|(member, _)| which(*member)).map(|(_, address)| address).collect()
     }
 
-    /// The reply to `replSetGetStatus`.
+    /// Reply to `replSetGetStatus`.
     pub(crate) fn status(&self, index: usize, now: Instant) -> Document {
         let member = self.member(index);
         let majority = i32::try_from(self.majority()).unwrap_or(i32::MAX);
@@ -98,7 +98,7 @@ impl State {
         };
         doc! {
             "set": self.config().name.as_deref().unwrap_or_default(),
-            "date": self.time_of_day(index, now),
+            "date": self.wall_time(index, now),
             "myState": number(member.role),
             "term": member.term,
             "syncSourceHost": source_host,
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// The configuration as `replSetGetConfig` shows it.
+    /// Configuration as `replSetGetConfig` returns it.
     pub(crate) fn configuration(&self, index: usize) -> Document {
         let members: Vec<Document> = self
             .config()
@@ -210,34 +210,34 @@ impl State {
         }
     }
 
-    /// The version of what a member tells of the set.
+    /// `topologyVersion` of a member.
     pub(crate) fn topology_version(&self, index: usize) -> Document {
         topology(self.member(index))
     }
 
-    /// The id of the election that made a member primary.
+    /// `electionId` of a primary.
     pub(crate) fn election_id(&self, index: usize) -> ObjectId {
         election_id(self.member(index).term)
     }
 
-    /// The counter of a member's topology version, and whether it runs: what connections watch.
-    pub(crate) fn signals(&self, index: usize) -> (u64, Power) {
+    /// Counter of the topology version, and process state.
+    pub(crate) fn signals(&self, index: usize) -> (u64, ProcessState) {
         let member = self.member(index);
         (member.topology, member.power)
     }
 
-    /// Which start of its process this is.
+    /// Id of the current process.
     pub(crate) fn process(&self, index: usize) -> ObjectId {
         self.member(index).process
     }
 }
 
-fn topology(member: &Member) -> Document {
+fn topology(member: &MemberState) -> Document {
     let counter = Bson::Int64(i64::try_from(member.topology).unwrap_or(i64::MAX));
     doc! { "processId": member.process, "counter": counter }
 }
 
-/// Ids of later elections are greater.
+/// Later elections have greater ids.
 fn election_id(term: i64) -> ObjectId {
     let mut bytes = [0xff; 12];
     bytes[0] = 0x7f;

@@ -1,4 +1,4 @@
-//! What a set does, told to its state alone: no runtime, no socket, the time in the hand of the test.
+//! State of a replica set: no runtime, no socket, simulated time.
 
 mod elections;
 mod random;
@@ -11,31 +11,31 @@ use bson::{Bson, Document, Uuid, doc};
 use steadfast_query::Fault;
 use tokio::time::Instant;
 
-use super::{Direct, SetConfig, State};
+use super::{PrimaryWriter, SetConfig, State};
 use crate::{
-    call::{Acknowledged, WriteConcern},
-    change::{Change, Changes, Statement},
+    call::{WriteConcern, WriteConcernW},
+    change::{Change, ChangeWriter, Statement},
     clock::Clock,
-    log::{OpTime, SessionId},
     namespace::Namespace,
+    oplog::{OpTime, SessionId},
 };
 
-/// How long members do without a primary.
+/// Election timeout.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A set and the time.
-struct Lab {
+/// A state with its time.
+struct TestState {
     state: State,
     now: Instant,
 }
 
-impl Lab {
+impl TestState {
     fn new(members: usize) -> Self {
         Self::with_priority_zero(members, Vec::new())
     }
 
     fn with_priority_zero(members: usize, priority_zero: Vec<usize>) -> Self {
-        let clock = Clock::of_day();
+        let clock = Clock::system();
         let now = clock.now();
         let config = SetConfig {
             name: Some(String::from("rs")),
@@ -60,7 +60,7 @@ impl Lab {
         lab
     }
 
-    /// Lets time pass, and what is due by then happen when it is.
+    /// Advances the time and fires timers when they are due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.state.next_deadline().filter(|due| *due <= end) {
@@ -71,7 +71,7 @@ impl Lab {
         self.state.settle(end);
     }
 
-    /// Inserts a document on a member that takes itself for the primary.
+    /// Inserts a document on a member that considers itself primary.
     fn insert(&mut self, index: usize, id: i32) -> Result<OpTime, Fault> {
         self.insert_as(index, id, None)
     }
@@ -82,7 +82,7 @@ impl Lab {
         id: i32,
         retryable: Option<(&SessionId, i64)>,
     ) -> Result<OpTime, Fault> {
-        let mut direct = Direct::new(&mut self.state, index, retryable, self.now);
+        let mut direct = PrimaryWriter::new(&mut self.state, index, retryable, self.now);
         direct.reserve(&namespace(), &[&id.into()])?;
         let statement = Statement { id: 0, outcome: doc! { "n": 1 } };
         direct.make(insertion(id), Some(statement))?;
@@ -91,20 +91,20 @@ impl Lab {
         Ok(at)
     }
 
-    /// The ids that a member has, in order.
+    /// The `_id`s on a member, in order.
     fn ids(&self, index: usize) -> Vec<i32> {
         let collection = self.state.member(index).store().collection(&namespace());
         let documents = collection.into_iter().flat_map(|it| it.documents());
         documents.filter_map(|document| document.get_i32("_id").ok()).collect()
     }
 
-    fn acknowledged(&self, index: usize, at: OpTime, w: Acknowledged) -> bool {
+    fn acknowledged(&self, index: usize, at: OpTime, w: WriteConcernW) -> bool {
         let concern = WriteConcern { w: Some(w), ..WriteConcern::default() };
-        matches!(self.state.acknowledged(index, at, &concern), Some(Ok(())))
+        matches!(self.state.evaluate_write_concern(index, at, &concern), Some(Ok(())))
     }
 
     fn is_majority(&self, index: usize, at: OpTime) -> bool {
-        self.acknowledged(index, at, Acknowledged::Majority)
+        self.acknowledged(index, at, WriteConcernW::Majority)
     }
 }
 

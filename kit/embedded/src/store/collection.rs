@@ -1,4 +1,4 @@
-//! A collection: its documents in natural order, and its indexes.
+//! A collection: documents in natural order, and indexes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,24 +15,24 @@ use steadfast_query::{
 use super::{index::Index, size::size_of_document};
 use crate::namespace::Namespace;
 
-/// Where a document stands in natural order.
+/// Position of a document in natural order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordId(pub(super) u64);
 
-/// A collection, or a view.
+/// A collection or a view.
 #[derive(Clone, Debug)]
 pub(crate) struct Collection {
     uuid: Uuid,
     options: Arc<Document>,
-    records: RedBlackTreeMapSync<RecordId, Record>,
+    records: RedBlackTreeMapSync<RecordId, StoredRecord>,
     next: RecordId,
     size: u64,
-    /// The one on `_id` first. A view has none.
+    /// The index on `_id` first. A view has none.
     indexes: Vec<Index>,
 }
 
 #[derive(Clone, Debug)]
-struct Record {
+struct StoredRecord {
     document: Arc<Document>,
     size: usize,
 }
@@ -55,47 +55,47 @@ impl Collection {
         })
     }
 
-    /// What identifies it however it is called.
+    /// UUID of the collection.
     pub(crate) fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// The options that it was created with.
+    /// Options of the collection.
     pub(crate) fn options(&self) -> &Document {
         &self.options
     }
 
-    /// Whether it is a view of another collection (`viewOn`).
+    /// Returns `true` for a view (`viewOn`).
     pub(crate) fn is_view(&self) -> bool {
         self.options.contains_key("viewOn")
     }
 
-    /// Whether it forgets its oldest documents (`capped`).
+    /// Returns `true` for a capped collection.
     pub(crate) fn is_capped(&self) -> bool {
         self.options.get_bool("capped").unwrap_or(false)
     }
 
-    /// Its indexes, the one on `_id` first.
+    /// Indexes, the one on `_id` first.
     pub(crate) fn indexes(&self) -> &[Index] {
         &self.indexes
     }
 
-    /// The index of this name.
+    /// An index by its name.
     pub(crate) fn index(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// How many documents it has.
+    /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.records.size()
     }
 
-    /// How many bytes its documents have.
+    /// Size of the documents in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its documents in natural order: as they were inserted.
+    /// Documents in natural order.
     pub(crate) fn documents(&self) -> impl DoubleEndedIterator<Item = &Arc<Document>> {
         self.records.values().map(|record| &record.document)
     }
@@ -105,8 +105,8 @@ impl Collection {
         self.record_of(id).map(|(_, record)| &record.document)
     }
 
-    /// Documents in natural order, among them all that a filter matches: those that an index finds for
-    /// what must be equal, or all.
+    /// Documents in natural order, including all that match a filter: those that an index finds by
+    /// equality, or all.
     pub(crate) fn candidates<'a>(
         &'a self,
         filter: &Filter,
@@ -129,7 +129,7 @@ impl Collection {
         Box::new(records.into_iter().filter_map(|id| Some(&self.records.get(&id)?.document)))
     }
 
-    /// The index that finds what a filter demands to be equal, if one does.
+    /// Index that finds the equality conditions of a filter, if there is one.
     pub(crate) fn searched(&self, filter: &Filter, env: &Environment) -> Option<&Index> {
         self.search(filter, env).map(|(index, _)| index)
     }
@@ -142,7 +142,7 @@ impl Collection {
         self.indexes.iter().find_map(|index| Some((index, index.prefix(&equalities, env)?)))
     }
 
-    /// The documents that an index has from one key on and before another, in its order, each once.
+    /// Documents between two keys of an index, in its order, each once.
     pub(crate) fn in_order<'a>(
         &'a self,
         index: &'a Index,
@@ -156,13 +156,13 @@ impl Collection {
             .filter_map(|id| Some(&self.records.get(&id)?.document))
     }
 
-    /// Where the document with this `_id` stands in natural order.
+    /// Record number of the document with this `_id` (`$recordId`).
     pub(crate) fn record_number(&self, id: &Bson) -> Option<u64> {
         self.record_of(id).map(|(record, _)| record.0)
     }
 
-    /// Whether an index has the keys of all documents, and no others.
-    pub(crate) fn is_sound(&self, index: &Index) -> Result<bool, Fault> {
+    /// Returns `true` if an index has exactly the keys of all documents.
+    pub(crate) fn is_consistent(&self, index: &Index) -> Result<bool, Fault> {
         let mut keys = 0;
         for (id, record) in &self.records {
             for key in index.keys(&record.document)? {
@@ -191,8 +191,8 @@ impl Collection {
         }
         let size = size_of_document(document);
         self.size += size as u64;
-        self.records.insert_mut(id, Record { document: Arc::clone(document), size });
-        self.forget_oldest()
+        self.records.insert_mut(id, StoredRecord { document: Arc::clone(document), size });
+        self.remove_oldest()
     }
 
     pub(super) fn replace(
@@ -213,7 +213,7 @@ impl Collection {
         }
         let size = size_of_document(document);
         self.size = self.size - old.size as u64 + size as u64;
-        self.records.insert_mut(record, Record { document: Arc::clone(document), size });
+        self.records.insert_mut(record, StoredRecord { document: Arc::clone(document), size });
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Collection {
         }
         for (id, record) in &self.records {
             let keys = index.keys(&record.document)?;
-            if let Some(key) = index.taken(&keys, None) {
+            if let Some(key) = index.duplicate_key(&keys, None) {
                 return Err(self.while_building(namespace, index.duplicate(namespace, key)));
             }
             index.add(keys, *id);
@@ -263,8 +263,7 @@ impl Collection {
         Ok(())
     }
 
-    /// A fault that is found while an index is built. A server names the build, too; here it has the
-    /// identity of the collection.
+    /// Adds the index build to an error. Here the UUID of the build is that of the collection.
     fn while_building(&self, namespace: &Namespace, mut fault: Fault) -> Fault {
         let uuid = self.uuid;
         fault.message = format!(
@@ -274,7 +273,7 @@ impl Collection {
         fault
     }
 
-    /// A document's keys in each index, if no other record has one that may be there once only.
+    /// Keys of a document in each index. Returns an error for a duplicate key.
     fn checked_keys(
         &self,
         namespace: &Namespace,
@@ -285,7 +284,7 @@ impl Collection {
             .iter()
             .map(|index| {
                 let keys = index.keys(document)?;
-                match index.taken(&keys, record) {
+                match index.duplicate_key(&keys, record) {
                     Some(key) => Err(index.duplicate(namespace, key)),
                     None => Ok(keys),
                 }
@@ -293,7 +292,7 @@ impl Collection {
             .collect()
     }
 
-    fn record_of(&self, id: &Bson) -> Option<(RecordId, &Record)> {
+    fn record_of(&self, id: &Bson) -> Option<(RecordId, &StoredRecord)> {
         let index = self.indexes.first()?;
         let record = index.with_key(&index.key(vec![id.clone()])).next()?;
         Some((record, self.records.get(&record)?))
@@ -309,8 +308,8 @@ impl Collection {
         Ok(())
     }
 
-    /// A capped collection has no more documents and no more bytes than it was created for.
-    fn forget_oldest(&mut self) -> Result<(), Fault> {
+    /// Removes the oldest documents of a capped collection above `max` and `size`.
+    fn remove_oldest(&mut self) -> Result<(), Fault> {
         if !self.is_capped() {
             return Ok(());
         }
@@ -328,7 +327,7 @@ impl Collection {
     }
 }
 
-/// A view is written to.
+/// Error of a write to a view.
 fn view(namespace: &Namespace) -> Fault {
     Fault::new(
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
@@ -336,7 +335,7 @@ fn view(namespace: &Namespace) -> Fault {
     )
 }
 
-/// No command asks for this: what it changes it has found before.
+/// Internal error: commands change only documents that they have found.
 fn no_record(namespace: &Namespace, id: &Bson) -> Fault {
     Fault::new(Code::INTERNAL_ERROR, format!("no document in {namespace} has the _id {id}"))
 }

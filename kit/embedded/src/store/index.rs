@@ -1,4 +1,4 @@
-//! An index: the records of a collection in the order of their keys.
+//! An index: records of a collection in the order of their keys.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -15,28 +15,28 @@ use crate::namespace::Namespace;
 /// An index of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
-    definition: Arc<Definition>,
-    entries: RedBlackTreeSetSync<Position>,
+    definition: Arc<IndexDefinition>,
+    entries: RedBlackTreeSetSync<IndexEntry>,
 }
 
 #[derive(Debug)]
-struct Definition {
-    /// As `listIndexes` shows it.
+struct IndexDefinition {
+    /// Specification as `listIndexes` shows it.
     specification: Document,
     index: index::Index,
 }
 
-/// A key and the record that has it.
+/// A key and its record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct IndexEntry {
     pub(super) key: IndexKey,
     pub(super) record: RecordId,
 }
 
 impl Index {
-    /// An index by its specification, as `listIndexes` shows it, without entries.
+    /// An empty index by its specification.
     pub(super) fn new(specification: &Document) -> Result<Self, Fault> {
-        let index = index::Index::parse(specification, &timeless())?;
+        let index = index::Index::parse(specification, &fixed_environment())?;
         Ok(Self::of(specification.clone(), index))
     }
 
@@ -50,47 +50,47 @@ impl Index {
     }
 
     fn of(specification: Document, index: index::Index) -> Self {
-        let definition = Arc::new(Definition { specification, index });
+        let definition = Arc::new(IndexDefinition { specification, index });
         Self { definition, entries: RedBlackTreeSetSync::new_sync() }
     }
 
-    /// Its name: `a_1`.
+    /// Name, such as `a_1`.
     pub(crate) fn name(&self) -> &str {
         self.definition.index.name()
     }
 
-    /// Its fields and their order: `{a: 1}`.
+    /// Key pattern, such as `{a: 1}`.
     pub(crate) fn pattern(&self) -> &Document {
         self.definition.index.key_pattern()
     }
 
-    /// What `listIndexes` shows of it.
+    /// Specification as `listIndexes` shows it.
     pub(crate) fn specification(&self) -> &Document {
         &self.definition.specification
     }
 
-    /// Whether a key may be there once only.
+    /// Returns `true` for a unique index.
     pub(crate) fn unique(&self) -> bool {
         self.definition.index.is_unique()
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.entries.size()
     }
 
-    /// Whether it has a document at all: a sparse or a partial one leaves some out.
+    /// Returns `true` if a document belongs to the index. Sparse and partial indexes omit some.
     pub(crate) fn holds(&self, document: &Document) -> Result<bool, Fault> {
         Ok(!self.keys(document)?.is_empty())
     }
 
-    /// The keys of a document in it, each once.
+    /// Distinct keys of a document.
     pub(super) fn keys(&self, document: &Document) -> Result<Vec<IndexKey>, Fault> {
-        self.definition.index.keys(document, &timeless())
+        self.definition.index.keys(document, &fixed_environment())
     }
 
-    /// The first of these keys that another record has, if a key may be there once only.
-    pub(super) fn taken<'a>(
+    /// First of these keys that another record has, in a unique index.
+    pub(super) fn duplicate_key<'a>(
         &self,
         keys: &'a [IndexKey],
         by: Option<RecordId>,
@@ -101,65 +101,60 @@ impl Index {
         keys.iter().find(|key| self.with_key(key).any(|record| Some(record) != by))
     }
 
-    /// The fault of a change that would bring a key a second time.
+    /// Duplicate key error.
     pub(super) fn duplicate(&self, namespace: &Namespace, key: &IndexKey) -> Fault {
         self.definition.index.duplicate_key(&namespace.to_string(), key)
     }
 
-    /// The records with this key, or whose keys begin with it.
+    /// Records with this key or key prefix.
     pub(super) fn with_key(&self, key: &IndexKey) -> impl Iterator<Item = RecordId> {
-        let first = Position { key: key.clone(), record: RecordId(0) };
+        let first = IndexEntry { key: key.clone(), record: RecordId(0) };
         self.entries
-            .range::<Position, _>((Bound::Included(first), Bound::Unbounded))
+            .range::<IndexEntry, _>((Bound::Included(first), Bound::Unbounded))
             .take_while(|position| position.key.begins_with(key))
             .map(|position| position.record)
     }
 
-    /// The records in it from one key on and before another, in the order of their keys: once for each
-    /// key.
+    /// Records between two keys in the order of the index, once for each key.
     pub(super) fn records(
         &self,
         from: Option<Vec<Bson>>,
         before: Option<Vec<Bson>>,
     ) -> impl Iterator<Item = RecordId> {
-        let end = |values: Vec<Bson>| Position { key: self.key(values), record: RecordId(0) };
+        let end = |values: Vec<Bson>| IndexEntry { key: self.key(values), record: RecordId(0) };
         let from = from.map_or(Bound::Unbounded, |values| Bound::Included(end(values)));
         let before = before.map(end);
         self.entries
-            .range::<Position, _>((from, Bound::Unbounded))
+            .range::<IndexEntry, _>((from, Bound::Unbounded))
             .take_while(move |position| before.as_ref().is_none_or(|before| *position < before))
             .map(|position| position.record)
     }
 
-    /// Whether the first of these keys comes before the second in it.
+    /// Returns `true` if the first key comes before the second.
     pub(crate) fn is_before(&self, one: Vec<Bson>, other: Vec<Bson>) -> bool {
         self.key(one) < self.key(other)
     }
 
     pub(super) fn add(&mut self, keys: Vec<IndexKey>, record: RecordId) {
         for key in keys {
-            self.entries.insert_mut(Position { key, record });
+            self.entries.insert_mut(IndexEntry { key, record });
         }
     }
 
     pub(super) fn remove(&mut self, keys: Vec<IndexKey>, record: RecordId) {
         for key in keys {
-            self.entries.remove_mut(&Position { key, record });
+            self.entries.remove_mut(&IndexEntry { key, record });
         }
     }
 
-    /// A key of these values, for a search.
+    /// Key of these values, for a lookup.
     pub(super) fn key(&self, values: Vec<Bson>) -> IndexKey {
         self.definition.index.key_of(values)
     }
 
-    /// What a filter that demands these equalities demands of the first fields of the index: the key
-    /// that all its matches have. `None` if the index may not have all matches, or none can be said.
-    pub(super) fn prefix(
-        &self,
-        equalities: &[(String, Bson)],
-        env: &Environment,
-    ) -> Option<IndexKey> {
+    /// Key prefix that all matches of these equalities have. `None` if the index may omit matches
+    /// or has no such prefix.
+    pub(super) fn prefix(&self, equalities: &[(String, Bson)], env: &Environment) -> Option<IndexKey> {
         let index = &self.definition.index;
         if index.is_sparse() || index.partial_filter().is_some() {
             return None;
@@ -170,7 +165,8 @@ impl Index {
             .pattern()
             .iter()
             .take_while(|(path, order)| {
-                // Two paths into one array may be met by two of its elements, which share no key.
+                // Two paths into one array can match in different elements, which have no common
+                // key.
                 let root = path.split('.').next();
                 let is_new = !roots.contains(&root);
                 roots.push(root);
@@ -183,22 +179,21 @@ impl Index {
         (!values.is_empty()).then(|| self.key(values))
     }
 
-    /// The positions, for tests that compare them with a scan.
+    /// Entries, for comparison with a scan in tests.
     #[cfg(test)]
-    pub(super) fn positions(&self) -> impl Iterator<Item = &Position> {
+    pub(super) fn positions(&self) -> impl Iterator<Item = &IndexEntry> {
         self.entries.iter()
     }
 }
 
-/// Whether a field of a pattern has values themselves as keys, not their hashes, and is no element of
-/// an array by its number.
+/// Returns `true` for a field of a pattern that is not hashed and not an array index.
 fn is_by_value(path: &str, order: &Bson) -> bool {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     !matches!(order, Bson::String(_)) && !path.split('.').any(is_number)
 }
 
-/// Whether a key that equals it finds all that equals it: an array equals an array, but has its
-/// elements as keys.
+/// Returns `true` if a key lookup finds all equal values. An array is equal to an array, but
+/// indexed by its elements.
 fn is_searchable(value: &Bson) -> bool {
     !matches!(value, Bson::Array(_) | Bson::Undefined | Bson::Null)
 }
@@ -207,7 +202,7 @@ fn has_strings(value: &Bson) -> bool {
     matches!(value, Bson::String(_) | Bson::Symbol(_) | Bson::Document(_))
 }
 
-/// What the filter of a partial index sees: it may ask for nothing that changes.
-fn timeless() -> Environment {
+/// Environment of a partial index filter, which cannot depend on the time.
+fn fixed_environment() -> Environment {
     Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0)
 }

@@ -1,11 +1,11 @@
-//! The prepared transactions of a shard: part of the replicated data, so that a new primary has them.
+//! Prepared transactions of a shard. They are replicated, so a new primary has them.
 
 use std::sync::Arc;
 
 use super::Store;
-use crate::log::{CommitStep, OpTime, PreparedTransaction, TransactionId};
+use crate::oplog::{CommitStep, OpTime, PreparedTransaction, TransactionId};
 
-/// A prepared transaction, and the entry that prepared it.
+/// A prepared transaction and its prepare entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub(crate) at: OpTime,
@@ -13,7 +13,7 @@ pub(crate) struct Prepared {
 }
 
 impl Store {
-    /// The transactions that are prepared and neither committed nor aborted.
+    /// Prepared transactions without a decision.
     pub(crate) fn prepared(&self) -> impl Iterator<Item = &Prepared> {
         self.prepared.values()
     }
@@ -23,7 +23,7 @@ impl Store {
         self.prepared.get(id)
     }
 
-    pub(super) fn note_step(&mut self, step: &CommitStep, at: OpTime) {
+    pub(super) fn apply_step(&mut self, step: &CommitStep, at: OpTime) {
         match step {
             CommitStep::Prepared(transaction) => {
                 let transaction = Arc::clone(transaction);

@@ -1,11 +1,11 @@
-//! What is known of a session: its newest transaction number, and what was done under it.
+//! Records of sessions: newest `txnNumber` and results of its statements (`config.transactions`).
 
 use bson::{DateTime, Document};
 use rpds::RedBlackTreeMapSync;
 
-use crate::{change::Statement, log::Recorded};
+use crate::{change::Statement, oplog::SessionUpdateKind};
 
-/// What is known of a session.
+/// Record of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRecord {
     number: i64,
@@ -19,33 +19,33 @@ impl SessionRecord {
         Self { number, statements: RedBlackTreeMapSync::new_sync(), committed: false, last_use: at }
     }
 
-    /// The newest transaction number.
+    /// Newest `txnNumber`.
     pub(crate) fn number(&self) -> i64 {
         self.number
     }
 
-    /// What became of a statement of the retryable write of that number, if it was executed.
+    /// Result of a statement of that retryable write, if it was executed.
     pub(crate) fn statement(&self, id: i32) -> Option<&Document> {
         self.statements.get(&id)
     }
 
-    /// All statements of that retryable write that were executed, with what became of them.
+    /// All executed statements of that retryable write with their results.
     pub(crate) fn statements(&self) -> impl Iterator<Item = (&i32, &Document)> {
         self.statements.iter()
     }
 
-    /// Whether the number was that of a transaction of several documents, and it committed.
+    /// Returns `true` if the number is that of a committed transaction.
     pub(crate) fn committed(&self) -> bool {
         self.committed
     }
 
-    /// When something was put on record last.
+    /// Time of the last change of the record.
     pub(crate) fn last_use(&self) -> DateTime {
         self.last_use
     }
 
-    /// Only the newest number stays on record.
-    pub(super) fn add(&mut self, number: i64, what: &Recorded, at: DateTime) {
+    /// Adds a record. Records of older numbers are removed.
+    pub(super) fn add(&mut self, number: i64, what: &SessionUpdateKind, at: DateTime) {
         if number < self.number {
             return;
         }
@@ -54,10 +54,10 @@ impl SessionRecord {
         }
         self.last_use = at;
         match what {
-            Recorded::Statement(Statement { id, outcome }) => {
+            SessionUpdateKind::Statement(Statement { id, outcome }) => {
                 self.statements.insert_mut(*id, outcome.clone());
             }
-            Recorded::Committed => self.committed = true,
+            SessionUpdateKind::Committed => self.committed = true,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! How many bytes a document takes, without writing it.
+//! Size of a document in bytes, computed without encoding it.
 
 use bson::{Bson, Document};
 
-/// The bytes of a document.
+/// Size of a document in bytes.
 pub(crate) fn size_of_document(document: &Document) -> usize {
     5 + document.iter().map(|(name, value)| 2 + name.len() + size_of(value)).sum::<usize>()
 }
@@ -33,14 +33,15 @@ fn size_of(value: &Bson) -> usize {
                 .map(|(at, element)| 2 + digits(at) + size_of(element))
                 .sum::<usize>()
         }
-        // Its parts are not public: written it has five bytes around it, and its name, which is empty.
+        // Its parts are not public. Encoded in a document, it adds five bytes of framing and an
+        // empty name.
         Bson::DbPointer(_) => {
             bson::doc! { "": value.clone() }.to_vec().map_or(0, |bytes| bytes.len() - 7)
         }
     }
 }
 
-/// The names of an array's elements are their numbers.
+/// Length of an array index, which is the field name of the element.
 fn digits(number: usize) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }

@@ -1,4 +1,4 @@
-//! What a store holds after changes, and what it refuses.
+//! Stores: changes and rejected changes.
 
 mod model;
 
@@ -8,7 +8,7 @@ use steadfast_query::{Environment, Filter};
 use super::*;
 use crate::{
     change::Statement,
-    log::{OpTime, Recorded},
+    oplog::{OpTime, SessionUpdateKind},
 };
 
 fn namespace() -> Namespace {
@@ -34,18 +34,18 @@ fn index(specification: bson::Document) -> Change {
 fn store_with(changes: impl IntoIterator<Item = Change>) -> Store {
     let mut store = Store::default();
     for change in [create(doc! {})].into_iter().chain(changes) {
-        store.check_and_apply(&change).expect("the change can be made");
+        store.check_and_apply(&change).expect("a valid change");
     }
     store
 }
 
 fn documents(store: &Store) -> Vec<bson::Document> {
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     collection.documents().map(|document| (**document).clone()).collect()
 }
 
-fn entry(changes: Vec<Change>, record: Option<Record>) -> Entry {
-    Entry {
+fn entry(changes: Vec<Change>, record: Option<SessionUpdate>) -> OplogEntry {
+    OplogEntry {
         at: OpTime::default(),
         wall: DateTime::from_millis(1),
         changes,
@@ -56,25 +56,25 @@ fn entry(changes: Vec<Change>, record: Option<Record>) -> Entry {
 }
 
 #[test]
-fn a_collection_must_be_there_before_a_document() {
+fn insert_requires_collection() {
     let mut store = Store::default();
     let fault = store.check_and_apply(&insert(doc! { "_id": 1 })).expect_err("refused");
     assert_eq!(fault.code, Code::NAMESPACE_NOT_FOUND);
 }
 
 #[test]
-fn documents_whose_ids_are_named_are_looked_up_and_no_others_looked_at() {
+fn id_conditions_examine_only_those_documents() {
     let store = store_with([3, 2, 1].map(|id| insert(doc! { "_id": id })));
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 0, increment: 0 }, 0);
     let filter = doc! { "_id": { "$in": [1, 3, 1.0, 9] } };
-    let filter = Filter::parse(&filter, &env).expect("a filter");
+    let filter = Filter::parse(&filter, &env).expect("a valid filter");
     let found: Vec<_> = collection.candidates(&filter, &env).map(|it| (**it).clone()).collect();
     assert_eq!(found, [doc! { "_id": 3 }, doc! { "_id": 1 }], "in natural order, each once");
 }
 
 #[test]
-fn an_id_is_there_once_whatever_its_type_of_number() {
+fn numerically_equal_ids_are_duplicates() {
     let mut store = store_with([insert(doc! { "_id": 1 })]);
     let fault = store.check_and_apply(&insert(doc! { "_id": 1.0 })).expect_err("refused");
     assert_eq!(fault.code, Code::DUPLICATE_KEY);
@@ -86,12 +86,12 @@ fn an_id_is_there_once_whatever_its_type_of_number() {
 }
 
 #[test]
-fn a_unique_index_looks_into_arrays() {
+fn unique_index_covers_array_elements() {
     let unique = doc! { "v": 2, "key": { "a.b": 1, "z": -1 }, "name": "x", "unique": true };
     let mut store = store_with([
         index(unique),
         insert(doc! { "_id": 1, "a": [{ "b": 1 }, { "b": 2 }] }),
-        // The same key twice in one document is no matter.
+        // Equal keys of one document are no duplicates.
         insert(doc! { "_id": 2, "a": [{ "b": 5 }, { "b": 5 }] }),
     ]);
     let fault =
@@ -107,29 +107,29 @@ fn a_unique_index_looks_into_arrays() {
 }
 
 #[test]
-fn a_unique_index_is_not_built_over_duplicates() {
+fn unique_index_build_fails_on_duplicates() {
     let mut store =
         store_with([insert(doc! { "_id": 1, "a": 1 }), insert(doc! { "_id": 2, "a": 1 })]);
     let unique = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true };
     let fault = store.check_and_apply(&index(unique)).expect_err("refused");
     assert_eq!(fault.code, Code::DUPLICATE_KEY);
-    assert_eq!(store.collection(&namespace()).expect("there").indexes().len(), 1);
+    assert_eq!(store.collection(&namespace()).expect("the collection exists").indexes().len(), 1);
 }
 
 #[test]
-fn a_sparse_index_leaves_out_what_has_none_of_its_fields() {
+fn sparse_index_omits_documents_without_its_fields() {
     let sparse = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true, "sparse": true };
     let store = store_with([index(sparse), insert(doc! { "_id": 1 }), insert(doc! { "_id": 2 })]);
     assert_eq!(documents(&store).len(), 2);
 }
 
 #[test]
-fn an_entry_is_applied_whole_or_not_at_all() {
+fn entry_is_applied_atomically() {
     let mut store = store_with([insert(doc! { "_id": 1 })]);
-    let record = Record {
+    let record = SessionUpdate {
         session: SessionId { id: vec![1], user: vec![] },
         number: 3,
-        what: Recorded::Committed,
+        what: SessionUpdateKind::Committed,
     };
     let both = vec![insert(doc! { "_id": 2 }), insert(doc! { "_id": 1 })];
     store.apply(&entry(both, Some(record.clone()))).expect_err("the second is a duplicate");
@@ -137,36 +137,36 @@ fn an_entry_is_applied_whole_or_not_at_all() {
     assert!(store.session(&record.session).is_none());
 
     let both = vec![insert(doc! { "_id": 2 }), insert(doc! { "_id": 3 })];
-    store.apply(&entry(both, Some(record.clone()))).expect("both can be made");
+    store.apply(&entry(both, Some(record.clone()))).expect("valid changes");
     assert_eq!(documents(&store).len(), 3);
-    let known = store.session(&record.session).expect("on record");
+    let known = store.session(&record.session).expect("a session record");
     assert!(known.committed());
     assert_eq!((known.number(), known.last_use()), (3, DateTime::from_millis(1)));
 }
 
 #[test]
-fn the_records_of_an_older_number_go_when_a_newer_one_comes() {
+fn newer_txn_number_replaces_records() {
     let session = SessionId { id: vec![1], user: vec![] };
-    let record = |number, id| Record {
+    let record = |number, id| SessionUpdate {
         session: session.clone(),
         number,
-        what: Recorded::Statement(Statement { id, outcome: doc! { "n": id } }),
+        what: SessionUpdateKind::Statement(Statement { id, outcome: doc! { "n": id } }),
     };
     let mut store = Store::default();
     for record in [record(1, 0), record(1, 1), record(2, 1), record(1, 5)] {
-        store.apply(&entry(Vec::new(), Some(record))).expect("nothing stands against it");
+        store.apply(&entry(Vec::new(), Some(record))).expect("a valid entry");
     }
-    let known = store.session(&session).expect("on record");
+    let known = store.session(&session).expect("a session record");
     assert_eq!(known.number(), 2);
     assert_eq!(known.statement(0), None);
     assert_eq!(known.statement(1), Some(&doc! { "n": 1 }));
     assert_eq!(known.statement(5), None);
-    store.forget(&session);
+    store.remove_session(&session);
     assert_eq!(store.sessions().count(), 0);
 }
 
 #[test]
-fn a_capped_collection_forgets_its_oldest() {
+fn capped_collection_removes_oldest_documents() {
     let mut store = Store::default();
     let options = doc! { "capped": true, "size": 100_000, "max": 2 };
     store.check_and_apply(&create(options)).expect("created");
@@ -174,11 +174,11 @@ fn a_capped_collection_forgets_its_oldest() {
         store.check_and_apply(&insert(doc! { "_id": id })).expect("inserted");
     }
     assert_eq!(documents(&store), [doc! { "_id": 4 }, doc! { "_id": 5 }]);
-    store.check_and_apply(&insert(doc! { "_id": 1 })).expect("its _id is free again");
+    store.check_and_apply(&insert(doc! { "_id": 1 })).expect("_id 1 was removed");
 }
 
 #[test]
-fn a_renamed_collection_takes_the_place_of_another() {
+fn rename_replaces_existing_collection() {
     let other = Namespace::new("shop", "archive");
     let mut store = store_with([insert(doc! { "_id": 1 })]);
     let uuid = bson::Uuid::from_bytes([9; 16]);
@@ -186,9 +186,9 @@ fn a_renamed_collection_takes_the_place_of_another() {
         Change::CreateCollection { namespace: other.clone(), uuid, options: doc! {} },
         Change::RenameCollection { from: namespace(), to: other.clone() },
     ];
-    changes.iter().for_each(|change| store.check_and_apply(change).expect("possible"));
+    changes.iter().for_each(|change| store.check_and_apply(change).expect("a valid change"));
     assert!(store.collection(&namespace()).is_none());
-    let renamed = store.collection(&other).expect("it is there");
+    let renamed = store.collection(&other).expect("the collection exists");
     assert_eq!((renamed.len(), renamed.uuid()), (1, bson::Uuid::from_bytes([7; 16])));
     assert_eq!(store.databases(), ["shop"]);
     assert_eq!(store.collections("shop").count(), 1);
@@ -196,7 +196,7 @@ fn a_renamed_collection_takes_the_place_of_another() {
 }
 
 #[test]
-fn a_documents_size_is_that_of_its_bytes() {
+fn document_size_equals_encoded_length() {
     let id = bson::oid::ObjectId::from_bytes([1; 12]);
     let document = doc! {
         "double": 1.5, "string": "été", "document": { "a": { "b": [1, "x", [], {}] } },
@@ -212,6 +212,6 @@ fn a_documents_size_is_that_of_its_bytes() {
         "min": bson::Bson::MinKey, "max": bson::Bson::MaxKey,
         "decimal": "1.5".parse::<bson::Decimal128>().expect("a decimal"),
     };
-    let bytes = document.to_vec().expect("it can be written");
+    let bytes = document.to_vec().expect("a valid document");
     assert_eq!(size_of_document(&document), bytes.len());
 }

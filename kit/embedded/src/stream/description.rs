@@ -1,25 +1,25 @@
-//! `updateDescription`: a difference as clients are told it, field by field.
+//! `updateDescription`: a difference as change events show it.
 
 use bson::{Bson, Document, doc};
 
-/// What a server of some version says of an update.
+/// Fields of the description that depend on the server version.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Details {
+pub(super) struct DescriptionFields {
     /// `truncatedArrays`.
     pub(super) truncated: bool,
     /// `disambiguatedPaths`.
     pub(super) disambiguated: bool,
 }
 
-/// A path, and its parts if they cannot be told from the path.
+/// A path, and its parts if they are ambiguous (`disambiguatedPaths`).
 #[derive(Clone, Debug, Default)]
-struct Path {
+struct UpdatePath {
     text: String,
     parts: Vec<Bson>,
     is_ambiguous: bool,
 }
 
-impl Path {
+impl UpdatePath {
     fn field(&self, name: &str) -> Self {
         let is_number = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
         self.with(name, name.into(), is_number || name.contains('.'))
@@ -35,7 +35,7 @@ impl Path {
             path.text.push('.');
         }
         path.text.push_str(text);
-        // A number alone can only be a field.
+        // A number at the start of a path can only be a field name.
         let is_number = !text.contains('.');
         path.is_ambiguous |= is_ambiguous && !(path.parts.is_empty() && is_number);
         path.parts.push(part);
@@ -43,19 +43,19 @@ impl Path {
     }
 }
 
-/// What has been told so far.
+/// Fields of the description.
 #[derive(Default)]
-struct Told {
+struct DescriptionBuilder {
     updated: Document,
     removed: Vec<Bson>,
     truncated: Vec<Bson>,
     disambiguated: Document,
 }
 
-/// The `updateDescription` of a difference.
-pub(super) fn description(difference: &Document, details: Details) -> Document {
-    let mut told = Told::default();
-    told.document(difference, &Path::default());
+/// Converts a difference to an `updateDescription`.
+pub(super) fn description(difference: &Document, details: DescriptionFields) -> Document {
+    let mut told = DescriptionBuilder::default();
+    told.document(difference, &UpdatePath::default());
     let mut description = doc! { "updatedFields": told.updated, "removedFields": told.removed };
     if details.truncated {
         description.insert("truncatedArrays", told.truncated);
@@ -66,8 +66,8 @@ pub(super) fn description(difference: &Document, details: Details) -> Document {
     description
 }
 
-impl Told {
-    fn document(&mut self, difference: &Document, path: &Path) {
+impl DescriptionBuilder {
+    fn document(&mut self, difference: &Document, path: &UpdatePath) {
         for (section, value) in difference {
             let Bson::Document(fields) = value else { continue };
             match section.as_str() {
@@ -88,14 +88,14 @@ impl Told {
         }
     }
 
-    fn inside(&mut self, difference: &Document, path: &Path) {
+    fn inside(&mut self, difference: &Document, path: &UpdatePath) {
         match difference.get("a") {
             Some(Bson::Boolean(true)) => self.array(difference, path),
             _ => self.document(difference, path),
         }
     }
 
-    fn array(&mut self, difference: &Document, path: &Path) {
+    fn array(&mut self, difference: &Document, path: &UpdatePath) {
         for (section, value) in difference.iter().skip(1) {
             let at = &section[1..];
             match (&section[..1], value) {
@@ -112,7 +112,7 @@ impl Told {
         }
     }
 
-    fn seen(&mut self, path: Path) -> String {
+    fn seen(&mut self, path: UpdatePath) -> String {
         if path.is_ambiguous {
             self.disambiguated.insert(path.text.as_str(), path.parts);
         }

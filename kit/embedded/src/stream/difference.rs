@@ -1,37 +1,36 @@
-//! What an update changed, as servers write it down: which fields were removed, which have other values,
-//! which are new, and the same of what is inside.
+//! Differences of updates, as the oplog of a server stores them: removed, updated and inserted
+//! fields, recursively.
 //!
-//! A difference is a document. That of a document is `{ d: removed, u: updated, i: inserted, s…: of the
-//! field … }`, that of an array `{ a: true, l: new length, u…: element …, s…: of element … }`; what is
-//! empty is left out.
+//! A difference is a document. That of a document is `{ d: removed, u: updated, i: inserted,
+//! s<field>: difference … }`. That of an array is `{ a: true, l: new length, u<index>: element,
+//! s<index>: difference … }`. Empty parts are omitted.
 
 use bson::{Bson, Document, doc};
 
 use crate::{
-    change::{Rewrite, Touched},
+    change::{UpdateForm, UpdatedPath},
     store::size_of_document,
 };
 
-/// How much larger an entry of the log is that has a difference.
+/// Overhead in bytes of an oplog entry with a difference.
 const AROUND: usize = 15;
 
-/// The difference between a document and what became of it. `None`: a server writes down the whole
-/// document instead.
-pub(super) fn difference(before: &Document, after: &Document, by: &Rewrite) -> Option<Document> {
+/// Difference between a document and its update. `None` if a server stores the whole document.
+pub(super) fn difference(before: &Document, after: &Document, by: &UpdateForm) -> Option<Document> {
     match by {
-        Rewrite::Whole => None,
-        Rewrite::Operators(touched) => {
-            let touched: Vec<Rest<'_>> = touched.iter().map(Rest::new).collect();
+        UpdateForm::Replacement => None,
+        UpdateForm::Operators(touched) => {
+            let touched: Vec<PathSuffix<'_>> = touched.iter().map(PathSuffix::new).collect();
             Some(touched_in_document(before, after, &touched))
         }
-        Rewrite::Pipeline => {
+        UpdateForm::Pipeline => {
             let found = of_documents(before, after)?;
             (size_of_document(&found) + AROUND < size_of_document(after)).then_some(found)
         }
     }
 }
 
-/// Whether two values are the same to the bit, and in the same order.
+/// Returns `true` if two values are bitwise equal, including the order of fields.
 pub(super) fn identical(one: &Bson, other: &Bson) -> bool {
     match (one, other) {
         (Bson::Document(one), Bson::Document(other)) => {
@@ -50,16 +49,16 @@ pub(super) fn identical(one: &Bson, other: &Bson) -> bool {
     }
 }
 
-/// The parts of a difference of documents.
+/// Parts of a difference of documents.
 #[derive(Default)]
-struct Parts {
+struct DocumentDifference {
     removed: Document,
     updated: Document,
     inserted: Document,
     inside: Document,
 }
 
-impl Parts {
+impl DocumentDifference {
     fn into_document(self) -> Document {
         let mut found = Document::new();
         for (name, part) in [("d", self.removed), ("u", self.updated), ("i", self.inserted)] {
@@ -72,19 +71,19 @@ impl Parts {
     }
 }
 
-/// The rest of a path that an update names.
+/// Remaining path of an updated field.
 #[derive(Clone, Copy)]
-struct Rest<'a> {
+struct PathSuffix<'a> {
     path: &'a [String],
     appends: bool,
 }
 
-impl<'a> Rest<'a> {
-    fn new(touched: &'a Touched) -> Self {
+impl<'a> PathSuffix<'a> {
+    fn new(touched: &'a UpdatedPath) -> Self {
         Self { path: &touched.path, appends: touched.appends }
     }
 
-    /// What is left of it inside a field.
+    /// Remaining path inside a field.
     fn inside(self, name: &str) -> Option<Self> {
         let (first, path) = self.path.split_first()?;
         let is_it = first == name || first.starts_with('$');
@@ -92,13 +91,17 @@ impl<'a> Rest<'a> {
     }
 }
 
-fn inside<'a>(touched: &[Rest<'a>], name: &str) -> Vec<Rest<'a>> {
+fn inside<'a>(touched: &[PathSuffix<'a>], name: &str) -> Vec<PathSuffix<'a>> {
     touched.iter().filter_map(|rest| rest.inside(name)).collect()
 }
 
-/// The difference that operators made, which is told at the fields that they name.
-fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]) -> Document {
-    let mut parts = Parts::default();
+/// Difference made by update operators, at the fields that they name.
+fn touched_in_document(
+    before: &Document,
+    after: &Document,
+    touched: &[PathSuffix<'_>],
+) -> Document {
+    let mut parts = DocumentDifference::default();
     for name in before.keys().filter(|name| !after.contains_key(name)) {
         parts.removed.insert(name, false);
     }
@@ -115,8 +118,8 @@ fn touched_in_document(before: &Document, after: &Document, touched: &[Rest<'_>]
     parts.into_document()
 }
 
-/// The difference inside a value, if it is told at all.
-fn touched_inside(old: &Bson, new: &Bson, touched: &[Rest<'_>]) -> Option<Document> {
+/// Difference inside a value. `None` if the whole value is stored.
+fn touched_inside(old: &Bson, new: &Bson, touched: &[PathSuffix<'_>]) -> Option<Document> {
     let named = touched.iter().find(|rest| rest.path.is_empty());
     match (old, new, named) {
         (Bson::Document(old), Bson::Document(new), None) => {
@@ -126,9 +129,9 @@ fn touched_inside(old: &Bson, new: &Bson, touched: &[Rest<'_>]) -> Option<Docume
             touched_in_array(old, new, touched)
         }
         (Bson::Array(old), Bson::Array(new), Some(rest)) if rest.appends => {
-            let stays =
+            let no_cursor_timeout =
                 new.len() > old.len() && old.iter().zip(new).all(|(old, new)| identical(old, new));
-            stays.then(|| appended(old.len(), new))
+            no_cursor_timeout.then(|| appended(old.len(), new))
         }
         _ => None,
     }
@@ -142,9 +145,9 @@ fn appended(from: usize, new: &[Bson]) -> Document {
     found
 }
 
-/// The difference of an array some of whose elements are named. If a path is about many of them, and
-/// more than one changed, the whole array is told.
-fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<Document> {
+/// Difference of an array with named elements. If a path matches several elements and more than one
+/// changed, the whole array is stored.
+fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[PathSuffix<'_>]) -> Option<Document> {
     let many = touched.iter().any(|rest| rest.path.first().is_some_and(|it| it.starts_with("$[")));
     let mut found = doc! { "a": true };
     for (at, element) in new.iter().enumerate() {
@@ -160,11 +163,11 @@ fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[Rest<'_>]) -> Option<
     (!many || found.len() <= 2).then_some(found)
 }
 
-/// The smallest difference of two documents, if it is smaller than the new one.
+/// Smallest difference of two documents, if it is smaller than the new document.
 ///
-/// Both are gone through side by side: a field that stands elsewhere is told as a new one.
+/// Both are compared field by field: a field that moved counts as new.
 fn of_documents(before: &Document, after: &Document) -> Option<Document> {
-    let mut parts = Parts::default();
+    let mut parts = DocumentDifference::default();
     let mut old = before.iter().peekable();
     let mut new = after.iter().peekable();
     while let (Some((name, was)), Some((also, is))) = (old.peek(), new.peek()) {

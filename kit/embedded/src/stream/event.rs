@@ -1,4 +1,4 @@
-//! The events that an entry of the log means to a change stream.
+//! Change events of an oplog entry.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use bson::{Binary, Bson, Document, Timestamp, Uuid, doc, spec::BinarySubtype};
 use steadfast_query::{Code, Fault, value::format_document};
 
 use super::{
-    Images, Options,
-    description::{Details, description},
+    ChangeStreamOptions, ImageMode,
+    description::{DescriptionFields, description},
     difference::difference,
-    token::{Point, Position},
+    resume_token::{EventPoint, StreamPosition},
 };
 use crate::{
     change::Change,
-    log::{Before, CommitStep, Entry, Histories, Recorded, TransactionId},
     namespace::Namespace,
+    oplog::{CommitStep, OplogEntry, PriorState, SessionUpdateKind, StreamHistory, TransactionId},
 };
 
-/// What a change stream is about.
+/// Target of a change stream.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Subject {
+pub(crate) enum StreamTarget {
     Collection(Namespace),
     Database(String),
-    /// All databases that are not the servers' own.
+    /// All databases except `admin`, `config` and `local`.
     Cluster,
 }
 
-impl Subject {
+impl StreamTarget {
     fn is(&self, namespace: &Namespace) -> bool {
         match self {
             Self::Collection(watched) => watched == namespace,
@@ -48,98 +48,108 @@ impl Subject {
     }
 }
 
-/// Whether a database is the servers' own.
+/// Returns `true` for internal databases.
 pub(crate) fn is_internal(database: &str) -> bool {
     matches!(database, "admin" | "config" | "local")
 }
 
-/// A change that a stream tells of.
+/// A change that a stream shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
-    entry: &'a Entry,
+    entry: &'a OplogEntry,
     change: &'a Change,
-    before: &'a Before,
-    pub(super) position: Position,
+    before: &'a PriorState,
+    pub(super) position: StreamPosition,
 }
 
-/// The events of an entry, in order; each `invalidate` follows the event that it is about.
-pub(super) fn events<'a>(entry: &'a Entry, shard: u32, options: &Options) -> Vec<Event<'a>> {
+/// Events of an entry in order. An `invalidate` follows its event.
+pub(super) fn events<'a>(
+    entry: &'a OplogEntry,
+    shard: u32,
+    options: &ChangeStreamOptions,
+) -> Vec<Event<'a>> {
     let mut all = Vec::new();
     if entry.is_migration() {
         return all;
     }
     for (number, (change, before)) in entry.changes.iter().zip(&entry.before).enumerate() {
-        if !is_told(change, before, options) {
+        if !is_shown(change, before, options) {
             continue;
         }
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let event = |point| {
-            let position = Position { at: entry.at.timestamp, point, shard };
+            let position = StreamPosition { at: entry.at.timestamp, point, shard };
             Event { entry, change, before, position }
         };
-        all.push(event(Point::Event(number)));
-        if ends(change, &options.subject) {
-            all.push(event(Point::Invalidate(number)));
+        all.push(event(EventPoint::Event(number)));
+        if invalidates_target(change, &options.target) {
+            all.push(event(EventPoint::Invalidate(number)));
         }
     }
     all
 }
 
-fn is_told(change: &Change, before: &Before, options: &Options) -> bool {
-    let subject = &options.subject;
+fn is_shown(change: &Change, before: &PriorState, options: &ChangeStreamOptions) -> bool {
+    let target = &options.target;
     match change {
         Change::Insert { namespace, .. }
         | Change::Replace { namespace, .. }
-        | Change::Delete { namespace, .. } => subject.is(namespace),
-        Change::DropCollection { namespace } if !before.is_view => subject.is(namespace),
-        Change::RenameCollection { from, to } => subject.is(from) || subject.is(to),
-        Change::DropDatabase { database } => subject.is_database(database),
+        | Change::Delete { namespace, .. } => target.is(namespace),
+        Change::DropCollection { namespace } if !before.is_view => target.is(namespace),
+        Change::RenameCollection { from, to } => target.is(from) || target.is(to),
+        Change::DropDatabase { database } => target.is_database(database),
         Change::CreateCollection { namespace, .. }
         | Change::ModifyCollection { namespace, .. }
         | Change::DropCollection { namespace }
         | Change::CreateIndex { namespace, .. }
         | Change::ModifyIndex { namespace, .. }
         | Change::DropIndex { namespace, .. } => {
-            // Nobody can watch a view.
-            let watched = !(before.is_view && matches!(subject, Subject::Collection(_)));
-            options.expanded && watched && subject.is(namespace)
+            // Change streams do not support views.
+            let watched = !(before.is_view && matches!(target, StreamTarget::Collection(_)));
+            options.expanded && watched && target.is(namespace)
         }
         Change::Note(note) => {
-            options.expanded && sharded(note).is_some_and(|namespace| subject.is(&namespace))
+            options.expanded && sharded(note).is_some_and(|namespace| target.is(&namespace))
         }
     }
 }
 
-/// The collection that a note of the log says to be sharded.
+/// Collection of a `shardCollection` no-op entry.
 fn sharded(note: &Document) -> Option<Namespace> {
     let (database, collection) = note.get_str(SHARD_COLLECTION).ok()?.split_once('.')?;
     Some(Namespace::new(database, collection))
 }
 
-/// The field of a note that names a collection that is sharded from now on. The note has the
-/// collection's `uuid`, too, and a `description`.
+/// Field of a no-op entry that names a newly sharded collection. The entry also has `uuid` and
+/// `description`.
 pub(crate) const SHARD_COLLECTION: &str = "shardCollection";
 
-/// Whether nothing is left that a stream could be about.
-fn ends(change: &Change, subject: &Subject) -> bool {
-    match (change, subject) {
+/// Returns `true` if the change removes the target of the stream.
+fn invalidates_target(change: &Change, target: &StreamTarget) -> bool {
+    match (change, target) {
         (
             Change::DropCollection { .. } | Change::RenameCollection { .. },
-            Subject::Collection(_),
+            StreamTarget::Collection(_),
         )
-        | (Change::DropDatabase { .. }, Subject::Database(_)) => true,
-        (_, Subject::Collection(_) | Subject::Database(_) | Subject::Cluster) => false,
+        | (Change::DropDatabase { .. }, StreamTarget::Database(_)) => true,
+        (_, StreamTarget::Collection(_) | StreamTarget::Database(_) | StreamTarget::Cluster) => {
+            false
+        }
     }
 }
 
 impl Event<'_> {
-    /// Whether it is an `invalidate`.
+    /// Returns `true` for an `invalidate` event.
     pub(super) fn invalidates(&self) -> bool {
-        matches!(self.position.point, Point::Invalidate(_))
+        matches!(self.position.point, EventPoint::Invalidate(_))
     }
 
-    /// As it is told; `seen` is where the current document is looked up.
-    pub(super) fn document(&self, options: &Options, seen: &Histories) -> Result<Document, Fault> {
+    /// The event document. `seen` provides the current document for lookups.
+    pub(super) fn document(
+        &self,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
+    ) -> Result<Document, Fault> {
         let mut told = Document::new();
         if self.invalidates() {
             self.head(&mut told, "invalidate", options);
@@ -163,37 +173,38 @@ impl Event<'_> {
         }
     }
 
-    /// The transaction that the change was a part of, as the client knows it.
+    /// Client transaction of the change.
     fn transaction(&self) -> Option<TransactionId> {
         if let Some(CommitStep::Committed { id, .. }) = &self.entry.step {
             return Some(id.of_client());
         }
-        let record = self.entry.record.as_ref().filter(|it| it.what == Recorded::Committed)?;
+        let record =
+            self.entry.record.as_ref().filter(|it| it.what == SessionUpdateKind::Committed)?;
         Some(TransactionId { session: record.session.clone(), number: record.number })
     }
 
-    /// What all events begin with.
-    fn head(&self, told: &mut Document, kind: &str, options: &Options) {
+    /// Adds the fields that all events have.
+    fn head(&self, told: &mut Document, kind: &str, options: &ChangeStreamOptions) {
         told.insert("_id", self.position.token());
         told.insert("operationType", kind);
         told.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
         if let Some(CommitStep::Committed { visible, .. }) = &self.entry.step
-            && options.version.tells_all()
+            && options.version.has_default_expanded_fields()
         {
             told.insert("commitTimestamp", Timestamp::from(*visible));
         }
         if let Some(uuid) = self.collection()
-            && (options.expanded || options.version.tells_all())
+            && (options.expanded || options.version.has_default_expanded_fields())
             && !self.invalidates()
         {
             told.insert("collectionUUID", uuid);
         }
-        if options.version.tells_time() {
+        if options.version.has_wall_time() {
             told.insert("wallTime", self.entry.wall);
         }
     }
 
-    /// The collection that the change was made in.
+    /// UUID of the collection.
     fn collection(&self) -> Option<Uuid> {
         match self.change {
             Change::Note(note) => match note.get("uuid") {
@@ -207,8 +218,8 @@ impl Event<'_> {
     fn of_document(
         &self,
         mut told: Document,
-        options: &Options,
-        seen: &Histories,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
     ) -> Result<Document, Fault> {
         let mut full = None;
         let mut details = None;
@@ -249,43 +260,43 @@ impl Event<'_> {
         Ok(told)
     }
 
-    /// The `updateDescription`, if the entry has a difference and not a whole document.
-    fn update(&self, options: &Options) -> Option<Document> {
+    /// `updateDescription`, unless the entry stores a whole document.
+    fn update(&self, options: &ChangeStreamOptions) -> Option<Document> {
         let (Change::Replace { document, by, .. }, Some(before)) =
             (self.change, &self.before.document)
         else {
             return None;
         };
-        if *by == crate::change::Rewrite::Pipeline && !options.version.has_differences() {
+        if *by == crate::change::UpdateForm::Pipeline && !options.version.stores_differences() {
             return None;
         }
         let found = difference(before, document, by)?;
-        let details = Details {
-            truncated: options.version.has_differences(),
-            disambiguated: options.version.disambiguates() && options.expanded
-                || options.version.tells_all(),
+        let details = DescriptionFields {
+            truncated: options.version.stores_differences(),
+            disambiguated: options.version.has_disambiguated_paths() && options.expanded
+                || options.version.has_default_expanded_fields(),
         };
         Some(description(&found, details))
     }
 
-    /// The `fullDocument` of an update.
+    /// `fullDocument` of an update.
     fn after(
         &self,
         namespace: &Namespace,
         document: &Arc<Document>,
         key: &Document,
-        options: &Options,
-        seen: &Histories,
+        options: &ChangeStreamOptions,
+        seen: &StreamHistory,
     ) -> Result<Option<Bson>, Fault> {
         let image = || self.before.has_images.then(|| Bson::Document((**document).clone()));
         Ok(match options.full {
-            Images::Off => None,
-            Images::Lookup => {
+            ImageMode::Off => None,
+            ImageMode::Lookup => {
                 let now = seen.lookup(namespace, self.before.collection, key);
                 Some(now.map_or(Bson::Null, |it| Bson::Document((**it).clone())))
             }
-            Images::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
-            Images::Required => Some(image().ok_or_else(|| {
+            ImageMode::WhenAvailable => Some(image().unwrap_or(Bson::Null)),
+            ImageMode::Required => Some(image().ok_or_else(|| {
                 self.missing(
                     "post-image for all update events, but the post-image",
                     "update",
@@ -300,14 +311,14 @@ impl Event<'_> {
         told: &mut Document,
         kind: &str,
         namespace: &Namespace,
-        options: &Options,
+        options: &ChangeStreamOptions,
     ) -> Result<(), Fault> {
         let image = self.before.document.as_ref().filter(|_| self.before.has_images);
         let image = match (options.before, image) {
-            (Images::Off | Images::Lookup, _) => return Ok(()),
+            (ImageMode::Off | ImageMode::Lookup, _) => return Ok(()),
             (_, Some(image)) => Bson::Document((**image).clone()),
-            (Images::WhenAvailable, None) => Bson::Null,
-            (Images::Required, None) => {
+            (ImageMode::WhenAvailable, None) => Bson::Null,
+            (ImageMode::Required, None) => {
                 let what = "pre-image for all update, delete and replace events, but the pre-image";
                 return Err(self.missing(what, kind, namespace));
             }
@@ -331,7 +342,7 @@ impl Event<'_> {
         )
     }
 
-    fn of_collection(&self, mut told: Document, options: &Options) -> Document {
+    fn of_collection(&self, mut told: Document, options: &ChangeStreamOptions) -> Document {
         let (kind, ns, description) = match self.change {
             Change::DropCollection { namespace } => ("drop", name(namespace), None),
             Change::DropDatabase { database } => ("dropDatabase", doc! { "db": database }, None),
@@ -343,7 +354,9 @@ impl Event<'_> {
                 (
                     "rename",
                     name(from),
-                    Some(description).filter(|_| options.expanded || options.version.tells_all()),
+                    Some(description).filter(|_| {
+                        options.expanded || options.version.has_default_expanded_fields()
+                    }),
                 )
             }
             Change::CreateCollection { namespace, options, .. } => {
@@ -379,7 +392,7 @@ impl Event<'_> {
                 let description = note.get_document("description").cloned().unwrap_or_default();
                 (SHARD_COLLECTION, name(&namespace), Some(description))
             }
-            // These are told elsewhere.
+            // Handled elsewhere.
             Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return told,
         };
         self.head(&mut told, kind, options);
@@ -387,7 +400,7 @@ impl Event<'_> {
         if let Some(description) = description {
             told.insert("operationDescription", description);
         }
-        if kind == "create" && options.version.names_types() {
+        if kind == "create" && options.version.has_ns_type() {
             told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
         }
         if let Some(state) = self.state_before() {
@@ -396,7 +409,7 @@ impl Event<'_> {
         told
     }
 
-    /// What a `collMod` found.
+    /// State before a `collMod` (`stateBeforeChange`).
     fn state_before(&self) -> Option<Document> {
         let uuid = self.before.collection?;
         let found = self.before.document.as_deref()?;
@@ -420,7 +433,7 @@ impl Event<'_> {
         }
     }
 
-    /// The options of a collection or an index that are others than before.
+    /// Changed options of a collection or an index.
     fn modified(&self, options: &Document) -> Document {
         let before = self.before.document.as_deref().cloned().unwrap_or_default();
         let new = options.iter().filter(|(name, value)| before.get(name) != Some(value));

@@ -1,4 +1,4 @@
-//! What a log means to who watches it.
+//! Change streams on an oplog.
 
 use std::sync::Arc;
 
@@ -6,26 +6,27 @@ use bson::{Bson, DateTime, Document, Timestamp, Uuid, doc};
 use steadfast_query::{Environment, Fault, Pipeline};
 
 use super::{
-    Images, Live, Options, Point, Position, Stream, Subject, Version, difference::difference,
+    AwaitDataSource, ChangeStream, ChangeStreamOptions, ChangeStreamVersion, EventPoint, ImageMode,
+    StreamPosition, StreamTarget, difference::difference,
 };
 use crate::{
-    change::{Change, Rewrite},
-    log::{
-        Entry, Histories, History, Log, OpTime, Record, Recorded, SessionId, Sharding,
-        TimestampOrder,
-    },
+    change::{Change, UpdateForm},
     namespace::Namespace,
+    oplog::{
+        MemberHistory, OpTime, Oplog, OplogEntry, OrderedTimestamp, SessionId, SessionUpdate,
+        SessionUpdateKind, ShardLocator, StreamHistory,
+    },
     store::Store,
 };
 
-/// A log that is written entry by entry, at the seconds 1, 2, 3 …
+/// An oplog with entries at the seconds 1, 2, 3 …
 #[derive(Default)]
-struct Lab {
-    log: Log,
+struct TestOplog {
+    oplog: Oplog,
     store: Store,
 }
 
-impl Lab {
+impl TestOplog {
     fn new() -> Self {
         let mut lab = Self::default();
         lab.write(vec![create()]);
@@ -36,34 +37,34 @@ impl Lab {
         self.write_as(changes, None);
     }
 
-    fn write_as(&mut self, changes: Vec<Change>, record: Option<Record>) {
-        let timestamp = self.log.last().timestamp.next(self.log.last().timestamp.time + 1);
+    fn write_as(&mut self, changes: Vec<Change>, record: Option<SessionUpdate>) {
+        let timestamp = self.oplog.last().timestamp.next(self.oplog.last().timestamp.time + 1);
         let before = self.store.write(&changes).unwrap();
         let (at, wall) = (OpTime { term: 1, timestamp }, DateTime::from_millis(7));
-        let entry = Arc::new(Entry { at, wall, changes, record, step: None, before });
-        self.log.push(entry, tokio::time::Instant::now(), &self.store);
+        let entry = Arc::new(OplogEntry { at, wall, changes, record, step: None, before });
+        self.oplog.push(entry, tokio::time::Instant::now(), &self.store);
     }
 
-    /// What most members have, all or up to a second.
-    fn history(&self, until: u32) -> Histories {
-        let timestamp = TimestampOrder { time: until, increment: 1 };
-        History::new(&self.log, OpTime { term: 1, timestamp }, &self.store).into()
+    /// Majority-committed entries up to a second.
+    fn history(&self, until: u32) -> StreamHistory {
+        let timestamp = OrderedTimestamp { time: until, increment: 1 };
+        MemberHistory::new(&self.oplog, OpTime { term: 1, timestamp }, &self.store).into()
     }
 
-    fn all(&self) -> Histories {
-        self.history(self.log.last().timestamp.time)
+    fn all(&self) -> StreamHistory {
+        self.history(self.oplog.last().timestamp.time)
     }
 
-    /// What a stream of this subject tells from the beginning.
-    fn told(&self, options: Options) -> Vec<Document> {
+    /// All events of a stream with these options.
+    fn told(&self, options: ChangeStreamOptions) -> Vec<Document> {
         let mut stream = stream(options, start());
-        stream.see(&self.all());
+        stream.set_history(&self.all());
         stream.take(usize::MAX).unwrap().documents
     }
 }
 
-fn start() -> Position {
-    Position::start(TimestampOrder { time: 1, increment: 0 })
+fn start() -> StreamPosition {
+    StreamPosition::start(OrderedTimestamp { time: 1, increment: 0 })
 }
 
 fn namespace() -> Namespace {
@@ -80,7 +81,7 @@ fn insert(document: Document) -> Change {
 }
 
 fn update(document: Document, update: Bson) -> Change {
-    let by = Rewrite::of(&update);
+    let by = UpdateForm::of(&update);
     Change::Replace { namespace: namespace(), document: Arc::new(document), by }
 }
 
@@ -88,19 +89,19 @@ fn drop_it() -> Change {
     Change::DropCollection { namespace: namespace() }
 }
 
-fn options() -> Options {
-    Options {
-        subject: Subject::Collection(namespace()),
-        full: Images::Off,
-        before: Images::Off,
+fn options() -> ChangeStreamOptions {
+    ChangeStreamOptions {
+        target: StreamTarget::Collection(namespace()),
+        full: ImageMode::Off,
+        before: ImageMode::Off,
         expanded: false,
-        version: Version { max_wire_version: 17 },
+        version: ChangeStreamVersion { max_wire_version: 17 },
     }
 }
 
-fn stream(options: Options, position: Position) -> Stream {
+fn stream(options: ChangeStreamOptions, position: StreamPosition) -> ChangeStream {
     let env = Environment::new(DateTime::from_millis(0), Timestamp { time: 1, increment: 0 }, 1);
-    Stream::new(options, Pipeline::parse(&[], "shop", &env).unwrap(), env, position)
+    ChangeStream::new(options, Pipeline::parse(&[], "shop", &env).unwrap(), env, position)
 }
 
 fn kinds(events: &[Document]) -> Vec<&str> {
@@ -108,14 +109,14 @@ fn kinds(events: &[Document]) -> Vec<&str> {
 }
 
 #[test]
-fn an_insert_is_told_with_its_document() {
-    let mut lab = Lab::new();
+fn insert_event_has_full_document() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1, "a": 2 })]);
-    let at = TimestampOrder { time: 2, increment: 1 };
+    let at = OrderedTimestamp { time: 2, increment: 1 };
     assert_eq!(
         lab.told(options()),
         [doc! {
-            "_id": Position { at, point: Point::Event(0), shard: 0 }.token(),
+            "_id": StreamPosition { at, point: EventPoint::Event(0), shard: 0 }.token(),
             "operationType": "insert",
             "clusterTime": Timestamp::from(at),
             "wallTime": DateTime::from_millis(7),
@@ -127,8 +128,8 @@ fn an_insert_is_told_with_its_document() {
 }
 
 #[test]
-fn what_made_another_document_decides_how_it_is_told() {
-    let mut lab = Lab::new();
+fn update_form_decides_event_type() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1, "a": 1, "b": 1 })]);
     let operators = doc! { "$set": { "a": 2 }, "$unset": { "b": 1 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
@@ -144,8 +145,8 @@ fn what_made_another_document_decides_how_it_is_told() {
 }
 
 #[test]
-fn the_current_document_is_looked_up_and_may_be_gone() {
-    let mut lab = Lab::new();
+fn update_lookup_returns_current_document_or_null() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 }), insert(doc! { "_id": 2 })]);
     for id in [1, 2] {
         let operators = doc! { "$set": { "a": 1 } };
@@ -154,7 +155,7 @@ fn the_current_document_is_looked_up_and_may_be_gone() {
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
     lab.write(vec![Change::Delete { namespace: namespace(), id: 2.into() }]);
-    let told = lab.told(Options { full: Images::Lookup, ..options() });
+    let told = lab.told(ChangeStreamOptions { full: ImageMode::Lookup, ..options() });
     let full: Vec<_> = told[2..5].iter().map(|event| event.get("fullDocument").unwrap()).collect();
     let now = Bson::from(doc! { "_id": 1, "a": 2 });
     assert_eq!(full, [&now, &Bson::Null, &now]);
@@ -162,36 +163,36 @@ fn the_current_document_is_looked_up_and_may_be_gone() {
 }
 
 #[test]
-fn images_are_told_where_a_collection_keeps_them() {
-    let mut lab = Lab::new();
+fn pre_and_post_images_follow_collection_option() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
     let change = || update(doc! { "_id": 1, "a": 1 }, doc! { "$set": { "a": 1 } }.into());
     lab.write(vec![change()]);
-    let both = |images| Options { full: images, before: images, ..options() };
-    let told = lab.told(both(Images::WhenAvailable));
+    let both = |images| ChangeStreamOptions { full: images, before: images, ..options() };
+    let told = lab.told(both(ImageMode::WhenAvailable));
     assert_eq!(told[1].get("fullDocument"), Some(&Bson::Null));
     assert_eq!(told[1].get("fullDocumentBeforeChange"), Some(&Bson::Null));
-    let mut strict = stream(both(Images::Required), start());
-    strict.see(&lab.all());
+    let mut strict = stream(both(ImageMode::Required), start());
+    strict.set_history(&lab.all());
     assert_eq!(strict.take(usize::MAX).unwrap_err().code.number, 47);
 
     let kept = doc! { "changeStreamPreAndPostImages": { "enabled": true } };
     lab.write(vec![Change::ModifyCollection { namespace: namespace(), options: kept }]);
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
-    let told = lab.told(both(Images::WhenAvailable));
+    let told = lab.told(both(ImageMode::WhenAvailable));
     assert_eq!(told[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 2 });
     let before = told[2].get_document("fullDocumentBeforeChange").unwrap();
     assert_eq!(before, &doc! { "_id": 1, "a": 1 });
 }
 
 #[test]
-fn the_parts_of_a_transaction_are_events_of_one_time() {
-    let mut lab = Lab::new();
-    let record = Record {
+fn transaction_events_share_cluster_time() {
+    let mut lab = TestOplog::new();
+    let record = SessionUpdate {
         session: SessionId { id: vec![1; 16], user: vec![2; 32] },
         number: 5,
-        what: Recorded::Committed,
+        what: SessionUpdateKind::Committed,
     };
     let set = doc! { "$set": { "a": 1 } };
     let changes = vec![insert(doc! { "_id": 1 }), update(doc! { "_id": 1, "a": 1 }, set.into())];
@@ -203,48 +204,50 @@ fn the_parts_of_a_transaction_are_events_of_one_time() {
         assert_eq!(event.get_i64("txnNumber").unwrap(), 5);
         assert!(event.get_document("lsid").unwrap().contains_key("uid"));
     }
-    // A stream goes on in the midst of it.
-    let after = Position::read(told[0].get_document("_id").unwrap()).unwrap();
+    // A stream resumes within a transaction.
+    let after = StreamPosition::read(told[0].get_document("_id").unwrap()).unwrap();
     let mut rest = stream(options(), after);
-    rest.see(&lab.all());
+    rest.set_history(&lab.all());
     assert_eq!(kinds(&rest.take(9).unwrap().documents), ["update"]);
 }
 
 #[test]
-fn what_comes_from_another_shard_is_no_event() {
-    let mut lab = Lab::new();
+fn migrated_documents_have_no_events() {
+    let mut lab = TestOplog::new();
     let note = Change::migration("shop.orders");
     lab.write(vec![note, insert(doc! { "_id": 1 })]);
     assert!(lab.told(options()).is_empty());
 }
 
 #[test]
-fn a_dropped_collection_ends_its_stream_but_not_that_of_its_database() {
-    let mut lab = Lab::new();
+fn drop_invalidates_collection_stream_only() {
+    let mut lab = TestOplog::new();
     lab.write(vec![drop_it()]);
     lab.write(vec![Change::DropDatabase { database: "shop".into() }]);
     let mut own = stream(options(), start());
-    own.see(&lab.all());
+    own.set_history(&lab.all());
     let batch = own.take(9).unwrap();
     assert_eq!(kinds(&batch.documents), ["drop", "invalidate"]);
     assert!(batch.finished && batch.invalidated);
-    let database = Options { subject: Subject::Database("shop".into()), ..options() };
+    let database =
+        ChangeStreamOptions { target: StreamTarget::Database("shop".into()), ..options() };
     assert_eq!(kinds(&lab.told(database)), ["drop", "dropDatabase", "invalidate"]);
-    let cluster = Options { subject: Subject::Cluster, ..options() };
+    let cluster = ChangeStreamOptions { target: StreamTarget::Cluster, ..options() };
     assert_eq!(kinds(&lab.told(cluster)), ["drop", "dropDatabase"]);
 }
 
 #[test]
-fn a_stream_that_ended_is_started_after_its_end() {
-    let mut lab = Lab::new();
+fn start_after_continues_after_invalidate() {
+    let mut lab = TestOplog::new();
     lab.write(vec![drop_it()]);
     lab.write(vec![create()]);
     lab.write(vec![insert(doc! { "_id": 1 })]);
     let told = lab.told(options());
-    let after = |event: &Document| Position::read(event.get_document("_id").unwrap()).unwrap();
+    let after =
+        |event: &Document| StreamPosition::read(event.get_document("_id").unwrap()).unwrap();
     let next = |position| {
         let mut stream = stream(options(), position);
-        stream.see(&lab.all());
+        stream.set_history(&lab.all());
         let documents = stream.take(9).unwrap().documents;
         kinds(&documents).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -253,13 +256,13 @@ fn a_stream_that_ended_is_started_after_its_end() {
 }
 
 #[test]
-fn only_what_most_members_have_is_told() {
-    let mut lab = Lab::new();
+fn only_majority_committed_events_are_shown() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
     lab.write(vec![insert(doc! { "_id": 2 })]);
     let mut stream = stream(options(), start());
-    let mut ids = |history: &Histories| -> Result<Vec<i32>, Fault> {
-        stream.see(history);
+    let mut ids = |history: &StreamHistory| -> Result<Vec<i32>, Fault> {
+        stream.set_history(history);
         let documents = stream.take(9)?.documents;
         let id = |event: &Document| event.get_document("documentKey").unwrap().get_i32("_id");
         Ok(documents.iter().map(|event| id(event).unwrap()).collect())
@@ -270,44 +273,44 @@ fn only_what_most_members_have_is_told() {
 }
 
 #[test]
-fn a_batch_says_where_it_ends() {
-    let mut lab = Lab::new();
+fn batch_has_post_batch_resume_token() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
     lab.write(vec![insert(doc! { "_id": 2 })]);
     lab.write(vec![Change::Note(doc! {})]);
     let mut stream = stream(options(), start());
-    let mut take = |most| {
-        stream.see(&lab.all());
-        stream.take(most).unwrap()
+    let mut take = |max_count| {
+        stream.set_history(&lab.all());
+        stream.take(max_count).unwrap()
     };
     assert_eq!(take(0).resume_token, Some(start().token()));
     let first = take(1);
     assert_eq!(first.resume_token.as_ref(), first.documents[0].get_document("_id").ok());
     let rest = take(9);
-    let newest = Position::start(TimestampOrder { time: 4, increment: 1 });
+    let newest = StreamPosition::start(OrderedTimestamp { time: 4, increment: 1 });
     assert_eq!((rest.documents.len(), rest.resume_token), (1, Some(newest.token())));
 }
 
 #[test]
-fn a_token_of_an_event_that_is_not_there_is_refused() {
-    let mut lab = Lab::new();
+fn resume_token_of_missing_event_is_rejected() {
+    let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
-    let at = TimestampOrder { time: 2, increment: 1 };
-    let mut lost = stream(options(), Position { at, point: Point::Event(3), shard: 0 });
-    lost.see(&lab.all());
+    let at = OrderedTimestamp { time: 2, increment: 1 };
+    let mut lost = stream(options(), StreamPosition { at, point: EventPoint::Event(3), shard: 0 });
+    lost.set_history(&lab.all());
     assert_eq!(lost.take(9).unwrap_err().code.number, 280);
-    // Not if the member does not know yet that most have it.
-    let mut early = stream(options(), Position { at, point: Point::Event(0), shard: 0 });
-    early.see(&lab.history(1));
+    // Nor if the member does not know yet that it is committed.
+    let mut early = stream(options(), StreamPosition { at, point: EventPoint::Event(0), shard: 0 });
+    early.set_history(&lab.history(1));
     assert!(early.take(9).unwrap().documents.is_empty());
-    early.see(&lab.all());
+    early.set_history(&lab.all());
     assert!(early.take(9).unwrap().documents.is_empty());
 }
 
 #[test]
-fn operators_are_told_at_the_fields_that_they_name() {
+fn update_operators_have_field_level_descriptions() {
     let told = |before: Document, after: Document, update: Document| {
-        difference(&before, &after, &Rewrite::of(&update.into())).unwrap()
+        difference(&before, &after, &UpdateForm::of(&update.into())).unwrap()
     };
     let found = told(
         doc! { "b": { "c": 1, "d": 1 }, "a": [1] },
@@ -329,16 +332,16 @@ fn operators_are_told_at_the_fields_that_they_name() {
 }
 
 #[test]
-fn a_pipeline_is_told_by_its_difference_unless_that_is_large() {
+fn pipeline_update_has_difference_unless_large() {
     let long = "x".repeat(100);
     let before = doc! { "_id": 1, "a": [&long, 2, 3], "b": 1 };
-    let found = |after: Document| difference(&before, &after, &Rewrite::Pipeline);
+    let found = |after: Document| difference(&before, &after, &UpdateForm::Pipeline);
     let inside = doc! { "a": true, "l": 2, "u1": 7 };
     assert_eq!(
         found(doc! { "_id": 1, "a": [&long, 7] }),
         Some(doc! { "d": { "b": false }, "sa": inside })
     );
-    // A field that stands elsewhere is a new one.
+    // A field that moved is a new one.
     assert_eq!(
         found(doc! { "_id": 1, "b": 1, "a": [&long, 2, 3] }),
         None,
@@ -347,12 +350,12 @@ fn a_pipeline_is_told_by_its_difference_unless_that_is_large() {
     assert_eq!(found(doc! { "_id": 1, "a": 1, "b": 1 }), None);
 }
 
-/// Two shards that shard the collection by `k`.
+/// Two shards, with the shard key `k`.
 #[derive(Debug)]
 struct ByK;
 
-impl Sharding for ByK {
-    fn shard_key(&self, _: Uuid, _: TimestampOrder) -> Option<Vec<String>> {
+impl ShardLocator for ByK {
+    fn shard_key(&self, _: Uuid, _: OrderedTimestamp) -> Option<Vec<String>> {
         Some(vec![String::from("k")])
     }
 
@@ -361,12 +364,12 @@ impl Sharding for ByK {
     }
 }
 
-fn cluster(shards: [&Lab; 2], until: [u32; 2]) -> Histories {
-    let history = |(lab, until): (&Lab, u32)| {
-        let timestamp = TimestampOrder { time: until, increment: 1 };
-        History::new(&lab.log, OpTime { term: 1, timestamp }, &lab.store)
+fn cluster(shards: [&TestOplog; 2], until: [u32; 2]) -> StreamHistory {
+    let history = |(lab, until): (&TestOplog, u32)| {
+        let timestamp = OrderedTimestamp { time: until, increment: 1 };
+        MemberHistory::new(&lab.oplog, OpTime { term: 1, timestamp }, &lab.store)
     };
-    Histories::of_shards(shards.into_iter().zip(until).map(history).collect(), Arc::new(ByK))
+    StreamHistory::of_shards(shards.into_iter().zip(until).map(history).collect(), Arc::new(ByK))
 }
 
 fn ids_of(documents: &[Document]) -> Vec<i32> {
@@ -375,8 +378,8 @@ fn ids_of(documents: &[Document]) -> Vec<i32> {
 }
 
 #[test]
-fn entries_of_two_shards_at_the_same_time_are_told_one_by_one() {
-    let mut labs = [Lab::new(), Lab::new()];
+fn entries_with_equal_timestamps_have_distinct_tokens() {
+    let mut labs = [TestOplog::new(), TestOplog::new()];
     for (shard, lab) in (0..).zip(&mut labs) {
         for id in 0..3 {
             lab.write(vec![insert(doc! { "_id": 10 * id + shard, "k": shard })]);
@@ -384,39 +387,39 @@ fn entries_of_two_shards_at_the_same_time_are_told_one_by_one() {
     }
     let seen = cluster([&labs[0], &labs[1]], [4, 4]);
     let mut whole = stream(options(), start());
-    whole.see(&seen);
+    whole.set_history(&seen);
     let all = whole.take(usize::MAX).unwrap().documents;
     assert_eq!(ids_of(&all), [0, 1, 10, 11, 20, 21]);
     assert_eq!(*all[1].get_document("documentKey").unwrap(), doc! { "k": 1, "_id": 1 });
     for (place, event) in all.iter().enumerate() {
-        let token = Position::read(event.get_document("_id").unwrap()).unwrap();
+        let token = StreamPosition::read(event.get_document("_id").unwrap()).unwrap();
         let mut rest = stream(options(), token);
-        rest.see(&seen);
+        rest.set_history(&seen);
         assert_eq!(rest.take(usize::MAX).unwrap().documents, all[place + 1..]);
-        // One by one it is the same.
+        // The same events with batches of one.
         let mut slowly = stream(options(), token);
         for expected in &all[place + 1..] {
-            slowly.see(&seen);
+            slowly.set_history(&seen);
             assert_eq!(slowly.take(1).unwrap().documents, std::slice::from_ref(expected));
         }
     }
 }
 
 #[test]
-fn an_event_waits_until_all_logs_are_known_up_to_it() {
-    let mut labs = [Lab::new(), Lab::new()];
+fn event_waits_for_oplogs_of_all_shards() {
+    let mut labs = [TestOplog::new(), TestOplog::new()];
     labs[0].write(vec![insert(doc! { "_id": 1, "k": 0 })]);
     labs[0].write(vec![insert(doc! { "_id": 2, "k": 0 })]);
     let behind = cluster([&labs[0], &labs[1]], [3, 1]);
-    assert_eq!(behind.held_up(), Some(TimestampOrder { time: 3, increment: 1 }));
+    assert_eq!(behind.delayed_until(), Some(OrderedTimestamp { time: 3, increment: 1 }));
     let mut stream = stream(options(), start());
-    stream.see(&behind);
+    stream.set_history(&behind);
     let batch = stream.take(usize::MAX).unwrap();
     assert!(batch.documents.is_empty());
     labs[1].write(vec![insert(doc! { "_id": 3, "k": 1 })]);
     labs[1].write(vec![Change::Note(doc! {})]);
     let level = cluster([&labs[0], &labs[1]], [3, 3]);
-    assert_eq!(level.held_up(), None);
-    stream.see(&level);
+    assert_eq!(level.delayed_until(), None);
+    stream.set_history(&level);
     assert_eq!(ids_of(&stream.take(usize::MAX).unwrap().documents), [1, 3, 2]);
 }

@@ -1,27 +1,27 @@
-//! The steps of a two-phase commit on one shard. Each is an entry of the log: a new primary continues
-//! from the last step that it has.
+//! Two-phase commit on one shard. Each step is an oplog entry, so a new primary continues from the
+//! last one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::{Id, Transaction, write_conflict};
+use super::{OrderedId, Transaction, write_conflict};
 use crate::{
     change::Change,
-    log::{
-        CommitStep, OpTime, PreparedTransaction, Record, Recorded, SessionId, TimestampOrder,
-        TransactionId,
-    },
     namespace::Namespace,
-    session::{self, Active, Phase},
+    oplog::{
+        CommitStep, OpTime, OrderedTimestamp, PreparedTransaction, SessionId, SessionUpdate,
+        SessionUpdateKind, TransactionId,
+    },
+    session::{self, ActiveTxn, TxnPhase},
     set::State,
     store::{Prepared, Store},
 };
 
 impl State {
-    /// Prepares a transaction: from now on its commit cannot fail, and it does not end by itself. Returns
-    /// the entry that prepared it, the same one when it is called again.
+    /// Prepares a transaction: its commit cannot fail any more, and it does not expire. Returns the
+    /// prepare entry, also when it is repeated.
     pub(crate) fn prepare_transaction(
         &mut self,
         index: usize,
@@ -32,33 +32,33 @@ impl State {
             return Ok(prepared.at);
         }
         let active = self.check_not_older(index, &id.session, id.number)?;
-        self.check_goes_on(active, id.number)?;
+        self.check_in_progress(active, id.number)?;
         let member = self.member_mut(index);
         let store = member.store().clone();
         let Some(transaction) = member.transaction_mut(&id.session) else {
             return Err(session::aborted(id.number));
         };
-        if !transaction.fits(store) {
+        if !transaction.applies_to(store) {
             member.end_transaction(&id.session);
             return Err(write_conflict());
         }
-        let record = (!transaction.changes.is_empty()).then(|| Record {
+        let record = (!transaction.changes.is_empty()).then(|| SessionUpdate {
             session: id.session.clone(),
             number: id.number,
-            what: Recorded::Committed,
+            what: SessionUpdateKind::Committed,
         });
         let changes = transaction.changes.clone();
         self.append_prepared(index, PreparedTransaction { id: id.clone(), changes, record }, now)
     }
 
-    /// Checks that a change can be prepared that no command of a transaction made. `WriteConflict` if
-    /// a transaction is in its way.
+    /// Checks a change that is prepared without a transaction statement. Returns `WriteConflict` if
+    /// a transaction conflicts.
     pub(crate) fn check_change(&self, index: usize, change: &Change) -> Result<(), Fault> {
         let member = self.member(index);
         let reserved = change
             .touched()
             .is_some_and(|(namespace, id)| id.is_some_and(|id| member.is_reserved(namespace, id)));
-        if reserved || member.stands_against(change) {
+        if reserved || member.conflicts_with(change) {
             return Err(write_conflict());
         }
         member.store().clone().check_and_apply(change)
@@ -94,17 +94,18 @@ impl State {
         Ok(at)
     }
 
-    /// Commits a transaction that most members have as prepared, unless this was done before. Returns
-    /// the entry that most members must have for the commit to be durable.
+    /// Commits a prepared transaction, unless it is committed already. A majority must have its
+    /// prepare entry. Returns the entry that must be majority-committed for the commit to be
+    /// durable.
     pub(crate) fn commit_prepared(
         &mut self,
         index: usize,
         id: &TransactionId,
-        visible: TimestampOrder,
+        visible: OrderedTimestamp,
         now: Instant,
     ) -> Result<OpTime, Fault> {
-        // Most members have the entry that prepared it, so this primary has it, too. If the transaction
-        // is not prepared any more, a later entry has committed it.
+        // The prepare entry is majority-committed, so this primary has it. If the transaction is
+        // not prepared any more, a later entry has committed it.
         let member = self.member_mut(index);
         let Some(Prepared { transaction, .. }) = member.store().prepared_transaction(id).cloned()
         else {
@@ -114,12 +115,12 @@ impl State {
         let PreparedTransaction { changes, record, .. } = transaction.as_ref().clone();
         let step = CommitStep::Committed { id: id.clone(), visible };
         let at = self.append_step(index, changes, record, Some(step), now)?;
-        self.end_prepared(index, id, Phase::Committed(at));
+        self.end_prepared(index, id, TxnPhase::Committed(at));
         Ok(at)
     }
 
-    /// Aborts a transaction, prepared or not. Returns the entry that most members must have for it to
-    /// stay aborted.
+    /// Aborts a transaction, prepared or not. Returns the entry that must be majority-committed for
+    /// the abort to be durable.
     pub(crate) fn abort_prepared(
         &mut self,
         index: usize,
@@ -127,25 +128,25 @@ impl State {
         now: Instant,
     ) -> Result<OpTime, Fault> {
         if self.member(index).store().prepared_transaction(id).is_none() {
-            // A transaction that was never prepared, or that is unknown.
+            // The transaction was never prepared, or is unknown.
             let _ = self.abort_transaction(index, &id.session, id.number);
             return Ok(self.member(index).last());
         }
         let step = CommitStep::Aborted(id.clone());
         let at = self.append_step(index, Vec::new(), None, Some(step), now)?;
-        self.end_prepared(index, id, Phase::Aborted);
+        self.end_prepared(index, id, TxnPhase::Aborted);
         Ok(at)
     }
 
-    fn end_prepared(&mut self, index: usize, id: &TransactionId, phase: Phase) {
+    fn end_prepared(&mut self, index: usize, id: &TransactionId, phase: TxnPhase) {
         let member = self.member_mut(index);
         drop(member.take_transaction(&id.session));
         if member.active(&id.session).is_some() {
-            member.set_active(&id.session, Active { number: id.number, phase });
+            member.set_active(&id.session, ActiveTxn { number: id.number, phase });
         }
     }
 
-    /// Opens the prepared transactions again, on a member that has become primary.
+    /// Restores the prepared transactions on a new primary.
     pub(crate) fn restore_prepared(&mut self, index: usize, now: Instant) {
         let member = self.member_mut(index);
         let base = member.store().clone();
@@ -155,19 +156,22 @@ impl State {
             restored.prepared = Some(*at);
             member.put_transaction(&id.session, restored);
             if !id.is_internal() {
-                member.set_active(&id.session, Active { number: id.number, phase: Phase::Open });
+                member.set_active(
+                    &id.session,
+                    ActiveTxn { number: id.number, phase: TxnPhase::Open },
+                );
             }
         }
     }
 
-    /// Returns `true` if a session has to wait for the outcome of a prepared transaction before it
-    /// begins something of another number.
+    /// Returns `true` if a session must wait for the decision about a prepared transaction before
+    /// it uses another number.
     pub(crate) fn must_wait(&self, index: usize, session: &SessionId, number: i64) -> bool {
         let open = self.member(index).transaction(session);
         open.is_some_and(|open| open.is_prepared() && open.number() != number)
     }
 
-    /// A prepared transaction takes no more statements, and only its coordinator ends it.
+    /// Rejects statements in a prepared transaction. Only its coordinator ends it.
     pub(crate) fn check_not_prepared(
         &self,
         index: usize,
@@ -182,13 +186,12 @@ impl State {
         }
     }
 
-    /// Returns `true` if a read of a collection as of a time depends on a transaction that is prepared
-    /// and not decided.
+    /// Returns `true` if a read at a time must wait for the decision about a prepared transaction.
     pub(crate) fn awaits_decision(
         &self,
         index: usize,
         namespace: Option<&Namespace>,
-        at: TimestampOrder,
+        at: OrderedTimestamp,
     ) -> bool {
         let concerns = |change: &Change| {
             change.touched().is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
@@ -198,16 +201,16 @@ impl State {
     }
 }
 
-/// `PreparedTransactionInProgress`.
+/// Error `PreparedTransactionInProgress`.
 pub(crate) const PREPARED_TRANSACTION_IN_PROGRESS: Code =
     Code::named(267, "PreparedTransactionInProgress");
 
-/// The bytes of a client's session id, a UUID.
+/// Length of a client's session id, a UUID.
 const CLIENT_ID: usize = 16;
 
 impl TransactionId {
-    /// The id of the transaction that a statement of a retryable write runs in by itself. Its session is
-    /// a child of the client's.
+    /// Id of the internal transaction that executes a statement of a retryable write. Its session
+    /// is a child of the client's session.
     pub(crate) fn internal(session: &SessionId, number: i64, statement: i32) -> Self {
         let mut id = session.id.clone();
         id.extend(number.to_be_bytes());
@@ -219,7 +222,7 @@ impl TransactionId {
         self.session.id.len() > CLIENT_ID
     }
 
-    /// The client's session and its number, also of a transaction that is internal.
+    /// Session and number of the client. The same id for a client's own transaction.
     pub(crate) fn of_client(&self) -> Self {
         let Some((id, rest)) = self.session.id.split_at_checked(CLIENT_ID) else {
             return self.clone();
@@ -230,13 +233,13 @@ impl TransactionId {
 }
 
 impl Transaction {
-    /// A transaction that has made these changes.
+    /// A transaction with these changes.
     fn of_changes(number: i64, base: &Store, changes: &[Change], now: Instant) -> Self {
         let mut reserved: BTreeMap<Namespace, _> = BTreeMap::new();
         for (namespace, id) in changes.iter().filter_map(Change::touched) {
-            let ids: &mut std::collections::BTreeSet<Id> =
+            let ids: &mut std::collections::BTreeSet<OrderedId> =
                 reserved.entry(namespace.clone()).or_default();
-            ids.extend(id.cloned().map(Id));
+            ids.extend(id.cloned().map(OrderedId));
         }
         let changes = changes.to_vec();
         Self { changes, reserved, ..Self::new(number, base, now) }

@@ -1,13 +1,12 @@
-//! Whether two servers gave the same answer.
+//! Comparison of the replies of two servers.
 
 use bson::{Bson, Document};
 use testbed::Version;
 
 use crate::operations::Operation;
 
-/// What is a server's own: times, elections, ids of cursors, and the words of errors, except those
-/// that applications are known to read.
-const OWN: [&str; 8] = [
+/// Fields that differ between servers: times, elections, error messages.
+const UNCOMPARED: [&str; 8] = [
     "$clusterTime",
     "operationTime",
     "electionId",
@@ -18,17 +17,18 @@ const OWN: [&str; 8] = [
     "errInfo",
 ];
 
-/// What counts in an answer.
-pub(crate) fn essence(operation: &Operation, reply: &Document, version: Version) -> Bson {
-    let mut reply = without_own(reply);
+/// Comparable part of a reply.
+pub(crate) fn comparable_part(operation: &Operation, reply: &Document, version: Version) -> Bson {
+    let mut reply = without_uncompared(reply);
     if version >= Version::V8_2 && operation.has_ties() {
         return without_order(reply, operation);
     }
-    // Which of several bad expressions is found first is not said, not even by one server twice.
+    // A server does not define which of several invalid expressions it reports, and may report
+    // different ones for equal commands.
     if operation.command.contains_key("aggregate") && reply.contains_key("code") {
         return "refused".into();
     }
-    // Nor is with which document an expression fails, or which of a pipeline's operands.
+    // Nor does it define the document or the operand at which an expression fails.
     let command = operation.command.to_string();
     if command.contains("$expr")
         || command.contains("\"u\": [")
@@ -45,7 +45,7 @@ pub(crate) fn essence(operation: &Operation, reply: &Document, version: Version)
     }
     if let Ok(cursor) = reply.get_document_mut("cursor") {
         cursor.remove("id");
-        // Whether it takes an empty batch to find out that there are no more is a server's own.
+        // Whether a cursor needs an empty batch to find its end is not defined.
         if let Ok(sizes) = cursor.get_array_mut("sizes") {
             while sizes.pop_if(|size| *size == Bson::Int32(0)).is_some() {}
         }
@@ -59,7 +59,7 @@ pub(crate) fn essence(operation: &Operation, reply: &Document, version: Version)
     reply.into()
 }
 
-/// What counts where 8.2 sorts documents that are equal in an order of its own.
+/// Comparable part of a reply where 8.2 sorts equal documents in an undefined order.
 fn without_order(mut reply: Document, operation: &Operation) -> Bson {
     if reply.contains_key("code") {
         return "refused".into();
@@ -78,19 +78,20 @@ fn without_order(mut reply: Document, operation: &Operation) -> Bson {
     Bson::Array(std::mem::take(batch))
 }
 
-fn without_own(document: &Document) -> Document {
+fn without_uncompared(document: &Document) -> Document {
     let mut kept = document.clone();
-    OWN.iter().for_each(|name| drop(kept.remove(name)));
+    UNCOMPARED.iter().for_each(|name| drop(kept.remove(name)));
     if let Ok(errors) = kept.get_array_mut("writeErrors") {
         for error in errors.iter_mut().filter_map(Bson::as_document_mut) {
-            *error = without_own(error);
+            *error = without_uncompared(error);
         }
     }
     kept
 }
 
-/// Equal in every bit: NaN is NaN, -0.0 is not 0.0, and an int32 is no int64.
-pub(crate) fn are_same(left: &Bson, right: &Bson) -> bool {
+/// Returns `true` for bitwise equal values: NaN equals NaN, -0.0 differs from 0.0, and int differs
+/// from long.
+pub(crate) fn are_identical(left: &Bson, right: &Bson) -> bool {
     shown(left) == shown(right)
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn shown(value: &Bson) -> String {
     format!("{value:?}")
 }
 
-/// The path of the first value that differs, and both values.
+/// Path and values of the first difference.
 pub(crate) fn difference(path: &str, left: &Bson, right: &Bson) -> Option<String> {
     let below = |name: &str| format!("{path}.{name}");
     match (left, right) {
@@ -111,14 +112,14 @@ pub(crate) fn difference(path: &str, left: &Bson, right: &Bson) -> Option<String
             .zip(right)
             .enumerate()
             .find_map(|(at, (left, right))| difference(&below(&at.to_string()), left, right)),
-        _ if are_same(left, right) => None,
+        _ if are_identical(left, right) => None,
         _ => Some(format!("{path}: {} is not {}", shown(left), shown(right))),
     }
 }
 
-/// Whether this is an error that the optimizer came upon before there was a document: which parts it
-/// computes beforehand is its own.
-pub(crate) fn is_optimizers(reply: &Document) -> bool {
+/// Returns `true` for an error that the optimizer raised before it had a document. Which parts it
+/// computes in advance is not defined.
+pub(crate) fn is_optimizer_error(reply: &Document) -> bool {
     let says_so =
         |it: &Document| it.get_str("errmsg").is_ok_and(|it| it.contains("Failed to optimize"));
     let errors = reply.get_array("writeErrors").into_iter().flatten();

@@ -1,10 +1,10 @@
-//! Expressions by chance.
+//! Random expressions.
 
 use bson::{Bson, DateTime, Document, doc};
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
-impl Dice {
+impl Generator {
     fn set_operand(&mut self) -> Bson {
         match self.once_in(2) {
             true => {
@@ -24,7 +24,7 @@ impl Dice {
                 _ => format!("${}", self.path()).into(),
             };
         }
-        let next = |dice: &mut Self| dice.expression(depth - 1);
+        let next = |generator: &mut Self| generator.expression(depth - 1);
         let one = [
             "$abs",
             "$ceil",
@@ -111,17 +111,17 @@ impl Dice {
             10 => self.date_expression(depth).into(),
             11 => self.text_expression(depth).into(),
             12 | 13 => self.named_expression(depth).into(),
-            // The elements of a set come in any order.
+            // A set operator returns its elements in any order.
             9 => {
                 let set = *self.pick(&["$setUnion", "$setIntersection", "$setDifference"]);
-                // Which operand is looked at first is the optimizer's choice, if one is a constant: no
-                // constant here is null, or no array.
+                // Operands with constants are evaluated in any order, so no constant here is null
+                // or a non-array.
                 let set = doc! { set: [self.set_operand(), self.set_operand()] };
                 doc! { "$sortArray": { "input": set, "sortBy": 1 } }.into()
             }
             0 | 1 => {
                 let operand = next(self);
-                // An array would be read as a list of arguments.
+                // An array would be parsed as a list of arguments.
                 doc! { *self.pick(&one): [operand] }.into()
             }
             2 | 3 => doc! { *self.pick(&two): [next(self), next(self)] }.into(),
@@ -146,7 +146,7 @@ impl Dice {
             1 => doc! { "$dateToString": { "date": date, "onNull": self.number() } },
             2 => {
                 let amount = self.small();
-                // Before 1970, a server loses a second of what is not whole.
+                // Before 1970, a server rounds fractions of a second differently.
                 let date = DateTime::from_millis(i64::from(self.few(9)) * 98_765_432_100);
                 let operator = *self.pick(&["$dateAdd", "$dateSubtract"]);
                 doc! { operator: { "startDate": date, "unit": unit, "amount": amount } }
@@ -207,7 +207,7 @@ impl Dice {
     }
 
     fn named_expression(&mut self, depth: usize) -> Document {
-        let next = |dice: &mut Self| dice.expression(depth - 1);
+        let next = |generator: &mut Self| generator.expression(depth - 1);
         match self.below(12) {
             0 => doc! { "$reduce": { "input": next(self), "initialValue": next(self),
             "in": { "$add": ["$$value", "$$this"] } } },

@@ -1,11 +1,11 @@
-//! Filters, sorts and projections by chance.
+//! Random filters, sorts and projections.
 
 use bson::{Bson, Document, doc};
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
-impl Dice {
-    /// A filter; simple ones are frequent, and so are some that find documents.
+impl Generator {
+    /// A filter. Simple filters are frequent, so that they match documents.
     pub(crate) fn filter(&mut self, depth: usize) -> Document {
         match self.below(12) {
             0 if self.variables => doc! { "$expr": self.expression(2) },
@@ -37,7 +37,7 @@ impl Dice {
         }
     }
 
-    /// `{$gt: 5}`.
+    /// A condition on a field, such as `{$gt: 5}`.
     pub(crate) fn predicate(&mut self, depth: usize) -> Document {
         match self.below(18) {
             0..=6 => {
@@ -78,7 +78,7 @@ impl Dice {
         }
     }
 
-    /// A sort in which no two documents are equal.
+    /// A sort without ties.
     pub(crate) fn sort(&mut self) -> Document {
         let mut sort = Document::new();
         for _ in 0..self.below(3) {

@@ -1,14 +1,14 @@
-//! The same operations, by chance, on the embedded deployment and on a real server: the answers are
-//! the same, and so is what is stored in the end.
+//! Random operations on the embedded deployment and on a real server. Replies and stored documents
+//! must agree.
 //!
-//! A few thousand operations run with the other tests. `STEADFAST_DIFFERENTIAL=100000` runs as many as
-//! it says, `STEADFAST_SEED=7` others than usual.
+//! A few thousand operations run by default. `STEADFAST_DIFFERENTIAL=100000` sets their number,
+//! `STEADFAST_SEED=7` the seed.
 #![allow(missing_docs)]
 
 mod compare;
-mod dice;
 mod expressions;
 mod filters;
+mod generator;
 mod operations;
 mod pipelines;
 mod scenarios;
@@ -24,24 +24,27 @@ use steadfast_embedded::Deployment;
 use testbed::{ClusterOptions, Mongod, Options, ShardedCluster, Version};
 
 use crate::{
-    compare::{are_same, difference, essence, is_optimizers},
-    dice::Dice,
+    compare::{are_identical, comparable_part, difference, is_optimizer_error},
+    generator::Generator,
     operations::{INDEXED, MADE, Operation, PLAIN, indexes},
     scenarios::{Addresses, Target, compare_on},
     server::{Server, UNREADABLE},
     tally::Tally,
 };
 
-/// After so many operations the collections are compared and begun anew, so that they stay small.
+/// Operations between two comparisons of the stored documents. Afterwards the collections are
+/// dropped, so that they stay small.
 const ROUND: usize = 250;
 
-/// So many differences are shown.
+/// Maximum number of reported differences.
 const SHOWN: usize = 100;
 
-/// What an expression that fails for a document does to a pipeline depends on what the server's
-/// optimizer has made of it: a constant may be computed though no document comes to it, a `$match`
-/// may go before the stage that fails. So there are two real servers, one of which takes pipelines as
-/// they are, and where the two differ, either is right.
+/// The servers under comparison.
+///
+/// Whether a failing expression fails a pipeline depends on the server's optimizer: it may compute
+/// constants that no document needs, or move a `$match` before the failing stage. So there are two
+/// real servers. One of them, `literal`, does not optimize pipelines. Where the two disagree,
+/// either reply is accepted.
 struct Servers {
     real: Server,
     literal: Server,
@@ -50,12 +53,12 @@ struct Servers {
     version: Version,
 }
 
-/// What came of an operation.
-enum Verdict {
+/// Result of a comparison.
+enum Comparison {
     Same,
-    /// The real servers do not agree. After a write, what is stored may differ from now on.
+    /// The real servers disagree. After a write, their stored documents may differ.
     Undecided,
-    /// In words.
+    /// Description of the difference.
     Different(String),
 }
 
@@ -67,37 +70,37 @@ impl Servers {
         }
     }
 
-    fn begin(&mut self, dice: &mut Dice) {
+    fn begin(&mut self, generator: &mut Generator) {
         self.all(&doc! { "dropDatabase": 1, "$db": "differential" });
         self.all(&doc! { "create": PLAIN, "$db": "differential" });
         self.all(&doc! { "create": MADE, "$db": "differential" });
         self.all(&doc! { "createIndexes": INDEXED, "indexes": indexes(), "$db": "differential" });
-        let mut others: Vec<_> = (0..8).map(|_| dice.stored()).collect();
+        let mut others: Vec<_> = (0..8).map(|_| generator.stored()).collect();
         others.iter_mut().zip(0..).for_each(|(other, id)| drop(other.insert("_id", id)));
         self.all(&doc! { "insert": "other", "documents": others, "$db": "differential" });
     }
 
-    fn compare(&mut self, operation: &Operation) -> Verdict {
+    fn compare(&mut self, operation: &Operation) -> Comparison {
         let [real, literal, ours] = [&mut self.real, &mut self.literal, &mut self.ours]
             .map(|server| server.run_to_end(&operation.command));
         self.tally.note(&operation.command, &real);
-        let says_nothing = |it: &Document| it.contains_key(UNREADABLE) || is_optimizers(it);
+        let says_nothing = |it: &Document| it.contains_key(UNREADABLE) || is_optimizer_error(it);
         if says_nothing(&real) || says_nothing(&literal) {
-            return Verdict::Undecided;
+            return Comparison::Undecided;
         }
-        let essence = |reply| essence(operation, reply, self.version);
-        let same = |left, right| are_same(&essence(left), &essence(right));
+        let comparable_part = |reply| comparable_part(operation, reply, self.version);
+        let same = |left, right| are_identical(&comparable_part(left), &comparable_part(right));
         match (same(&real, &literal), same(&real, &ours) || same(&literal, &ours)) {
-            (true, true) => Verdict::Same,
-            (false, true) => Verdict::Undecided,
-            // 8.2 leaves out what nothing reads later, and orders conditions as it likes.
+            (true, true) => Comparison::Same,
+            (false, true) => Comparison::Undecided,
+            // 8.2 omits fields that no later stage reads, and evaluates conditions in any order.
             (_, false) if operation.may_fail_unseen(self.version) && fails_once(&real, &ours) => {
-                Verdict::Undecided
+                Comparison::Undecided
             }
             (_, false) => {
-                let [theirs, own] = [&real, &ours].map(essence);
+                let [theirs, own] = [&real, &ours].map(comparable_part);
                 let where_ = difference("", &theirs, &own).unwrap_or_default();
-                Verdict::Different(format!(
+                Comparison::Different(format!(
                     "{}\n  mongod:   {real}\n  embedded: {ours}\n  at {where_}",
                     operation.command
                 ))
@@ -105,34 +108,37 @@ impl Servers {
         }
     }
 
-    /// Operations until one differs, and then what is stored; with care, after each that writes.
-    fn round(&mut self, dice: &mut Dice, careful: bool) -> Verdict {
-        self.begin(dice);
+    /// Runs operations until one differs, then compares the stored documents. With `careful`,
+    /// compares them after each write.
+    fn round(&mut self, generator: &mut Generator, careful: bool) -> Comparison {
+        self.begin(generator);
         for _ in 0..ROUND {
-            let operation = dice.operation();
+            let operation = generator.operation();
             let verdict = self.compare(&operation);
             match verdict {
-                Verdict::Same if careful && operation.writes => match self.compare_stored() {
-                    Verdict::Different(difference) => {
+                Comparison::Same if careful && operation.writes => match self.compare_stored() {
+                    Comparison::Different(difference) => {
                         let command = operation.command;
-                        return Verdict::Different(format!("{command}\n  and then {difference}"));
+                        return Comparison::Different(format!(
+                            "{command}\n  and then {difference}"
+                        ));
                     }
-                    Verdict::Same | Verdict::Undecided => {}
+                    Comparison::Same | Comparison::Undecided => {}
                 },
-                Verdict::Same => {}
-                Verdict::Undecided => {
+                Comparison::Same => {}
+                Comparison::Undecided => {
                     self.tally.undecided += 1;
                     if operation.writes {
                         return verdict;
                     }
                 }
-                Verdict::Different(_) => return verdict,
+                Comparison::Different(_) => return verdict,
             }
         }
         self.compare_stored()
     }
 
-    fn compare_stored(&mut self) -> Verdict {
+    fn compare_stored(&mut self) -> Comparison {
         for collection in [PLAIN, INDEXED, MADE] {
             let command = doc! {
                 "find": collection,
@@ -141,11 +147,11 @@ impl Servers {
                 "$db": "differential",
             };
             let verdict = self.compare(&Operation { command, ordered: true, writes: false });
-            if !matches!(verdict, Verdict::Same) {
+            if !matches!(verdict, Comparison::Same) {
                 return verdict;
             }
         }
-        Verdict::Same
+        Comparison::Same
     }
 }
 
@@ -154,20 +160,20 @@ fn fails_once(one: &Document, other: &Document) -> bool {
     one.contains_key("code") != other.contains_key("code")
 }
 
-/// A server that takes pipelines and filters as they are.
+/// A server that executes pipelines and filters as they are, without optimization.
 fn literal(version: Version) -> Mongod {
     let options = Options::new().version(version);
     let mongod = Mongod::standalone(options).unwrap_or_else(|error| panic!("{error}"));
     for name in ["disablePipelineOptimization", "disableMatchExpressionOptimization"] {
         let command = doc! { "configureFailPoint": name, "mode": "alwaysOn" };
-        mongod.run_command("admin", command).expect("a fail point that is known");
+        mongod.run_command("admin", command).expect("a known fail point");
     }
-    // Nor does it translate them: what the other engine of 6.0 joins has lost the types of some values.
+    // Nor does it use the slot-based engine, whose `$lookup` in 6.0 loses the types of some values.
     let classic = match version {
         Version::V6_0 => doc! { "setParameter": 1, "internalQueryForceClassicEngine": true },
         _ => doc! { "setParameter": 1, "internalQueryFrameworkControl": "forceClassicEngine" },
     };
-    mongod.run_command("admin", classic).expect("a parameter that is known");
+    mongod.run_command("admin", classic).expect("a known parameter");
     mongod
 }
 
@@ -195,12 +201,12 @@ fn compare_with(version: Version, usual: usize) {
     let mut differences = Vec::new();
     let mut round = seed * 1_000_000;
     while servers.tally.operations() < operations {
-        let dice = || Dice::new(u64::try_from(round).expect("a seed"), version);
-        if let Verdict::Different(late) = servers.round(&mut dice(), false) {
-            // Once more, to find the operation with which it began.
-            match servers.round(&mut dice(), true) {
-                Verdict::Different(difference) => differences.push(difference),
-                Verdict::Same | Verdict::Undecided => differences.push(late),
+        let generator = || Generator::new(u64::try_from(round).expect("a seed"), version);
+        if let Comparison::Different(late) = servers.round(&mut generator(), false) {
+            // Repeats the round carefully, to find the first operation that differs.
+            match servers.round(&mut generator(), true) {
+                Comparison::Different(difference) => differences.push(difference),
+                Comparison::Same | Comparison::Undecided => differences.push(late),
             }
         }
         round += 1;
@@ -245,7 +251,7 @@ fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
     if !testbed::require(Version::V8_2) {
         return;
     }
-    // An idle shard holds up the change streams of a cluster until it writes its next no-op entry.
+    // An idle shard delays the change streams of a cluster until it writes its next no-op entry.
     let options = Options::new().version(Version::V8_2).parameter("periodicNoopIntervalSecs=1");
     let cluster = ShardedCluster::start(ClusterOptions::new().options(options)).expect("a cluster");
     let real = Addresses {
@@ -256,8 +262,8 @@ fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
     let shards = [cluster.shard_name(0), cluster.shard_name(1)];
     let embedded = Deployment::sharded(&[&shards[0], &shards[1]])
         .version("8.2")
-        .routers(2)
-        .shard_members(1)
+        .mongos_count(2)
+        .members_per_shard(1)
         .start();
-    compare_on(Target::Sharded, &real, &Addresses::of_embedded(&embedded));
+    compare_on(Target::ShardedCollection, &real, &Addresses::of_embedded(&embedded));
 }

@@ -1,15 +1,15 @@
-//! Commands by chance, and how far the answers to each must agree.
+//! Random commands, and the required agreement of their replies.
 
 use bson::{Bson, Document, doc};
 use testbed::Version;
 
-use crate::{dice::Dice, updates::Update};
+use crate::{generator::Generator, updates::Update};
 
-/// A command, and whether the order of the documents in its answer is said.
+/// A command, and whether the order of documents in its reply is defined.
 pub(crate) struct Operation {
     pub(crate) command: Document,
     pub(crate) ordered: bool,
-    /// Whether it may change what is stored.
+    /// `true` if it may change stored documents.
     pub(crate) writes: bool,
 }
 
@@ -22,8 +22,8 @@ impl Operation {
             && command.contains("$sort")
     }
 
-    /// Returns `true` if it depends on the optimizer of the server whether an expression is evaluated that
-    /// fails: a field that no later stage reads, or one of several conditions.
+    /// Returns `true` if the optimizer decides whether a failing expression is evaluated: in a
+    /// field that no later stage reads, or in one of several conditions.
     pub(crate) fn may_fail_unseen(&self, version: Version) -> bool {
         let command = self.command.to_string();
         version >= Version::V8_2
@@ -31,28 +31,28 @@ impl Operation {
                 || command.contains("$project") && command.contains("$group"))
     }
 
-    /// Returns `true` if a pipeline keeps some of the documents by their order.
+    /// Returns `true` if a pipeline selects documents by their order.
     pub(crate) fn takes_some(&self) -> bool {
         let command = self.command.to_string();
         command.contains("$skip") || command.contains("$limit")
     }
 }
 
-/// The collection without an index of its own, where the first document in natural order is the one
-/// that is meant when several match.
+/// Collection without secondary indexes: of several matching documents, the first in natural order
+/// is used.
 pub(crate) const PLAIN: &str = "plain";
 
-/// The collection with indexes, where a server may look in any order.
+/// Collection with indexes, which a server may scan in any order.
 pub(crate) const INDEXED: &str = "indexed";
 
-/// The collection that pipelines write to.
+/// Target of pipelines that write.
 pub(crate) const MADE: &str = "made";
 
-/// Its indexes.
+/// Indexes of the collection [`INDEXED`].
 pub(crate) fn indexes() -> Vec<Document> {
     vec![
-        // None is sparse, nor partial by `$exists`: by such an index a server finds too little for
-        // `{$lte: null}` and `{$gt: MinKey}`.
+        // No index is sparse or partial by `$exists`: with such an index a server misses documents
+        // for `{$lte: null}` and `{$gt: MinKey}`.
         doc! { "key": { "a": 1 }, "name": "a_1", "unique": true,
         "partialFilterExpression": { "a": { "$gt": 0 } } },
         doc! { "key": { "b": 1, "c": -1 }, "name": "b_1_c_-1", "unique": true,
@@ -61,12 +61,12 @@ pub(crate) fn indexes() -> Vec<Document> {
     ]
 }
 
-impl Dice {
+impl Generator {
     pub(crate) fn operation(&mut self) -> Operation {
         let collection = if self.once_in(4) { INDEXED } else { PLAIN };
         let kind = self.below(21);
-        // An upsert takes no expression in its filter, an insert has none; and where one document is
-        // the first of all, it depends on the way to it which others are asked whether they match.
+        // An upsert accepts no expression in its filter, and an insert has no filter. Where one
+        // document is the first of all, the access path decides which others are evaluated.
         self.variables = kind >= 10 && !matches!(kind, 11 | 12) && self.once_in(6);
         let mut operation = match kind {
             0..=4 => unordered(self.insert(collection)),
@@ -74,7 +74,7 @@ impl Dice {
             10 => unordered(self.delete(collection)),
             11 | 12 => unordered(self.find_and_modify(collection)),
             13..=15 => self.find(collection),
-            // The index knows an empty array as something else than it is.
+            // The index has a different key for an empty array.
             16 if self.variables => self.find(PLAIN),
             16 => Operation { writes: false, ..unordered(self.count_or_distinct(PLAIN)) },
             17 if self.once_in(2) => unordered(doc! {
@@ -99,7 +99,7 @@ impl Dice {
         operation
     }
 
-    /// What a variable stands for.
+    /// Value of a variable.
     fn constant(&mut self) -> Bson {
         match self.once_in(2) {
             true => self.number(),
@@ -126,7 +126,7 @@ impl Dice {
                     q.insert(self.path(), self.value(1));
                     q.insert("$and", vec![doc! { self.path(): { "$eq": self.value(1) } }]);
                 }
-                // What an upsert makes up is different each time, unless the id is given.
+                // The generated `_id` of an upsert differs, unless the filter has one.
                 let upsert = self.once_in(5) && self.may_upsert(&q);
                 let mut statement = doc! { "q": q, "u": update, "multi": multi, "upsert": upsert };
                 if !array_filters.is_empty() {
@@ -138,10 +138,10 @@ impl Dice {
         doc! { "update": collection, "updates": updates, "ordered": !self.once_in(3) }
     }
 
-    /// A filter for a statement that takes one document, if it is not for many.
+    /// A filter for a statement on one document, or any filter if `many`.
     fn one_of_many(&mut self, collection: &str, many: bool) -> Document {
         match many || collection == PLAIN {
-            // Where one cannot be changed, which have been depends on the order.
+            // If one update fails, the set of updated documents depends on the order.
             true if collection == INDEXED => doc! { "_id": { "$gte": self.id() } },
             true if many => self.filter(2),
             true => self.filter_in_order(),
@@ -149,8 +149,8 @@ impl Dice {
         }
     }
 
-    /// A filter of which a server finds the first document in natural order: alternatives of ids it
-    /// looks up one after the other.
+    /// A filter whose first match in natural order is defined. Alternatives of `_id`s are looked up
+    /// one after the other.
     fn filter_in_order(&mut self) -> Document {
         let filter = self.filter(2);
         let (kind, shown) = (filter.keys().next(), filter.to_string());
@@ -160,8 +160,8 @@ impl Dice {
         }
     }
 
-    /// Returns `true` if what an upsert of this filter inserts is known. 8.2 puts the fields of a filter in
-    /// an order of its own.
+    /// Returns `true` if the inserted document of an upsert is defined. 8.2 orders the fields of a
+    /// filter in its own way.
     fn may_upsert(&self, filter: &Document) -> bool {
         says_id(filter) && (self.is_before_8_2() || filter.len() == 1)
     }
@@ -205,7 +205,7 @@ impl Dice {
     fn find(&mut self, collection: &str) -> Operation {
         let mut command = doc! { "find": collection, "filter": self.filter(2) };
         command.insert("batchSize", if self.once_in(4) { self.few(3) } else { 1000 });
-        // Without a collation of their own, indexes are of no use with one.
+        // Indexes without a collation cannot be used by a query with one.
         if self.once_in(6) {
             command.insert("collation", doc! { "locale": "en", "strength": 2 });
         }
@@ -221,8 +221,7 @@ impl Dice {
         }
         if self.once_in(3) {
             let mut projection = self.projection();
-            // A server may sort what is left of the documents, and what is left of an array need not
-            // have anything at an index.
+            // A server may sort projected documents, whose arrays may lack an index.
             let by_index = |path: &str| path.contains(|it: char| it.is_ascii_digit());
             let sorts_by_index = command
                 .get_document("sort")
@@ -247,8 +246,8 @@ impl Dice {
     }
 }
 
-/// Whether a filter says the id of what an upsert inserts. One that matches nothing, whatever is stored,
-/// says nothing.
+/// Returns `true` if a filter determines the `_id` of an upsert. A filter that never matches does
+/// not.
 fn says_id(filter: &Document) -> bool {
     let is_value = |id: &Bson| !id.as_document().is_some_and(|it| it.contains_key("$gte"));
     filter.get("_id").is_some_and(is_value) && !filter.to_string().contains("\"$all\": []")

@@ -1,11 +1,11 @@
-//! Pipelines by chance.
+//! Random pipelines.
 
 use bson::{Bson, Document, doc};
 
-use crate::{dice::Dice, operations::MADE};
+use crate::{generator::Generator, operations::MADE};
 
-impl Dice {
-    /// A pipeline whose result does not depend on the order in which documents are read.
+impl Generator {
+    /// A pipeline whose result does not depend on the order of its input.
     pub(crate) fn pipeline(&mut self) -> Vec<Document> {
         let mut stages = Vec::new();
         for _ in 0..self.below(3) {
@@ -85,13 +85,13 @@ impl Dice {
         }
     }
 
-    /// A pipeline that writes, and keeps the ids: what a server makes up is different each time.
+    /// A pipeline that writes and keeps `_id`s, because generated ones differ.
     pub(crate) fn writing_pipeline(&mut self) -> Vec<Document> {
         let mut stages = vec![doc! { "$match": self.filter(1) }];
         if self.once_in(2) {
             stages.push(doc! { "$set": { self.path(): self.expression(1) } });
         }
-        // Where it fails depends on the order.
+        // The document at which it fails depends on the order.
         stages.push(doc! { "$sort": { "_id": 1 } });
         stages.push(match self.once_in(4) {
             true => doc! { "$out": MADE },
@@ -115,8 +115,8 @@ impl Dice {
 
     fn stage_projection(&mut self) -> Document {
         match self.below(3) {
-            // A path into an array leaves gaps in it, which a server's next stages see, though no client
-            // does.
+            // A path into an array leaves gaps, which the next stages of a server see, although no
+            // client does.
             0 => doc! { self.field(): 1, "x": self.expression(2) },
             1 => doc! { self.path(): 0 },
             _ => doc! { self.field(): 1, "y": { "z": self.expression(1) } },
@@ -134,9 +134,8 @@ impl Dice {
     }
 }
 
-/// A field that one stage removes and a later one sets comes back to its old place on a server, as long
-/// as the document is not copied in between; on ours it comes last. Those that set a field that was
-/// touched before are left out.
+/// Omits stages that set a field which an earlier stage changed. If a field is removed and set
+/// again, a server may restore its old position. The embedded deployment appends it.
 pub(crate) fn without_returns(stages: Vec<Document>) -> Vec<Document> {
     let mut touched: Vec<String> = Vec::new();
     let mut kept = Vec::new();

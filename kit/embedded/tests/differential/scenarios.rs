@@ -24,7 +24,7 @@ pub(crate) use run::{Addresses, compare_on};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     ReplicaSet,
-    Sharded,
+    ShardedCollection,
 }
 
 /// A list of commands and the deployments that they are for.
@@ -50,7 +50,7 @@ pub(crate) struct Step {
     pub(crate) mode: StepMode,
 }
 
-/// Manner of waiting for the reply.
+/// Expected reply of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepMode {
     OneReply,
@@ -75,7 +75,7 @@ impl Scenario {
     /// Limits it to the sharded cluster, with the sharded collection `s`.
     pub(crate) fn with_sharded_collection(mut self) -> Self {
         self.has_sharded_collection = true;
-        self.only_on(Target::Sharded)
+        self.only_on(Target::ShardedCollection)
     }
 
     fn push(mut self, label: &'static str, mode: StepMode, command: Document) -> Self {

@@ -1,4 +1,4 @@
-//! A connection to a server, the real one or ours.
+//! A connection to a real or embedded server.
 
 use std::{
     io::{self, Read, Write},
@@ -9,8 +9,8 @@ use std::{
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use steadfast_wire::{DEFAULT_MAX_MESSAGE_SIZE, Message, MsgFlags, OpMsg, decode};
 
-/// The field of what stands for a reply that is no proper document: a real server cuts the words of
-/// some errors in the middle of a letter.
+/// Field of a substitute for an invalid reply: a real server truncates some error messages within a
+/// UTF-8 character.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
 pub(crate) struct Server {
@@ -26,8 +26,8 @@ impl Server {
         Self { stream, next_id: 1 }
     }
 
-    /// Runs a command, and reads its cursor to the end: the reply has all documents in its first
-    /// batch, and besides how many came in each. An error on the way is the reply.
+    /// Runs a command and exhausts its cursor. The reply has all documents in its first batch, and
+    /// the size of each batch. An error of a `getMore` is returned instead.
     pub(crate) fn run_to_end(&mut self, command: &Document) -> Document {
         let mut reply = self.run(command);
         let Ok(cursor) = reply.get_document_mut("cursor") else { return reply };
@@ -56,7 +56,7 @@ impl Server {
         self.try_run(command).expect("the server answers")
     }
 
-    /// Runs a command. An error is that of a connection that the server has closed.
+    /// Runs a command. Returns an error if the server closed the connection.
     pub(crate) fn try_run(&mut self, command: &Document) -> io::Result<Document> {
         self.write(command, false)?;
         let mut reply = vec![0; 16];
@@ -75,7 +75,7 @@ impl Server {
 
     /// Sends a command to which no reply comes (`moreToCome`).
     pub(crate) fn send(&mut self, command: &Document) {
-        self.write(command, true).expect("the server takes it");
+        self.write(command, true).expect("the server accepts the message");
     }
 
     fn write(&mut self, command: &Document, more_to_come: bool) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! What came of the operations: a test in which all are refused shows nothing.
+//! Counts of results: a run in which all operations fail proves nothing.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,21 +6,21 @@ use bson::Document;
 
 #[derive(Default)]
 pub(crate) struct Tally {
-    kinds: BTreeMap<String, Outcomes>,
-    /// How often the real servers did not agree.
+    kinds: BTreeMap<String, OutcomeCounts>,
+    /// Number of operations for which the real servers disagreed.
     pub(crate) undecided: usize,
 }
 
 #[derive(Default)]
-struct Outcomes {
+struct OutcomeCounts {
     done: usize,
-    /// Nothing was found, or nothing changed.
+    /// Operations without effect: nothing found, or nothing changed.
     idle: usize,
     refused: usize,
 }
 
 impl Tally {
-    /// Notes what a server made of a command.
+    /// Counts the result of a command.
     pub(crate) fn note(&mut self, command: &Document, reply: &Document) {
         let kind = command.keys().next().cloned().unwrap_or_default();
         let outcomes = self.kinds.entry(kind).or_default();
@@ -53,7 +53,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (operations, undecided) = (self.operations(), self.undecided);
         writeln!(f, "{operations} operations; the real servers did not agree on {undecided}")?;
-        for (kind, Outcomes { done, idle, refused }) in &self.kinds {
+        for (kind, OutcomeCounts { done, idle, refused }) in &self.kinds {
             writeln!(f, "  {kind:<14}{done:>7} done,{idle:>7} to no effect,{refused:>7} refused")?;
         }
         Ok(())

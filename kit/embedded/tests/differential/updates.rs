@@ -1,16 +1,16 @@
-//! Updates by chance.
+//! Random updates.
 
 use bson::{Bson, Document, doc};
 
-use crate::{dice::Dice, pipelines::without_returns};
+use crate::{generator::Generator, pipelines::without_returns};
 
-/// The `u` of a statement, and array filters for it.
+/// The `u` of a statement, with its array filters.
 pub(crate) struct Update {
     pub(crate) update: Bson,
     pub(crate) array_filters: Vec<Document>,
 }
 
-impl Dice {
+impl Generator {
     pub(crate) fn update(&mut self) -> Update {
         let mut array_filters = Vec::new();
         let update = match self.below(12) {
@@ -68,7 +68,7 @@ impl Dice {
         update
     }
 
-    /// `{$inc: {path: 1}}`.
+    /// An operator on a path, such as `{$inc: {path: 1}}`.
     fn operator_on(&mut self, path: &str) -> Document {
         let (operator, operand): (&str, Bson) = match self.below(16) {
             0 | 1 => ("$set", self.value(2)),

@@ -1,20 +1,20 @@
-//! Values and documents by chance: few names and few values, so that they meet.
+//! Random values and documents: few names and few values, so that they collide.
 
 use bson::{
     Binary, Bson, DateTime, Decimal128, Document, Regex, Timestamp, doc, oid::ObjectId,
     spec::BinarySubtype,
 };
 
-use crate::dice::Dice;
+use crate::generator::Generator;
 
-/// The fields of documents.
+/// Field names of documents.
 pub(crate) const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Paths to fields that may be there or not, through documents and arrays.
+/// Paths through documents and arrays, to fields that may be missing.
 pub(crate) const PATHS: [&str; 12] =
     ["a", "b", "c", "d", "e", "a.b", "b.c", "c.0", "a.0.b", "d.e.a", "b.1", "c.b"];
 
-impl Dice {
+impl Generator {
     pub(crate) fn field(&mut self) -> &'static str {
         FIELDS[self.below(FIELDS.len())]
     }
@@ -23,7 +23,7 @@ impl Dice {
         if self.once_in(2) { self.field() } else { PATHS[self.below(PATHS.len())] }
     }
 
-    /// One of eighty.
+    /// One of eighty `_id`s.
     pub(crate) fn id(&mut self) -> Bson {
         match self.below(80) {
             0 => "x".into(),
@@ -87,7 +87,7 @@ impl Dice {
         }
     }
 
-    /// Any value, nested at most so deep.
+    /// A value, nested at most `depth` levels.
     pub(crate) fn value(&mut self, depth: usize) -> Bson {
         match self.below(if depth == 0 { 6 } else { 10 }) {
             0..=5 => self.scalar(),
@@ -96,13 +96,12 @@ impl Dice {
         }
     }
 
-    /// A document without an id.
+    /// A document without `_id`.
     pub(crate) fn document(&mut self, depth: usize) -> Document {
         (0..self.below(4)).map(|_| (self.field().to_owned(), self.value(depth))).collect()
     }
 
-    /// A document to store. Numbers and arrays of numbers are frequent, so that operators have
-    /// something to work on.
+    /// A document to store. Numbers and arrays of numbers are frequent, as operands for operators.
     pub(crate) fn stored(&mut self) -> Document {
         let mut document = doc! { "_id": self.id() };
         for field in FIELDS {

@@ -1,4 +1,4 @@
-//! Who watches is told what happens.
+//! Change streams on a replica set.
 
 use bson::{Bson, Timestamp};
 
@@ -24,7 +24,7 @@ fn token(reply: &Document) -> Document {
     cursor(reply).get_document("postBatchResumeToken").unwrap().clone()
 }
 
-/// The kinds of a batch's events and the documents that they are about.
+/// Operation types and document keys of a batch's events.
 fn events(reply: &Document) -> Vec<(String, Bson)> {
     let cursor = cursor(reply);
     let batch = cursor.get_array("nextBatch").or(cursor.get_array("firstBatch")).unwrap();
@@ -42,7 +42,7 @@ fn inserted(id: i32) -> (String, Bson) {
 }
 
 #[tokio::test]
-async fn a_write_wakes_who_waits_for_it() {
+async fn write_wakes_waiting_get_more() {
     let set = Deployment::replica_set(3).start();
     let mut client = connect(&set, 0).await;
     let opened = client.run(watch(doc! {})).await;
@@ -55,7 +55,7 @@ async fn a_write_wakes_who_waits_for_it() {
 }
 
 #[tokio::test]
-async fn nothing_new_is_an_empty_batch_in_time() {
+async fn get_more_returns_empty_batch_after_max_time() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     let opened = client.run(watch(doc! {})).await;
@@ -66,7 +66,7 @@ async fn nothing_new_is_an_empty_batch_in_time() {
 }
 
 #[tokio::test]
-async fn the_next_primary_goes_on_after_a_token() {
+async fn stream_resumes_on_next_primary() {
     let set = Deployment::replica_set(3).election_timeout(Duration::from_millis(50)).start();
     let mut client = connect(&set, 0).await;
     let opened = client.run(watch(doc! {})).await;
@@ -78,25 +78,25 @@ async fn the_next_primary_goes_on_after_a_token() {
     let reply = client.run(first).await;
     assert_eq!(events(&reply), [inserted(1)]);
     set.faults().kill(0);
-    set.until_primary().await;
+    set.wait_for_primary().await;
     let mut client = connect(&set, set.primary().unwrap()).await;
     let resumed = client.run(watch(doc! { "resumeAfter": token(&reply) })).await;
     assert_eq!(events(&resumed), [inserted(2)]);
 }
 
 #[tokio::test]
-async fn a_member_that_dies_lets_nobody_wait() {
+async fn killed_member_ends_waiting_get_more() {
     let set = Deployment::replica_set(3).start();
     let mut client = connect(&set, 0).await;
     let opened = client.run(watch(doc! {})).await;
     client.send(more(id(&opened), 600_000)).await;
     set.faults().kill(0);
-    let (rest, _) = tokio::time::timeout(PATIENCE, client.rest()).await.unwrap();
+    let (rest, _) = tokio::time::timeout(TEST_TIMEOUT, client.rest()).await.unwrap();
     assert!(rest.is_empty());
 }
 
 #[tokio::test]
-async fn a_dropped_collection_closes_its_stream() {
+async fn drop_closes_stream() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     client.run(insert(1)).await;
@@ -114,14 +114,14 @@ async fn a_dropped_collection_closes_its_stream() {
 }
 
 #[tokio::test]
-async fn a_standalone_server_has_none() {
+async fn standalone_rejects_change_streams() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     assert_eq!(code(&client.run(watch(doc! {})).await), 40573);
 }
 
 #[tokio::test]
-async fn an_error_that_a_stream_survives_is_labelled() {
+async fn resumable_errors_are_labelled() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     let opened = client.run(watch(doc! {})).await;
@@ -139,7 +139,7 @@ async fn an_error_that_a_stream_survives_is_labelled() {
 }
 
 #[tokio::test]
-async fn a_stream_begins_at_a_time() {
+async fn start_at_operation_time_starts_stream() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     client.run(insert(1)).await;

@@ -1,10 +1,10 @@
-//! A sharded cluster behind its routers.
+//! Sharded clusters behind mongos.
 
 use super::*;
 
 #[tokio::test]
-async fn what_one_router_writes_another_reads_and_shards_keep() {
-    let cluster = Deployment::sharded(&["alfa", "bravo"]).routers(2).start();
+async fn mongos_share_the_catalog() {
+    let cluster = Deployment::sharded(&["alfa", "bravo"]).mongos_count(2).start();
     assert_eq!(cluster.members().len(), 2);
     assert!(!cluster.uri().contains("replicaSet"), "{}", cluster.uri());
     let mut client = connect(&cluster, 0).await;
@@ -25,7 +25,7 @@ async fn what_one_router_writes_another_reads_and_shards_keep() {
 }
 
 #[tokio::test]
-async fn a_failover_of_a_shard_is_the_routers_business() {
+async fn mongos_hides_shard_failover() {
     let cluster =
         Deployment::sharded(&["alfa"]).election_timeout(Duration::from_millis(50)).start();
     let mut client = connect(&cluster, 0).await;
@@ -33,15 +33,15 @@ async fn a_failover_of_a_shard_is_the_routers_business() {
     assert!(is_ok(&client.run(write.clone()).await));
     let shard = cluster.shard("alfa");
     shard.faults().kill(shard.primary().unwrap());
-    shard.until_primary().await;
+    shard.wait_for_primary().await;
     assert_eq!(client.run(write).await.get_i32("n").unwrap(), 1);
     assert_eq!(ids(&client.run(find()).await), [1]);
     let executions = cluster.faults().executions();
-    assert_eq!(executions.iter().map(|it| it.times).collect::<Vec<_>>(), [1]);
+    assert_eq!(executions.iter().map(|it| it.count).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test]
-async fn a_router_dies_and_comes_back() {
+async fn mongos_is_killed_and_restarted() {
     let cluster = Deployment::sharded(&["alfa"]).start();
     let mut client = connect(&cluster, 0).await;
     client.run(insert(1)).await;
@@ -53,8 +53,8 @@ async fn a_router_dies_and_comes_back() {
 }
 
 #[tokio::test]
-async fn routers_have_fail_points_of_their_own() {
-    let cluster = Deployment::sharded(&["alfa"]).routers(2).start();
+async fn mongos_has_its_own_fail_points() {
+    let cluster = Deployment::sharded(&["alfa"]).mongos_count(2).start();
     let point = doc! {
         "configureFailPoint": "failCommand", "mode": { "times": 1 },
         "data": { "failCommands": ["insert"], "errorCode": 91 }, "$db": "admin",
@@ -66,7 +66,7 @@ async fn routers_have_fail_points_of_their_own() {
 }
 
 #[tokio::test]
-async fn behind_a_load_balancer_a_router_says_which_it_is() {
+async fn load_balanced_hello_has_service_id() {
     let cluster = Deployment::sharded(&["alfa"]).load_balanced().start();
     assert!(cluster.uri().ends_with("/?loadBalanced=true"), "{}", cluster.uri());
     let mut asked = hello();
@@ -78,15 +78,15 @@ async fn behind_a_load_balancer_a_router_says_which_it_is() {
 }
 
 #[tokio::test]
-async fn a_cluster_needs_shards_and_routers() {
+async fn cluster_requires_shards_and_mongos() {
     assert!(Deployment::sharded(&[]).try_start().is_err());
     assert!(Deployment::sharded(&["alfa", "alfa"]).try_start().is_err());
-    assert!(Deployment::sharded(&["alfa"]).routers(0).try_start().is_err());
-    assert!(Deployment::sharded(&["alfa"]).shard_members(0).try_start().is_err());
+    assert!(Deployment::sharded(&["alfa"]).mongos_count(0).try_start().is_err());
+    assert!(Deployment::sharded(&["alfa"]).members_per_shard(0).try_start().is_err());
 }
 
 #[tokio::test]
-async fn zones_keep_the_messages_of_a_datacenter_on_its_shard() {
+async fn zones_keep_documents_on_their_shard() {
     let cluster = Deployment::sharded(&["alfa", "bravo"]).without_balancer().start();
     let mut client = connect(&cluster, 0).await;
     let admin = |mut command: bson::Document| {
@@ -112,7 +112,7 @@ async fn zones_keep_the_messages_of_a_datacenter_on_its_shard() {
         .into_iter()
         .find(|chunk| chunk.min == doc! { "datacenter": "alfa", "_id": all.start.clone() });
     assert_eq!(alfa.unwrap().shard, "alfa");
-    assert_eq!(cluster.zones("db.things").len(), 2);
+    assert_eq!(cluster.zone_ranges("db.things").len(), 2);
     assert!(!cluster.balancer_step().await.unwrap(), "all are in their place from the start");
     let insert = doc! {
         "insert": "things",
@@ -127,7 +127,7 @@ async fn zones_keep_the_messages_of_a_datacenter_on_its_shard() {
 }
 
 #[tokio::test]
-async fn a_shard_whose_electable_members_are_gone_has_no_primary_until_one_is_back() {
+async fn shard_without_electable_members_has_no_primary() {
     let cluster = Deployment::sharded(&["alfa"])
         .priority_zero([2])
         .election_timeout(Duration::from_millis(20))
@@ -140,7 +140,7 @@ async fn a_shard_whose_electable_members_are_gone_has_no_primary_until_one_is_ba
     late.insert("maxTimeMS", 200);
     assert!(!is_ok(&client.run(late).await), "the third cannot take it");
     shard.faults().restart(1);
-    assert_eq!(shard.until_primary().await, 1);
+    assert_eq!(shard.wait_for_primary().await, 1);
     assert_eq!(ids(&client.run(find()).await), [1]);
     let all = Deployment::replica_set(2).priority_zero([0, 1]).try_start();
     assert!(all.is_err(), "nobody could be primary");

@@ -9,7 +9,7 @@ fn fail(data: Document) -> Document {
 }
 
 #[tokio::test]
-async fn an_error_comes_in_place_of_what_was_asked_for_and_only_once() {
+async fn fail_command_with_times_fails_once() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     client.run(fail(doc! { "failCommands": ["insert"], "errorCode": 10107 })).await;
@@ -21,10 +21,10 @@ async fn an_error_comes_in_place_of_what_was_asked_for_and_only_once() {
 }
 
 #[tokio::test]
-async fn a_connection_is_closed_before_anything_is_done() {
+async fn close_connection_prevents_execution() {
     let server = Deployment::standalone().start();
     let data = doc! { "failCommands": ["insert"], "closeConnection": true };
-    server.faults().fail_point(0, fail(data)).unwrap();
+    server.faults().configure_fail_point(0, fail(data)).unwrap();
     let mut client = connect(&server, 0).await;
     client.send(insert(1)).await;
     assert!(client.rest().await.0.is_empty());
@@ -32,7 +32,7 @@ async fn a_connection_is_closed_before_anything_is_done() {
 }
 
 #[tokio::test]
-async fn an_error_of_write_concern_stands_beside_a_write_that_was_done() {
+async fn injected_write_concern_error_keeps_write() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     let error = doc! { "code": 91, "errmsg": "it shuts down" };
@@ -46,7 +46,7 @@ async fn an_error_of_write_concern_stands_beside_a_write_that_was_done() {
 }
 
 #[tokio::test]
-async fn a_connection_is_held_up_while_others_go_on() {
+async fn block_connection_blocks_one_connection() {
     let server = Deployment::standalone().start();
     let mut slow = connect(&server, 0).await;
     let data = doc! {
@@ -64,7 +64,7 @@ async fn a_connection_is_held_up_while_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_held_up_is_answered_when_the_time_is_over() {
+async fn blocked_command_replies_after_block_time() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let data = doc! {
@@ -77,11 +77,11 @@ async fn who_is_held_up_is_answered_when_the_time_is_over() {
 }
 
 #[tokio::test]
-async fn the_application_can_be_chosen() {
+async fn app_name_restricts_fail_command() {
     let server = Deployment::standalone().start();
     let data = doc! { "failCommands": ["insert"], "errorCode": 2, "appName": "till" };
     let command = doc! { "configureFailPoint": "failCommand", "mode": "alwaysOn", "data": data };
-    server.faults().fail_point(0, command).unwrap();
+    server.faults().configure_fail_point(0, command).unwrap();
     let mut till = connect(&server, 0).await;
     let mut introduction = hello();
     introduction.insert(
@@ -94,12 +94,12 @@ async fn the_application_can_be_chosen() {
     till.run(introduction).await;
     assert_eq!(code(&till.run(insert(1)).await), 2);
     assert!(is_ok(&connect(&server, 0).await.run(insert(1)).await));
-    server.faults().fail_point_off(0, "failCommand").unwrap();
+    server.faults().disable_fail_point(0, "failCommand").unwrap();
     assert!(is_ok(&till.run(insert(2)).await));
 }
 
 #[tokio::test]
-async fn a_hello_that_streams_fails_too() {
+async fn fail_command_affects_streaming_hello() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     let known = client.run(hello()).await.get_document("topologyVersion").unwrap().clone();
@@ -108,7 +108,7 @@ async fn a_hello_that_streams_fails_too() {
     client.send_with(watch, steadfast_wire::MsgFlags::EXHAUST_ALLOWED, None).await;
     assert!(client.receive().await.unwrap().more_to_come);
     let data = doc! { "failCommands": ["hello"], "errorCode": 91 };
-    set.faults().fail_point(0, fail(data)).unwrap();
+    set.faults().configure_fail_point(0, fail(data)).unwrap();
     loop {
         let reply = client.receive().await.unwrap();
         if !is_ok(&reply.document) {
@@ -120,12 +120,12 @@ async fn a_hello_that_streams_fails_too() {
 }
 
 #[tokio::test]
-async fn a_write_is_done_and_its_connection_closed() {
+async fn transactional_write_fail_point_closes_connection_after_write() {
     let set = Deployment::replica_set(1).start();
     let mut client = connect(&set, 0).await;
     let point =
         doc! { "configureFailPoint": "onPrimaryTransactionalWrite", "mode": { "times": 1 } };
-    set.faults().fail_point(0, point).unwrap();
+    set.faults().configure_fail_point(0, point).unwrap();
     assert!(is_ok(&client.run(insert(1)).await), "without a transaction number it goes well");
     client.send(retryable_insert(2, 1)).await;
     assert!(client.rest().await.0.is_empty());
@@ -134,16 +134,16 @@ async fn a_write_is_done_and_its_connection_closed() {
     assert_eq!(client.run(retryable_insert(2, 1)).await.get_i32("n").unwrap(), 1);
     assert_eq!(ids(&client.run(find()).await), [1, 2]);
     let executions = set.faults().executions();
-    assert!(executions.iter().all(|execution| execution.times == 1), "{executions:?}");
+    assert!(executions.iter().all(|execution| execution.count == 1), "{executions:?}");
     assert_eq!(executions.len(), 1);
 }
 
 #[tokio::test]
-async fn time_limits_are_exceeded_on_demand() {
+async fn max_time_always_time_out_exceeds_time_limits() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let point = doc! { "configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn" };
-    server.faults().fail_point(0, point).unwrap();
+    server.faults().configure_fail_point(0, point).unwrap();
     let mut limited = find();
     limited.insert("maxTimeMS", 60_000);
     assert_eq!(code(&client.run(limited).await), 50);
@@ -151,7 +151,7 @@ async fn time_limits_are_exceeded_on_demand() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_lost() {
+async fn fail_get_more_closes_cursor() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let documents = (0..5).map(|id| doc! { "_id": id }).collect::<Vec<_>>();
@@ -163,18 +163,18 @@ async fn a_cursor_is_lost() {
         "configureFailPoint": "failGetMoreAfterCursorCheckout", "mode": { "times": 1 },
         "data": { "errorCode": 38 },
     };
-    server.faults().fail_point(0, point).unwrap();
+    server.faults().configure_fail_point(0, point).unwrap();
     assert_eq!(code(&client.run(more.clone()).await), 38);
     assert_eq!(code(&client.run(more).await), 43);
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_refused() {
+async fn invalid_fail_points_are_rejected() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let unknown = doc! { "configureFailPoint": "nonsense", "mode": "off", "$db": "admin" };
     assert_eq!(code(&client.run(unknown.clone()).await), 266);
-    let refused = server.faults().fail_point(0, unknown).unwrap_err();
+    let refused = server.faults().configure_fail_point(0, unknown).unwrap_err();
     assert_eq!(refused.to_string(), "nonsense not found");
     let elsewhere = doc! { "configureFailPoint": "failCommand", "mode": "off", "$db": "db" };
     assert_eq!(code(&client.run(elsewhere).await), 13);

@@ -1,4 +1,4 @@
-//! The embedded deployment, as a client that knows nothing but the wire protocol meets it.
+//! The embedded deployment as a client of the wire protocol sees it.
 
 #![allow(missing_docs)]
 
@@ -6,16 +6,16 @@ mod change_streams;
 #[path = "../../../blackpipe/tests/server/client.rs"]
 #[allow(dead_code, reason = "what the tests of the scripted server need of it")]
 mod client;
+mod cluster_change_streams;
 mod clusters;
+mod extreme_input;
 mod fail_points;
-mod greeting;
-mod hostile;
-mod limits;
-mod merged_streams;
+mod hello;
 mod messages;
-mod power;
+mod process_faults;
+mod rate_limits;
+mod runtimes;
 mod users;
-mod where_it_runs;
 mod writes;
 
 use std::{net::SocketAddr, time::Duration};
@@ -25,8 +25,8 @@ use client::Client;
 use steadfast_embedded::Deployment;
 use tokio::net::TcpStream;
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any step takes on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn connect(deployment: &Deployment, member: usize) -> Client {
     connect_to(deployment.member(member).address()).await
@@ -40,7 +40,7 @@ fn insert(id: i32) -> Document {
     doc! { "insert": "things", "documents": [{ "_id": id }], "$db": "db" }
 }
 
-/// The same as a retryable write.
+/// The insert as a retryable write.
 fn retryable_insert(id: i32, number: i64) -> Document {
     let session = Binary { subtype: BinarySubtype::Uuid, bytes: vec![7; 16] };
     let mut command = insert(id);
@@ -56,7 +56,7 @@ fn hello() -> Document {
     doc! { "hello": 1, "$db": "admin" }
 }
 
-/// The ids of the documents that a find found.
+/// The `_id`s that a `find` returned.
 fn ids(reply: &Document) -> Vec<i32> {
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
     batch.iter().map(|it| it.as_document().unwrap().get_i32("_id").unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Messages: those that are answered, those that are not, and those that are none.
+//! Messages: replies, unacknowledged requests, invalid messages.
 
 use steadfast_wire::{MessageWriter, MsgFlags};
 use tokio::io::AsyncWriteExt;
@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use super::*;
 
 #[tokio::test]
-async fn requests_are_answered_in_the_order_in_which_they_come() {
+async fn pipelined_requests_are_answered_in_order() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let sent =
@@ -20,12 +20,12 @@ async fn requests_are_answered_in_the_order_in_which_they_come() {
 }
 
 #[tokio::test]
-async fn a_request_that_wants_no_answer_is_executed_and_gets_none() {
+async fn unacknowledged_request_is_executed_without_reply() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     client.send_with(insert(1), MsgFlags::MORE_TO_COME, None).await;
     assert_eq!(ids(&client.run(find()).await), [1]);
-    // Also if the client does not wait to see it go.
+    // Also if the client disconnects at once.
     let mut hasty = connect(&server, 0).await;
     hasty.send_with(insert(2), MsgFlags::MORE_TO_COME, None).await;
     hasty.stream.shutdown().await.unwrap();
@@ -35,7 +35,7 @@ async fn a_request_that_wants_no_answer_is_executed_and_gets_none() {
 }
 
 #[tokio::test]
-async fn documents_may_come_beside_the_command_and_with_a_checksum() {
+async fn document_sequences_and_checksums_are_accepted() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let mut bytes = Vec::new();
@@ -51,7 +51,7 @@ async fn documents_may_come_beside_the_command_and_with_a_checksum() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_closes_the_connection_and_no_other() {
+async fn invalid_message_closes_only_its_connection() {
     let server = Deployment::standalone().start();
     let mut other = connect(&server, 0).await;
     let too_long = [&48_000_001_i32.to_le_bytes()[..], &[0; 12]].concat();
@@ -60,14 +60,14 @@ async fn what_is_no_message_closes_the_connection_and_no_other() {
     for nonsense in [too_long, of_nothing, vec![0; 16], b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
         let mut client = connect(&server, 0).await;
         client.stream.write_all(&nonsense).await.unwrap();
-        let (rest, _) = tokio::time::timeout(PATIENCE, client.rest()).await.unwrap();
+        let (rest, _) = tokio::time::timeout(TEST_TIMEOUT, client.rest()).await.unwrap();
         assert!(rest.is_empty(), "{nonsense:?}");
     }
     assert!(is_ok(&other.run(insert(1)).await));
 }
 
 #[tokio::test]
-async fn a_command_without_a_database_is_refused() {
+async fn command_without_db_is_rejected() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     assert_eq!(code(&client.run(doc! { "find": "things" }).await), 40571);
@@ -75,7 +75,7 @@ async fn a_command_without_a_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_knows_its_own_address() {
+async fn whatsmyuri_returns_client_address() {
     let server = Deployment::standalone().start();
     let mut client = connect(&server, 0).await;
     let own = client.stream.local_addr().unwrap().to_string();

@@ -1,9 +1,9 @@
-//! Clients that must log in. That drivers can is shown where drivers are.
+//! Authentication. Tests with drivers are in the driver's crate.
 
 use super::*;
 
 #[tokio::test]
-async fn who_has_not_logged_in_may_say_hello_and_little_else() {
+async fn unauthenticated_client_may_run_few_commands() {
     let server = Deployment::standalone().auth("root", "secret").start();
     assert!(server.uri().starts_with("mongodb://root:secret@127.0.0.1:"), "{}", server.uri());
     let mut client = connect(&server, 0).await;
@@ -16,7 +16,7 @@ async fn who_has_not_logged_in_may_say_hello_and_little_else() {
 }
 
 #[tokio::test]
-async fn a_hello_tells_how_a_user_can_log_in() {
+async fn hello_lists_sasl_mechanisms_of_user() {
     let server = Deployment::standalone().auth("root", "secret").start();
     let mut client = connect(&server, 0).await;
     let mut asked = hello();
@@ -29,7 +29,7 @@ async fn a_hello_tells_how_a_user_can_log_in() {
 }
 
 #[tokio::test]
-async fn unknown_users_and_mechanisms_are_refused() {
+async fn unknown_users_and_mechanisms_are_rejected() {
     let server = Deployment::standalone().auth("root", "secret").start();
     let mut client = connect(&server, 0).await;
     let payload =
@@ -47,7 +47,7 @@ async fn unknown_users_and_mechanisms_are_refused() {
 }
 
 #[tokio::test]
-async fn users_are_made_on_the_primary_and_known_everywhere() {
+async fn users_are_created_on_primary_and_shared() {
     let set = Deployment::replica_set(2).start();
     let create = doc! { "createUser": "u", "pwd": "p", "roles": ["read"], "$db": "shop" };
     assert_eq!(code(&connect(&set, 1).await.run(create.clone()).await), 10107);

@@ -1,15 +1,15 @@
-//! Writes through failovers: none is lost, none is applied twice.
+//! Writes during failovers: none is lost, none is executed twice.
 
 use super::*;
 
 #[tokio::test]
-async fn a_write_that_is_sent_again_to_another_primary_is_applied_once() {
+async fn retry_on_new_primary_is_executed_once() {
     let set = Deployment::replica_set(3).start();
     let mut write = retryable_insert(1, 1);
     write.insert("writeConcern", doc! { "w": "majority" });
     assert!(is_ok(&connect(&set, 0).await.run(write.clone()).await));
     set.faults().kill(0);
-    let primary = set.until_primary().await;
+    let primary = set.wait_for_primary().await;
     let mut client = connect(&set, primary).await;
     let again = client.run(write).await;
     assert_eq!(again.get_i32("n").unwrap(), 1);
@@ -19,7 +19,7 @@ async fn a_write_that_is_sent_again_to_another_primary_is_applied_once() {
 }
 
 #[tokio::test]
-async fn a_secondary_refuses_writes_and_says_so_with_its_topology() {
+async fn secondary_rejects_writes_with_topology_version() {
     let set = Deployment::replica_set(2).start();
     let reply = connect(&set, 1).await.run(retryable_insert(1, 1)).await;
     assert_eq!(code(&reply), 10107);
@@ -28,7 +28,7 @@ async fn a_secondary_refuses_writes_and_says_so_with_its_topology() {
 }
 
 #[tokio::test]
-async fn a_write_that_waits_for_members_in_vain_was_done_nevertheless() {
+async fn write_concern_timeout_keeps_write() {
     let set = Deployment::replica_set(2).start();
     set.faults().hold_replication(1);
     let mut write = insert(1);
@@ -39,12 +39,12 @@ async fn a_write_that_waits_for_members_in_vain_was_done_nevertheless() {
     assert_eq!(ids(&client.run(find()).await), [1]);
     assert_eq!(ids(&connect(&set, 1).await.run(find()).await), [0_i32; 0]);
     set.faults().release_replication(1);
-    set.until_replicated().await;
+    set.wait_for_replication().await;
     assert_eq!(ids(&connect(&set, 1).await.run(find()).await), [1]);
 }
 
 #[tokio::test]
-async fn who_hangs_up_while_a_write_waits_leaves_it_done() {
+async fn disconnect_during_write_concern_wait_keeps_write() {
     let set = Deployment::replica_set(2).start();
     set.faults().hold_replication(1);
     let mut write = insert(1);

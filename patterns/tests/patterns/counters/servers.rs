@@ -78,22 +78,22 @@ impl Servers {
 
 async fn befall_embedded(deployment: &Deployment, failover: Failover) {
     let faults = deployment.faults();
-    let primary = deployment.until_primary().await;
+    let primary = deployment.wait_for_primary().await;
     match failover {
         Failover::StepDown | Failover::Migration => faults.step_down(),
         Failover::Kill => {
             faults.kill(primary);
-            deployment.until_primary().await;
+            deployment.wait_for_primary().await;
             faults.restart(primary);
         }
         Failover::CutOff => {
             let others: Vec<_> = (0..3).filter(|&other| other != primary).collect();
             faults.partition(&[&[primary], &others]);
-            deployment.until_primary().await;
+            deployment.wait_for_primary().await;
             faults.heal();
         }
     }
-    deployment.until_primary().await;
+    deployment.wait_for_primary().await;
 }
 
 fn befall_real(set: &ReplicaSet, failover: Failover) {

@@ -202,9 +202,9 @@ async fn a_trim_that_fails_at_any_step_loses_nothing_and_can_be_run_again() {
             "mode": { "skip": skip },
             "data": { "failCommands": [command], "errorCode": 8000 },
         };
-        deployment.faults().fail_point(0, failure).unwrap();
+        deployment.faults().configure_fail_point(0, failure).unwrap();
         let error = duplicates.trim(doc! {}).dry_run(false).await.unwrap_err();
-        deployment.faults().fail_point_off(0, "failCommand").unwrap();
+        deployment.faults().disable_fail_point(0, "failCommand").unwrap();
         assert_eq!(
             (error.source.code(), error.report.deleted),
             (Some(8000), 0),
@@ -238,7 +238,7 @@ async fn what_a_lagging_member_shows_is_looked_at_again_before_it_is_believed() 
     let messages = client.database("app").collection::<Document>("messages");
     let copies = [message(id(1, 1), 1, "alfa", "a"), message(id(2, 1), 1, "bravo", "a")];
     messages.insert_many(&copies).await.unwrap();
-    deployment.until_replicated().await;
+    deployment.wait_for_replication().await;
     // The copy to keep is deleted, and a secondary does not hear of it.
     let primary = deployment.primary().unwrap();
     let lagging = (0..3).find(|member| *member != primary).unwrap();

@@ -30,7 +30,7 @@ impl Cluster {
     /// Starts it, with the zones laid out.
     pub(crate) async fn start(seed: u64) -> Self {
         let deployment = Deployment::sharded(&SHARDS.map(|(_, shard)| shard))
-            .routers(2)
+            .mongos_count(2)
             .priority_zero([2])
             .election_timeout(Duration::from_millis(50))
             .seed(seed)
@@ -54,7 +54,7 @@ impl Cluster {
 
     /// Waits until every member that runs has everything.
     pub(crate) async fn until_replicated(&self) {
-        self.deployment.until_replicated().await;
+        self.deployment.wait_for_replication().await;
     }
 
     /// Whether the primary of a datacenter's shard has this document, on a majority or not.
@@ -65,7 +65,7 @@ impl Cluster {
 
     /// What each shard really has, asked behind the routers' back.
     pub(crate) async fn census(&self) -> Census {
-        self.deployment.until_replicated().await;
+        self.deployment.wait_for_replication().await;
         let mut census = Census::default();
         for (datacenter, name) in SHARDS {
             let messages = messages_of_primary(self.deployment.shard(name)).await;
@@ -91,7 +91,7 @@ impl Cluster {
 
 /// The messages that the primary of a shard has.
 async fn messages_of_primary(shard: &Shard) -> Collection<Document> {
-    let primary = shard.members()[shard.until_primary().await].address();
+    let primary = shard.members()[shard.wait_for_primary().await].address();
     let uri = format!("mongodb://{primary}/?directConnection=true");
     let client = Client::with_uri_str(uri).await.unwrap();
     client.database("app").collection("messages")
@@ -123,7 +123,7 @@ impl Datacenters for Cluster {
         }
         for datacenter in datacenters {
             let shard = self.home_shard(datacenter);
-            Handle::current().block_on(shard.until_primary());
+            Handle::current().block_on(shard.wait_for_primary());
             shard.faults().restart(0);
         }
     }

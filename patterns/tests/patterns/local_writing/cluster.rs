@@ -62,7 +62,7 @@ impl Cluster {
     /// How many documents a shard has, asked of its primary.
     async fn in_shard(&self, shard: &str) -> u64 {
         let shard = self.deployment.shard(shard);
-        let primary = shard.until_primary().await;
+        let primary = shard.wait_for_primary().await;
         let address = shard.members()[primary].address();
         let uri = format!("mongodb://{address}/?directConnection=true");
         let client = Client::with_uri_str(uri).await.unwrap();

@@ -58,7 +58,7 @@ impl Embedded {
 
     pub(super) async fn recover(&self) -> Result<()> {
         self.primary().await?;
-        let replicated = timeout(PATIENCE, self.set.until_replicated()).await;
+        let replicated = timeout(PATIENCE, self.set.wait_for_replication()).await;
         replicated.map_err(|_| late("its members have not caught up"))?;
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Embedded {
     }
 
     async fn primary(&self) -> Result<usize> {
-        let primary = timeout(PATIENCE, self.set.until_primary()).await;
+        let primary = timeout(PATIENCE, self.set.wait_for_primary()).await;
         primary.map_err(|_| late("it has no primary").into())
     }
 

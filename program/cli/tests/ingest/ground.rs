@@ -44,7 +44,7 @@ impl Target {
     /// What one shard of the cluster has, behind the routers' back.
     pub(crate) fn of_shard(&self, name: &str) -> Vec<Document> {
         let shard = self.deployment.as_ref().expect("it is embedded").shard(name);
-        let primary = self.runtime.block_on(shard.until_primary());
+        let primary = self.runtime.block_on(shard.wait_for_primary());
         let uri =
             format!("mongodb://{}/?directConnection=true", shard.members()[primary].address());
         Self::at(uri, None).documents()

@@ -62,7 +62,7 @@ impl Server {
         let on = doc! {
             "configureFailPoint": "failCommand", "mode": { "times": times }, "data": data,
         };
-        self.deployment.faults().fail_point(0, on).unwrap();
+        self.deployment.faults().configure_fail_point(0, on).unwrap();
     }
 
     /// The commands of this name.
@@ -300,7 +300,7 @@ async fn prose_11_of_time_limits_all_batches_share_one() {
     let block =
         doc! { "failCommands": ["bulkWrite"], "blockConnection": true, "blockTimeMS": 600_000 };
     let second = doc! { "configureFailPoint": "failCommand", "mode": { "skip": 1 }, "data": block };
-    server.deployment.faults().fail_point(0, second).unwrap();
+    server.deployment.faults().configure_fail_point(0, second).unwrap();
     let action = server.client().bulk_write(models).timeout(Duration::from_millis(7_000));
     let (ended, ()) = tokio::join!(patiently(action), async {
         let half = Duration::from_millis(4_000);

@@ -1,4 +1,4 @@
-//! The options of a new collection, as they are stored and listed.
+//! Options of a new collection, as `listCollections` shows them.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{
@@ -7,7 +7,7 @@ use steadfast_query::{
 
 use super::super::{
     super::call::Call,
-    About,
+    ServerInfo,
     arguments::{Arguments, truth, whole},
 };
 
@@ -33,8 +33,12 @@ const FIELDS: &[&str] = &[
     "viewOn",
 ];
 
-/// Reads the arguments of `create`.
-pub(super) fn read(call: &Call, env: &Environment, about: &About) -> Result<Document, Fault> {
+/// Parses the arguments of `create`.
+pub(super) fn read(
+    call: &Call,
+    env: &Environment,
+    server_info: &ServerInfo,
+) -> Result<Document, Fault> {
     let arguments = Arguments::of(call, "create", FIELDS)?;
     let unstable = ["autoIndexId", "capped", "indexOptionDefaults", "max", "size", "storageEngine"];
     arguments.without(&unstable)?;
@@ -61,7 +65,7 @@ pub(super) fn read(call: &Call, env: &Environment, about: &About) -> Result<Docu
         return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
     }
     let mut options = Document::new();
-    cap(&arguments, about, &mut options)?;
+    cap(&arguments, server_info, &mut options)?;
     validate(&arguments, env, &mut options)?;
     for field in ["storageEngine", "indexOptionDefaults", "encryptedFields"] {
         if let Some(value) = arguments.document(field)?.filter(|it| !it.is_empty()) {
@@ -117,8 +121,12 @@ fn view(
     Ok(options)
 }
 
-/// `capped`, `size` and `max`.
-fn cap(arguments: &Arguments<'_>, about: &About, options: &mut Document) -> Result<(), Fault> {
+/// Parses `capped`, `size` and `max`.
+fn cap(
+    arguments: &Arguments<'_>,
+    server_info: &ServerInfo,
+    options: &mut Document,
+) -> Result<(), Fault> {
     let (size, max) = (arguments.integer("size")?, arguments.integer("max")?);
     if !arguments.boolean("capped")? {
         return match size.or(max) {
@@ -132,8 +140,8 @@ fn cap(arguments: &Arguments<'_>, about: &About, options: &mut Document) -> Resu
     let Some(size) = size else {
         return Err(invalid("the 'size' field is required when 'capped' is true"));
     };
-    // Until 6.1 sizes were rounded.
-    let size = match about.max_wire_version {
+    // Before 6.1 sizes were rounded up.
+    let size = match server_info.max_wire_version {
         18.. => size,
         _ => (size.max(1) + 255) / 256 * 256,
     };
@@ -149,7 +157,7 @@ fn number(value: i64) -> Bson {
     i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
 }
 
-/// `validator`, `validationLevel` and `validationAction`.
+/// Parses `validator`, `validationLevel` and `validationAction`.
 pub(in super::super) fn validate(
     arguments: &Arguments<'_>,
     env: &Environment,
@@ -177,7 +185,7 @@ pub(in super::super) fn validate(
     Ok(())
 }
 
-/// `clusteredIndex` and `expireAfterSeconds`.
+/// Parses `clusteredIndex` and `expireAfterSeconds`.
 fn cluster(arguments: &Arguments<'_>, options: &mut Document) -> Result<(), Fault> {
     let expires = arguments.value("expireAfterSeconds");
     let Some(index) = arguments.document("clusteredIndex")? else {
@@ -218,7 +226,7 @@ fn cluster(arguments: &Arguments<'_>, options: &mut Document) -> Result<(), Faul
     Ok(())
 }
 
-/// A collation with all that it leaves to the defaults; `None` if it compares byte by byte.
+/// Completes a collation with the defaults of its locale. `None` for the simple collation.
 pub(in super::super) fn full_collation(collation: &Document) -> Result<Option<Document>, Fault> {
     Collation::parse(collation)?;
     if collation.get_str("locale").is_ok_and(|it| it == "simple") {

@@ -1,4 +1,4 @@
-//! A digest of documents: the same for the same data. It tells members apart, not attackers off.
+//! Digest of documents for `dbHash`. It is not cryptographic.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use steadfast_query::{Collation, Fault, value};
 
 use super::super::super::store::Collection;
 
-/// FNV-1a with 128 bits, which has as many digits as the digest of a server.
+/// FNV-1a with 128 bits, the length of the MD5 digests of a server.
 pub(super) struct Digest(u128);
 
 impl Digest {
@@ -21,12 +21,12 @@ impl Digest {
         }
     }
 
-    /// In hexadecimal.
+    /// Hexadecimal form.
     pub(super) fn text(&self) -> String {
         format!("{:032x}", self.0)
     }
 
-    /// That of a collection's documents: by `_id`, or as they were inserted if it is capped.
+    /// Digest of a collection: ordered by `_id`, or by insertion if it is capped.
     pub(super) fn of_collection(collection: &Collection) -> Result<String, Fault> {
         let mut documents: Vec<&Arc<Document>> = collection.documents().collect();
         if !collection.is_capped() {

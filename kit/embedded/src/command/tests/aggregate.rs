@@ -1,17 +1,17 @@
-//! `aggregate`: its arguments, and the stages that only a server can begin with.
+//! `aggregate`: its arguments, and stages that must come first.
 
 use bson::{Bson, Document, doc};
 
-use super::{Server, numbers};
+use super::{TestServer, numbers};
 
 fn aggregate(collection: impl Into<Bson>, pipeline: Vec<Document>) -> Document {
     doc! { "aggregate": collection.into(), "pipeline": pipeline, "cursor": {} }
 }
 
 #[test]
-fn aggregate_refuses_what_a_server_refuses() {
-    let mut server = Server::with(numbers(2));
-    let mut refused = |command| server.refused(command);
+fn aggregate_rejects_invalid_arguments() {
+    let mut server = TestServer::with(numbers(2));
+    let mut refused = |command| server.expect_error(command);
     assert_eq!(
         refused(doc! { "aggregate": "c", "pipeline": [] }),
         (
@@ -52,29 +52,29 @@ fn aggregate_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn a_collection_tells_how_much_is_in_it() {
-    let mut server = Server::with(numbers(7));
+fn coll_stats_stage_returns_statistics() {
+    let mut server = TestServer::with(numbers(7));
     let stage = |options: Bson| aggregate("c", vec![doc! { "$collStats": options }]);
     let counted = server.batch(stage(doc! { "count": {} }.into()));
     assert_eq!(counted[0].get_i32("count").unwrap(), 7);
     let stored = server.batch(stage(doc! { "storageStats": {} }.into()));
     assert_eq!(stored[0].get_document("storageStats").unwrap().get_i32("count").unwrap(), 7);
-    assert_eq!(server.refused(stage(doc! { "foo": {} }.into())).0, 40415);
-    assert_eq!(server.refused(stage(5.into())).0, 5447000);
+    assert_eq!(server.expect_error(stage(doc! { "foo": {} }.into())).0, 40415);
+    assert_eq!(server.expect_error(stage(5.into())).0, 5447000);
     let late = vec![doc! { "$match": {} }, doc! { "$collStats": { "count": {} } }];
     assert_eq!(
-        server.refused(aggregate("c", late)),
+        server.expect_error(aggregate("c", late)),
         (40602, "$collStats is only valid as the first stage in a pipeline".into())
     );
     let missing = aggregate("nope", vec![doc! { "$collStats": { "count": {} } }]);
-    assert_eq!(server.refused(missing).0, 26);
+    assert_eq!(server.expect_error(missing).0, 26);
     let indexes = server.batch(aggregate("c", vec![doc! { "$indexStats": {} }]));
     assert_eq!(indexes[0].get_str("name").unwrap(), "_id_");
 }
 
 #[test]
-fn the_session_that_asks_is_among_the_sessions() {
-    let mut server = Server::new();
+fn list_sessions_includes_session_of_command() {
+    let mut server = TestServer::new();
     let mut command = aggregate(1, vec![doc! { "$listLocalSessions": {} }]);
     let id = bson::Uuid::from_bytes([7; 16]);
     command.insert("lsid", doc! { "id": id });
@@ -82,28 +82,28 @@ fn the_session_that_asks_is_among_the_sessions() {
     assert_eq!(sessions.len(), 1);
     assert_eq!(sessions[0].get_document("_id").unwrap().get("id"), Some(&Bson::from(id)));
     let elsewhere = aggregate("c", vec![doc! { "$listLocalSessions": {} }]);
-    assert_eq!(server.refused(elsewhere).0, 73);
+    assert_eq!(server.expect_error(elsewhere).0, 73);
     let operations = aggregate(1, vec![doc! { "$currentOp": {} }]);
-    assert_eq!(server.refused(operations).0, 73);
+    assert_eq!(server.expect_error(operations).0, 73);
 }
 
 #[test]
-fn what_is_not_in_the_stable_api_is_refused_to_the_strict() {
-    let mut server = Server::with(numbers(2));
+fn api_strict_rejects_unstable_stages_and_fields() {
+    let mut server = TestServer::with(numbers(2));
     let strict = |mut command: Document| {
         command.extend(doc! { "apiVersion": "1", "apiStrict": true });
         command
     };
     let sessions = aggregate(1, vec![doc! { "$listLocalSessions": {} }]);
     assert_eq!(
-        server.refused(strict(sessions)),
+        server.expect_error(strict(sessions)),
         (323, "$listLocalSessions is not allowed with 'apiStrict: true' in API Version 1".into())
     );
     let stored = aggregate("c", vec![doc! { "$collStats": { "storageStats": {} } }]);
-    assert_eq!(server.refused(strict(stored)).0, 323);
+    assert_eq!(server.expect_error(strict(stored)).0, 323);
     server.ok(strict(aggregate("c", vec![doc! { "$collStats": { "count": {} } }])));
     assert_eq!(
-        server.refused(strict(doc! { "find": "c", "noCursorTimeout": true })),
+        server.expect_error(strict(doc! { "find": "c", "noCursorTimeout": true })),
         (
             323,
             "BSON field 'FindCommandRequest.noCursorTimeout' is not allowed with apiStrict:true."
@@ -111,16 +111,16 @@ fn what_is_not_in_the_stable_api_is_refused_to_the_strict() {
         )
     );
     let capped = doc! { "create": "x", "capped": true, "size": 1000 };
-    assert_eq!(server.refused(strict(capped)).0, 323);
+    assert_eq!(server.expect_error(strict(capped)).0, 323);
 }
 
 #[test]
-fn writing_stages_are_refused_in_transactions_and_to_linearizable_reads() {
-    let mut server = Server::with(numbers(2));
+fn out_and_merge_are_rejected_in_transactions_and_linearizable_reads() {
+    let mut server = TestServer::with(numbers(2));
     for stage in ["$out", "$merge"] {
         let mut command = aggregate("c", vec![doc! { stage: "o" }]);
         command.insert("readConcern", doc! { "level": "linearizable" });
-        assert_eq!(server.refused(command).0, 72);
+        assert_eq!(server.expect_error(command).0, 72);
         let mut command = aggregate("c", vec![doc! { stage: "o" }]);
         command.extend(doc! {
             "lsid": { "id": bson::Uuid::from_bytes([7; 16]) },
@@ -129,7 +129,7 @@ fn writing_stages_are_refused_in_transactions_and_to_linearizable_reads() {
             "autocommit": false,
         });
         assert_eq!(
-            server.refused(command),
+            server.expect_error(command),
             (263, format!("{stage} cannot be used in a transaction"))
         );
     }

@@ -1,31 +1,31 @@
-//! `create`, `drop`, `dropDatabase`, `renameCollection`, `collMod`, and what lists show of it.
+//! `create`, `drop`, `dropDatabase`, `renameCollection`, `collMod`, and the lists that show them.
 
 use bson::{Document, doc};
 
-use super::{Server, numbers};
+use super::{TestServer, numbers};
 
-fn options(server: &mut Server, name: &str) -> Document {
+fn options(server: &mut TestServer, name: &str) -> Document {
     let list = doc! { "listCollections": 1, "filter": { "name": name } };
     let listed = server.batch(list);
     listed[0].get_document("options").unwrap().clone()
 }
 
 #[test]
-fn a_collection_is_created_once() {
-    let mut server = Server::new();
+fn create_of_existing_collection_fails() {
+    let mut server = TestServer::new();
     assert_eq!(server.ok(doc! { "create": "c" }), doc! {});
     assert_eq!(
-        server.refused(doc! { "create": "c" }),
+        server.expect_error(doc! { "create": "c" }),
         (48, "Collection d.c already exists.".into())
     );
-    server.about.max_wire_version = 21;
+    server.server_info.max_wire_version = 21;
     assert_eq!(server.ok(doc! { "create": "c" }), doc! {});
-    assert_eq!(server.refused(doc! { "create": "c", "capped": true, "size": 256 }).0, 48);
+    assert_eq!(server.expect_error(doc! { "create": "c", "capped": true, "size": 256 }).0, 48);
 }
 
 #[test]
-fn the_options_of_a_collection_are_listed() {
-    let mut server = Server::new();
+fn list_collections_returns_options() {
+    let mut server = TestServer::new();
     server.ok(doc! { "create": "capped", "capped": true, "size": 1000, "max": 5 });
     assert_eq!(options(&mut server, "capped"), doc! { "capped": true, "size": 1024, "max": 5 });
     server.ok(doc! { "create": "v", "validator": { "a": 1 }, "validationAction": "warn" });
@@ -45,9 +45,9 @@ fn the_options_of_a_collection_are_listed() {
 }
 
 #[test]
-fn create_refuses_what_a_server_refuses() {
-    let mut server = Server::new();
-    let mut refused = |command| server.refused(command);
+fn create_rejects_invalid_options() {
+    let mut server = TestServer::new();
+    let mut refused = |command| server.expect_error(command);
     assert_eq!(
         refused(doc! { "create": "x", "capped": true }),
         (72, "the 'size' field is required when 'capped' is true".into())
@@ -78,69 +78,69 @@ fn create_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn a_view_shows_what_its_pipeline_makes() {
-    let mut server = Server::with(numbers(4));
+fn view_returns_result_of_its_pipeline() {
+    let mut server = TestServer::with(numbers(4));
     server.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": 1 } }] });
     assert_eq!(server.ids(doc! { "find": "v" }), [1, 4]);
     assert_eq!(server.ok(doc! { "count": "v", "query": { "_id": 4 } }), doc! { "n": 1 });
     let listed = server.batch(doc! { "listCollections": 1, "filter": { "type": "view" } });
     assert_eq!(listed[0].get_document("info").unwrap(), &doc! { "readOnly": true });
     assert_eq!(
-        server.refused(doc! { "listIndexes": "v" }),
+        server.expect_error(doc! { "listIndexes": "v" }),
         (166, "Namespace d.v is a view, not a collection".into())
     );
     assert_eq!(server.ok(doc! { "drop": "v" }), doc! { "ns": "d.v" });
 }
 
 #[test]
-fn dropping_says_what_was_there() {
-    let mut server = Server::with(numbers(1));
+fn drop_reports_namespace_and_indexes() {
+    let mut server = TestServer::with(numbers(1));
     assert_eq!(server.ok(doc! { "drop": "c" }), doc! { "nIndexesWas": 1, "ns": "d.c" });
-    assert_eq!(server.refused(doc! { "drop": "c" }), (26, "ns not found".into()));
-    server.about.max_wire_version = 21;
+    assert_eq!(server.expect_error(doc! { "drop": "c" }), (26, "ns not found".into()));
+    server.server_info.max_wire_version = 21;
     assert_eq!(server.ok(doc! { "drop": "c" }), doc! {});
 }
 
 #[test]
-fn a_database_is_dropped_with_all_that_is_in_it() {
-    let mut server = Server::with(numbers(1));
+fn drop_database_drops_collections_and_views() {
+    let mut server = TestServer::with(numbers(1));
     server.fill("other", numbers(1));
     assert_eq!(server.ok(doc! { "dropDatabase": 1 }), doc! {});
     assert_eq!(server.batch(doc! { "listCollections": 1 }), Vec::<Document>::new());
-    assert_eq!(server.refused(doc! { "dropDatabase": 2 }).0, 5255100);
-    assert_eq!(server.refused(doc! { "dropDatabase": 1, "$db": "admin" }).0, 20);
-    assert_eq!(server.refused(doc! { "dropDatabase": 1, "$db": "local" }).0, 20);
+    assert_eq!(server.expect_error(doc! { "dropDatabase": 2 }).0, 5255100);
+    assert_eq!(server.expect_error(doc! { "dropDatabase": 1, "$db": "admin" }).0, 20);
+    assert_eq!(server.expect_error(doc! { "dropDatabase": 1, "$db": "local" }).0, 20);
 }
 
 #[test]
-fn a_collection_gets_another_name() {
-    let mut server = Server::with(numbers(2));
+fn rename_collection_renames_and_rejects_invalid_targets() {
+    let mut server = TestServer::with(numbers(2));
     server.fill("z", numbers(1));
     let rename = |to: &str, drops: bool| {
         doc! { "renameCollection": "d.c", "to": to, "dropTarget": drops, "$db": "admin" }
     };
-    assert_eq!(server.refused(rename("d.z", false)), (48, "target namespace exists".into()));
+    assert_eq!(server.expect_error(rename("d.z", false)), (48, "target namespace exists".into()));
     server.ok(rename("d.z", true));
     assert_eq!(server.ids(doc! { "find": "z" }), [1, 2]);
     assert_eq!(
-        server.refused(rename("d.y", false)),
+        server.expect_error(rename("d.y", false)),
         (26, "Source collection d.c does not exist".into())
     );
-    assert_eq!(server.refused(rename("d.c", false)).0, 20);
-    assert_eq!(server.refused(rename("d", false)), (73, "Invalid target namespace: d".into()));
+    assert_eq!(server.expect_error(rename("d.c", false)).0, 20);
+    assert_eq!(server.expect_error(rename("d", false)), (73, "Invalid target namespace: d".into()));
     assert_eq!(
-        server.refused(rename("d.a$b", false)),
+        server.expect_error(rename("d.a$b", false)),
         (20, "error with target namespace: Invalid collection name: a$b".into())
     );
     assert_eq!(
-        server.refused(doc! { "renameCollection": "d.z", "to": "d.y" }),
+        server.expect_error(doc! { "renameCollection": "d.z", "to": "d.y" }),
         (13, "renameCollection may only be run against the admin database.".into())
     );
 }
 
 #[test]
-fn coll_mod_changes_an_index_and_says_how() {
-    let mut server = Server::with(numbers(1));
+fn coll_mod_changes_index_and_reports_old_and_new_values() {
+    let mut server = TestServer::with(numbers(1));
     server.ok(doc! {
         "createIndexes": "c",
         "indexes": [{ "key": { "a": 1 }, "name": "a_1", "expireAfterSeconds": 100 }],
@@ -159,25 +159,25 @@ fn coll_mod_changes_an_index_and_says_how() {
         (shown.get_i32("expireAfterSeconds").unwrap(), shown.get_bool("hidden").unwrap()),
         (50, true)
     );
-    assert_eq!(server.refused(doc! { "find": "c", "hint": "a_1" }).0, 2);
+    assert_eq!(server.expect_error(doc! { "find": "c", "hint": "a_1" }).0, 2);
     assert_eq!(
-        server.refused(modify(doc! { "name": "nix", "hidden": true })),
+        server.expect_error(modify(doc! { "name": "nix", "hidden": true })),
         (27, "cannot find index nix for ns d.c".into())
     );
-    assert_eq!(server.refused(modify(doc! { "name": "a_1" })).0, 72);
+    assert_eq!(server.expect_error(modify(doc! { "name": "a_1" })).0, 72);
     assert_eq!(
-        server.refused(modify(doc! { "name": "_id_", "hidden": true })),
+        server.expect_error(modify(doc! { "name": "_id_", "hidden": true })),
         (2, "can't hide _id index".into())
     );
     assert_eq!(
-        server.refused(modify(doc! { "name": "a_1", "foo": 1 })),
+        server.expect_error(modify(doc! { "name": "a_1", "foo": 1 })),
         (40415, "BSON field 'collMod.index.foo' is an unknown field.".into())
     );
 }
 
 #[test]
-fn coll_mod_changes_the_validator() {
-    let mut server = Server::with(numbers(1));
+fn coll_mod_changes_validator() {
+    let mut server = TestServer::with(numbers(1));
     server.ok(doc! { "collMod": "c", "validator": { "a": 1 }, "validationLevel": "off" });
     server.ok(doc! { "collMod": "c", "changeStreamPreAndPostImages": { "enabled": true } });
     server.ok(doc! { "collMod": "c", "validator": {} });
@@ -189,14 +189,14 @@ fn coll_mod_changes_the_validator() {
         }
     );
     assert_eq!(
-        server.refused(doc! { "collMod": "nope", "validator": {} }),
+        server.expect_error(doc! { "collMod": "nope", "validator": {} }),
         (26, "ns does not exist".into())
     );
 }
 
 #[test]
-fn lists_are_filtered_and_may_be_of_names_only() {
-    let mut server = Server::with(numbers(1));
+fn list_commands_support_filter_and_name_only() {
+    let mut server = TestServer::with(numbers(1));
     server.ok(doc! { "create": "v", "validator": { "a": 1 } });
     let names = server.batch(doc! { "listCollections": 1, "nameOnly": true });
     assert_eq!(
@@ -212,5 +212,5 @@ fn lists_are_filtered_and_may_be_of_names_only() {
     assert_eq!(databases, doc! { "databases": [{ "name": "d" }] });
     let reply = server.admin(doc! { "listDatabases": 1, "filter": { "name": "x" } });
     assert_eq!(reply, doc! { "databases": [], "totalSize": 0_i64, "totalSizeMb": 0_i64 });
-    assert_eq!(server.refused(doc! { "listDatabases": 1 }).0, 13);
+    assert_eq!(server.expect_error(doc! { "listDatabases": 1 }).0, 13);
 }

@@ -1,8 +1,8 @@
-//! `explain`: on which way documents are found.
+//! `explain`: query plans.
 
 use bson::{Document, doc};
 
-use super::{Server, numbers};
+use super::{TestServer, numbers};
 
 fn winner(reply: &Document) -> &Document {
     reply.get_document("queryPlanner").unwrap().get_document("winningPlan").unwrap()
@@ -13,8 +13,8 @@ fn stage(plan: &Document) -> &str {
 }
 
 #[test]
-fn the_way_to_the_documents_is_told() {
-    let mut server = Server::with(numbers(7));
+fn explain_returns_winning_plan() {
+    let mut server = TestServer::with(numbers(7));
     let mut plan = |command: Document| winner(&server.ok(doc! { "explain": command })).clone();
     assert_eq!(plan(doc! { "find": "c" }), doc! { "stage": "COLLSCAN", "direction": "forward" });
     assert_eq!(stage(&plan(doc! { "find": "c", "filter": { "_id": 1 } })), "IDHACK");
@@ -41,8 +41,8 @@ fn the_way_to_the_documents_is_told() {
 }
 
 #[test]
-fn an_index_that_is_used_is_told() {
-    let mut server = Server::with(numbers(7));
+fn explain_names_index_of_plan() {
+    let mut server = TestServer::with(numbers(7));
     let index = doc! { "key": { "a": 1, "_id": -1 }, "name": "by_a" };
     server.ok(doc! { "createIndexes": "c", "indexes": [index] });
     let command = doc! { "find": "c", "filter": { "a": 1 } };
@@ -57,8 +57,8 @@ fn an_index_that_is_used_is_told() {
 }
 
 #[test]
-fn figures_are_given_if_they_are_asked_for() {
-    let mut server = Server::with(numbers(7));
+fn explain_returns_execution_stats_on_demand() {
+    let mut server = TestServer::with(numbers(7));
     let mut explained = |verbosity: &str| {
         let command = doc! { "find": "c", "filter": { "a": 1 } };
         server.ok(doc! { "explain": command, "verbosity": verbosity })
@@ -73,8 +73,8 @@ fn figures_are_given_if_they_are_asked_for() {
 }
 
 #[test]
-fn a_pipeline_is_explained_with_its_stages() {
-    let mut server = Server::with(numbers(7));
+fn explain_of_pipeline_lists_stages() {
+    let mut server = TestServer::with(numbers(7));
     let pipeline = vec![doc! { "$match": { "a": 1 } }];
     let command = doc! { "aggregate": "c", "pipeline": pipeline, "explain": true };
     assert_eq!(stage(winner(&server.ok(command))), "COLLSCAN");
@@ -85,19 +85,19 @@ fn a_pipeline_is_explained_with_its_stages() {
 }
 
 #[test]
-fn explain_refuses_what_a_server_refuses() {
-    let mut server = Server::new();
+fn explain_rejects_invalid_arguments() {
+    let mut server = TestServer::new();
     assert_eq!(
-        server.refused(doc! { "explain": { "insert": "c", "documents": [{}] } }),
+        server.expect_error(doc! { "explain": { "insert": "c", "documents": [{}] } }),
         (20, "Cannot explain cmd: insert".into())
     );
     assert_eq!(
-        server.refused(doc! { "explain": { "foo": "c" } }),
+        server.expect_error(doc! { "explain": { "foo": "c" } }),
         (59, "Explain failed due to unknown command: foo".into())
     );
     assert_eq!(
-        server.refused(doc! { "explain": { "find": "c" }, "verbosity": "foo" }),
+        server.expect_error(doc! { "explain": { "find": "c" }, "verbosity": "foo" }),
         (2, "Enumeration value 'foo' for field 'explain.verbosity' is not a valid value.".into())
     );
-    assert_eq!(server.refused(doc! { "explain": 5 }).0, 14);
+    assert_eq!(server.expect_error(doc! { "explain": 5 }).0, 14);
 }

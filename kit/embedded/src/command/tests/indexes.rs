@@ -2,21 +2,21 @@
 
 use bson::{Document, doc};
 
-use super::{Server, numbers};
+use super::{TestServer, numbers};
 
 fn create(indexes: impl IntoIterator<Item = Document>) -> Document {
     let indexes: Vec<Document> = indexes.into_iter().collect();
     doc! { "createIndexes": "c", "indexes": indexes }
 }
 
-fn names(server: &mut Server) -> Vec<String> {
+fn names(server: &mut TestServer) -> Vec<String> {
     let listed = server.batch(doc! { "listIndexes": "c" });
     listed.iter().map(|it| it.get_str("name").unwrap().to_owned()).collect()
 }
 
 #[test]
-fn an_index_is_created_with_its_collection_and_once() {
-    let mut server = Server::new();
+fn create_indexes_creates_collection_and_ignores_existing_index() {
+    let mut server = TestServer::new();
     let index = doc! { "key": { "a": 1 }, "name": "a_1" };
     assert_eq!(
         server.ok(create([index.clone()])),
@@ -45,10 +45,10 @@ fn an_index_is_created_with_its_collection_and_once() {
     );
     let renamed = doc! { "key": { "a": 1 }, "name": "other" };
     assert_eq!(
-        server.refused(create([renamed])),
+        server.expect_error(create([renamed])),
         (85, "Index already exists with a different name: a_1".into())
     );
-    assert_eq!(server.refused(create([doc! { "key": { "b": 1 }, "name": "a_1" }])).0, 86);
+    assert_eq!(server.expect_error(create([doc! { "key": { "b": 1 }, "name": "a_1" }])).0, 86);
     assert_eq!(
         server.ok(create([doc! { "key": { "_id": 1 }, "name": "_id_" }])).get_str("note").unwrap(),
         "all indexes already exist"
@@ -56,20 +56,20 @@ fn an_index_is_created_with_its_collection_and_once() {
 }
 
 #[test]
-fn if_one_index_cannot_be_built_none_is() {
-    let mut server = Server::with([doc! { "u": 1 }, doc! { "u": 1 }]);
+fn failed_index_build_builds_no_index() {
+    let mut server = TestServer::with([doc! { "u": 1 }, doc! { "u": 1 }]);
     let good = doc! { "key": { "a": 1 }, "name": "a_1" };
     let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true };
-    let (code, message) = server.refused(create([good, unique]));
+    let (code, message) = server.expect_error(create([good, unique]));
     assert_eq!(code, 11000);
     assert!(message.starts_with("Index build failed: "), "{message}");
     assert_eq!(names(&mut server), ["_id_"]);
 }
 
 #[test]
-fn create_indexes_refuses_what_a_server_refuses() {
-    let mut server = Server::with(numbers(1));
-    let mut refused = |command| server.refused(command);
+fn create_indexes_rejects_invalid_specifications() {
+    let mut server = TestServer::with(numbers(1));
+    let mut refused = |command| server.expect_error(command);
     assert_eq!(refused(create([])), (2, "Must specify at least one index to create".into()));
     assert_eq!(
         refused(doc! { "createIndexes": "c" }),
@@ -93,19 +93,22 @@ fn create_indexes_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn indexes_are_dropped_by_name_by_key_in_lists_and_all() {
-    let mut server = Server::with(numbers(1));
+fn drop_indexes_accepts_name_key_list_and_wildcard() {
+    let mut server = TestServer::with(numbers(1));
     let index = |name: &str| doc! { "key": { name: 1 }, "name": format!("{name}_1") };
     server.ok(create(["a", "b", "c", "d", "e"].map(index)));
     let drop = |index: bson::Bson| doc! { "dropIndexes": "c", "index": index };
-    assert_eq!(server.refused(drop("nix".into())), (27, "index not found with name [nix]".into()));
-    assert_eq!(server.refused(drop("_id_".into())), (72, "cannot drop _id index".into()));
     assert_eq!(
-        server.refused(drop(doc! { "nix": 1 }.into())),
+        server.expect_error(drop("nix".into())),
+        (27, "index not found with name [nix]".into())
+    );
+    assert_eq!(server.expect_error(drop("_id_".into())), (72, "cannot drop _id index".into()));
+    assert_eq!(
+        server.expect_error(drop(doc! { "nix": 1 }.into())),
         (27, "can't find index with key: { nix: 1 }".into())
     );
-    assert_eq!(server.refused(drop(vec!["b_1", "nix"].into())).0, 27);
-    assert_eq!(server.refused(drop(5.into())).0, 14);
+    assert_eq!(server.expect_error(drop(vec!["b_1", "nix"].into())).0, 27);
+    assert_eq!(server.expect_error(drop(5.into())).0, 14);
     assert_eq!(server.ok(drop("a_1".into())), doc! { "nIndexesWas": 6 });
     server.ok(drop(doc! { "b": 1.0 }.into()));
     server.ok(drop(vec!["c_1", "d_1"].into()));
@@ -115,11 +118,11 @@ fn indexes_are_dropped_by_name_by_key_in_lists_and_all() {
         doc! { "nIndexesWas": 2, "msg": "non-_id indexes dropped for collection" }
     );
     assert_eq!(
-        server.refused(doc! { "dropIndexes": "nope", "index": "*" }),
+        server.expect_error(doc! { "dropIndexes": "nope", "index": "*" }),
         (26, "ns not found d.nope".into())
     );
     assert_eq!(
-        server.refused(doc! { "listIndexes": "nope" }),
+        server.expect_error(doc! { "listIndexes": "nope" }),
         (26, "ns does not exist: d.nope".into())
     );
 }

@@ -2,9 +2,9 @@
 
 use bson::{Bson, Document, doc};
 
-use super::{Server, numbers};
+use super::{TestServer, numbers};
 
-fn out(server: &mut Server, pipeline: Vec<Document>) -> Result<(), (i32, String)> {
+fn out(server: &mut TestServer, pipeline: Vec<Document>) -> Result<(), (i32, String)> {
     let command = doc! { "aggregate": "c", "pipeline": pipeline, "cursor": {} };
     match server.run(command) {
         Ok(reply) => {
@@ -16,20 +16,20 @@ fn out(server: &mut Server, pipeline: Vec<Document>) -> Result<(), (i32, String)
     }
 }
 
-/// The first two documents, merged with these options.
-fn merge(server: &mut Server, options: Document) -> Result<(), (i32, String)> {
+/// Merges the first two documents with these options.
+fn merge(server: &mut TestServer, options: Document) -> Result<(), (i32, String)> {
     out(server, vec![doc! { "$match": { "_id": { "$lt": 3 } } }, doc! { "$merge": options }])
 }
 
-fn target() -> Server {
-    let mut server = Server::with(numbers(4));
+fn target() -> TestServer {
+    let mut server = TestServer::with(numbers(4));
     server.fill("t", [doc! { "_id": 1, "v": "old" }, doc! { "_id": 100 }]);
     server
 }
 
 #[test]
-fn out_takes_the_place_of_a_collection_and_keeps_its_indexes() {
-    let mut server = Server::with(numbers(4));
+fn out_replaces_collection_and_keeps_indexes() {
+    let mut server = TestServer::with(numbers(4));
     server.fill("o", [doc! { "_id": "old", "a": 99 }]);
     let index = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true };
     server.ok(doc! { "createIndexes": "o", "indexes": [index] });
@@ -48,8 +48,8 @@ fn out_takes_the_place_of_a_collection_and_keeps_its_indexes() {
 }
 
 #[test]
-fn out_of_nothing_is_an_empty_collection_and_merge_of_nothing_is_none() {
-    let mut server = Server::new();
+fn out_without_documents_creates_collection_merge_does_not() {
+    let mut server = TestServer::new();
     out(&mut server, vec![doc! { "$out": "o" }]).unwrap();
     out(&mut server, vec![doc! { "$merge": { "into": "m" } }]).unwrap();
     let names = server.batch(doc! { "listCollections": 1, "nameOnly": true });
@@ -57,7 +57,7 @@ fn out_of_nothing_is_an_empty_collection_and_merge_of_nothing_is_none() {
 }
 
 #[test]
-fn merge_does_with_a_match_as_it_is_told() {
+fn merge_applies_when_matched() {
     let first = |options: Document| {
         let mut server = target();
         merge(&mut server, options).unwrap();
@@ -80,7 +80,7 @@ fn merge_does_with_a_match_as_it_is_told() {
 }
 
 #[test]
-fn merge_does_without_a_match_as_it_is_told() {
+fn merge_applies_when_not_matched() {
     let count = |options: Document| {
         let mut server = target();
         merge(&mut server, options).map(|()| server.documents("t").len())
@@ -92,7 +92,7 @@ fn merge_does_without_a_match_as_it_is_told() {
 }
 
 #[test]
-fn merge_on_other_fields_needs_a_unique_index() {
+fn merge_on_fields_requires_unique_index() {
     let mut server = target();
     server.fill("u", [doc! { "_id": "kept", "a": 1 }]);
     let options = doc! { "into": "u", "on": "a", "whenMatched": "merge" };
@@ -114,7 +114,7 @@ fn merge_on_other_fields_needs_a_unique_index() {
 }
 
 #[test]
-fn merge_refuses_what_a_server_refuses() {
+fn merge_rejects_invalid_options() {
     let mut server = target();
     let mut code = |options: Document| merge(&mut server, options).unwrap_err().0;
     assert_eq!(code(doc! { "into": "t", "whenMatched": "foo" }), 2);
@@ -134,8 +134,8 @@ fn merge_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn what_goes_into_a_collection_is_as_its_validator_demands() {
-    let mut server = Server::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": "x" }]);
+fn merge_and_out_validate_documents() {
+    let mut server = TestServer::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": "x" }]);
     server.ok(doc! { "create": "t", "validator": { "a": { "$type": "int" } } });
     assert_eq!(out(&mut server, vec![doc! { "$out": "t" }]).unwrap_err().0, 121);
     assert_eq!(server.documents("t").len(), 0);
@@ -149,8 +149,8 @@ fn what_goes_into_a_collection_is_as_its_validator_demands() {
 }
 
 #[test]
-fn a_replacement_in_another_order_is_a_change() {
-    let mut server = Server::with([doc! { "_id": 1, "b": 1, "a": 1 }]);
+fn replacement_with_reordered_fields_counts_as_modified() {
+    let mut server = TestServer::with([doc! { "_id": 1, "b": 1, "a": 1 }]);
     server.fill("t", [doc! { "_id": 1, "a": 1, "b": 1 }]);
     out(&mut server, vec![doc! { "$merge": { "into": "t", "whenMatched": "replace" } }]).unwrap();
     let names: Vec<String> = server.documents("t")[0].keys().cloned().collect();
@@ -158,10 +158,10 @@ fn a_replacement_in_another_order_is_a_change() {
 }
 
 #[test]
-fn what_is_null_can_be_matched_on_since_8_2() {
+fn merge_matches_null_since_8_2() {
     for (wire_version, merged) in [(25, Err(51132)), (27, Ok(()))] {
-        let mut server = Server::with([doc! { "_id": Bson::Null, "a": 1 }]);
-        server.about.max_wire_version = wire_version;
+        let mut server = TestServer::with([doc! { "_id": Bson::Null, "a": 1 }]);
+        server.server_info.max_wire_version = wire_version;
         let found = out(&mut server, vec![doc! { "$merge": { "into": "t" } }]);
         assert_eq!(found.map_err(|(code, _)| code), merged, "{wire_version}");
         server.fill("u", [doc! { "_id": 5, "x": 1 }]);
@@ -179,10 +179,10 @@ fn what_is_null_can_be_matched_on_since_8_2() {
 }
 
 #[test]
-fn a_number_is_an_index_of_an_array_alone_to_distinct_since_8_2() {
+fn distinct_treats_numeric_path_as_array_index_since_8_2() {
     for (wire_version, expected) in [(25, vec![3, 7]), (27, vec![3])] {
-        let mut server = Server::with([doc! { "_id": 1, "b": [{ "1": 7 }, 3] }]);
-        server.about.max_wire_version = wire_version;
+        let mut server = TestServer::with([doc! { "_id": 1, "b": [{ "1": 7 }, 3] }]);
+        server.server_info.max_wire_version = wire_version;
         let reply = server.ok(doc! { "distinct": "c", "key": "b.1" });
         let values: Vec<Bson> = expected.into_iter().map(Bson::Int32).collect();
         assert_eq!(*reply.get_array("values").unwrap(), values);

@@ -2,11 +2,11 @@
 
 use bson::{Bson, Document, doc};
 
-use super::{Server, cursor_id, numbers};
+use super::{TestServer, cursor_id, numbers};
 
 #[test]
 fn find_filters_sorts_skips_limits_and_projects() {
-    let mut server = Server::with(numbers(7));
+    let mut server = TestServer::with(numbers(7));
     assert_eq!(server.ids(doc! { "find": "c", "filter": { "a": 1 } }), [1, 4, 7]);
     let sorted = doc! { "find": "c", "sort": { "a": -1, "_id": 1 }, "skip": 1, "limit": 3 };
     assert_eq!(server.ids(sorted), [5, 1, 4]);
@@ -19,8 +19,8 @@ fn find_filters_sorts_skips_limits_and_projects() {
 }
 
 #[test]
-fn find_gives_a_hundred_and_one_documents_first() {
-    let mut server = Server::with(numbers(150));
+fn first_batch_has_101_documents() {
+    let mut server = TestServer::with(numbers(150));
     let reply = server.ok(doc! { "find": "c" });
     let id = cursor_id(&reply);
     assert_ne!(id, 0);
@@ -30,9 +30,9 @@ fn find_gives_a_hundred_and_one_documents_first() {
 }
 
 #[test]
-fn a_cursor_stays_until_it_is_known_to_be_at_its_end() {
-    let mut server = Server::with(numbers(3));
-    let is_open = |server: &mut Server, command| cursor_id(&server.ok(command)) != 0;
+fn cursor_stays_open_until_exhausted() {
+    let mut server = TestServer::with(numbers(3));
+    let is_open = |server: &mut TestServer, command| cursor_id(&server.ok(command)) != 0;
     assert!(is_open(&mut server, doc! { "find": "c", "batchSize": 3 }));
     assert!(is_open(
         &mut server,
@@ -54,9 +54,9 @@ fn a_cursor_stays_until_it_is_known_to_be_at_its_end() {
 }
 
 #[test]
-fn find_refuses_what_a_server_refuses() {
-    let mut server = Server::with(numbers(3));
-    let mut refused = |command| server.refused(command);
+fn find_rejects_invalid_arguments() {
+    let mut server = TestServer::with(numbers(3));
+    let mut refused = |command| server.expect_error(command);
     assert_eq!(
         refused(doc! { "find": "c", "limit": "x" }),
         (
@@ -101,8 +101,8 @@ fn find_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn a_filter_sees_the_variables_of_its_command() {
-    let mut server = Server::with(numbers(4));
+fn let_variables_are_visible_in_filter() {
+    let mut server = TestServer::with(numbers(4));
     let command = doc! {
         "find": "c",
         "filter": { "$expr": { "$eq": ["$_id", "$$wanted"] } },
@@ -112,8 +112,8 @@ fn a_filter_sees_the_variables_of_its_command() {
 }
 
 #[test]
-fn what_the_index_on_ids_finds_comes_in_its_order() {
-    let mut server = Server::with([doc! { "_id": 3 }, doc! { "_id": 1 }, doc! { "_id": 2 }]);
+fn id_conditions_return_documents_in_id_order() {
+    let mut server = TestServer::with([doc! { "_id": 3 }, doc! { "_id": 1 }, doc! { "_id": 2 }]);
     assert_eq!(server.ids(doc! { "find": "c" }), [3, 1, 2]);
     assert_eq!(server.ids(doc! { "find": "c", "filter": { "_id": { "$gt": 0 } } }), [1, 2, 3]);
     let natural =
@@ -122,8 +122,8 @@ fn what_the_index_on_ids_finds_comes_in_its_order() {
 }
 
 #[test]
-fn a_document_that_an_index_has_twice_is_found_once() {
-    let mut server = Server::with([doc! { "_id": 1, "a": [3, 1] }, doc! { "_id": 2, "a": 2 }]);
+fn multikey_index_returns_document_once() {
+    let mut server = TestServer::with([doc! { "_id": 1, "a": [3, 1] }, doc! { "_id": 2, "a": 2 }]);
     let index = doc! { "key": { "a": 1 }, "name": "a_1" };
     server.ok(doc! { "createIndexes": "c", "indexes": [index] });
     assert_eq!(server.ids(doc! { "find": "c", "hint": "a_1" }), [1, 2]);
@@ -132,9 +132,9 @@ fn a_document_that_an_index_has_twice_is_found_once() {
 }
 
 #[test]
-fn a_hint_gives_the_documents_and_the_order_of_its_index() {
+fn hint_decides_documents_and_order() {
     let mut server =
-        Server::with([doc! { "_id": 1, "s": 2 }, doc! { "_id": 2 }, doc! { "_id": 3, "s": 1 }]);
+        TestServer::with([doc! { "_id": 1, "s": 2 }, doc! { "_id": 2 }, doc! { "_id": 3, "s": 1 }]);
     server.ok(doc! {
         "createIndexes": "c",
         "indexes": [{ "key": { "s": 1 }, "name": "s_1", "sparse": true }],
@@ -144,10 +144,10 @@ fn a_hint_gives_the_documents_and_the_order_of_its_index() {
 }
 
 #[test]
-fn get_more_refuses_what_a_server_refuses() {
-    let mut server = Server::with(numbers(5));
+fn get_more_rejects_invalid_arguments() {
+    let mut server = TestServer::with(numbers(5));
     let id = cursor_id(&server.ok(doc! { "find": "c", "batchSize": 1 }));
-    let mut refused = |command| server.refused(command);
+    let mut refused = |command| server.expect_error(command);
     assert_eq!(
         refused(doc! { "getMore": 5, "collection": "c" }),
         (14, "BSON field 'getMore.getMore' is the wrong type 'int', expected type 'long'".into())
@@ -182,8 +182,8 @@ fn get_more_refuses_what_a_server_refuses() {
 }
 
 #[test]
-fn a_cursor_of_a_list_is_fetched_from_like_any_other() {
-    let mut server = Server::new();
+fn list_commands_open_cursors() {
+    let mut server = TestServer::new();
     for name in ["a", "b", "c"] {
         server.ok(doc! { "create": name });
     }
@@ -197,8 +197,8 @@ fn a_cursor_of_a_list_is_fetched_from_like_any_other() {
 }
 
 #[test]
-fn count_counts_within_skip_and_limit() {
-    let mut server = Server::with(numbers(7));
+fn count_applies_skip_and_limit() {
+    let mut server = TestServer::with(numbers(7));
     let mut n = |command| server.ok(command).get_i32("n").unwrap();
     assert_eq!(n(doc! { "count": "c" }), 7);
     assert_eq!(n(doc! { "count": "c", "query": { "a": 1 } }), 3);
@@ -207,17 +207,17 @@ fn count_counts_within_skip_and_limit() {
     assert_eq!(n(doc! { "count": "c", "query": Bson::Null }), 7);
     assert_eq!(n(doc! { "count": "nope" }), 0);
     assert_eq!(
-        server.refused(doc! { "count": 1 }),
+        server.expect_error(doc! { "count": 1 }),
         (73, "collection name has invalid type int".into())
     );
     assert_eq!(
-        server.refused(doc! { "count": "c", "limit": "x" }),
+        server.expect_error(doc! { "count": "c", "limit": "x" }),
         (2, "limit value is not a valid number".into())
     );
 }
 
 #[test]
-fn distinct_values_come_in_order_with_arrays_unrolled() {
+fn distinct_sorts_values_and_unwinds_arrays() {
     let values: Vec<Bson> = vec![
         3.into(),
         1.into(),
@@ -227,7 +227,7 @@ fn distinct_values_come_in_order_with_arrays_unrolled() {
         doc! { "q": 1 }.into(),
         Bson::Double(1.0),
     ];
-    let mut server = Server::new();
+    let mut server = TestServer::new();
     server.fill("c", values.into_iter().map(|value| doc! { "a": value }));
     server.fill("c", [doc! {}]);
     assert_eq!(
@@ -237,32 +237,35 @@ fn distinct_values_come_in_order_with_arrays_unrolled() {
     assert_eq!(server.ok(doc! { "distinct": "c", "key": "a.q" }), doc! { "values": [1] });
     assert_eq!(server.ok(doc! { "distinct": "c", "key": "a.0" }), doc! { "values": [5] });
     assert_eq!(server.ok(doc! { "distinct": "nope", "key": "a" }), doc! { "values": [] });
-    assert_eq!(server.refused(doc! { "distinct": "c", "key": "" }).0, 40352);
+    assert_eq!(server.expect_error(doc! { "distinct": "c", "key": "" }).0, 40352);
     assert_eq!(
-        server.refused(doc! { "distinct": "c", "key": "a", "hint": "x" }),
+        server.expect_error(doc! { "distinct": "c", "key": "a", "hint": "x" }),
         (40415, "BSON field 'distinct.hint' is an unknown field.".into())
     );
 }
 
 #[test]
-fn a_range_of_keys_is_cut_out_of_an_index() {
-    let mut server = Server::with((1..=8).map(|n| doc! { "_id": n, "a": (n * 7) % 5 }));
+fn min_and_max_bound_an_index_scan() {
+    let mut server = TestServer::with((1..=8).map(|n| doc! { "_id": n, "a": (n * 7) % 5 }));
     let index = doc! { "key": { "a": 1 }, "name": "a_1" };
     server.ok(doc! { "createIndexes": "c", "indexes": [index] });
     let find = |min: i32, max: i32| {
         doc! { "find": "c", "min": { "a": min }, "max": { "a": max }, "hint": "a_1" }
     };
     assert_eq!(server.ids(find(2, 4)), [1, 6, 4]);
-    assert_eq!(server.refused(find(3, 2)).0, 51175);
-    assert_eq!(server.refused(doc! { "find": "c", "min": { "b": 2 }, "hint": "a_1" }).0, 51174);
-    assert_eq!(server.refused(doc! { "find": "c", "min": { "a": 2 } }).0, 51173);
-    // A condition that an index has in a range comes in its order, too.
+    assert_eq!(server.expect_error(find(3, 2)).0, 51175);
+    assert_eq!(
+        server.expect_error(doc! { "find": "c", "min": { "b": 2 }, "hint": "a_1" }).0,
+        51174
+    );
+    assert_eq!(server.expect_error(doc! { "find": "c", "min": { "a": 2 } }).0, 51173);
+    // A range condition on an index returns the documents in its order, too.
     assert_eq!(server.ids(doc! { "find": "c", "filter": { "a": { "$gt": 1 } } }), [1, 6, 4, 2, 7]);
 }
 
 #[test]
-fn the_place_of_a_document_is_shown() {
-    let mut server = Server::with([doc! { "_id": 3 }, doc! { "_id": 1, "a": 1 }]);
+fn show_record_id_adds_record_id() {
+    let mut server = TestServer::with([doc! { "_id": 3 }, doc! { "_id": 1, "a": 1 }]);
     let find = doc! {
         "find": "c", "showRecordId": true, "sort": { "_id": 1 }, "projection": { "_id": 1 },
     };
@@ -273,8 +276,8 @@ fn the_place_of_a_document_is_shown() {
 }
 
 #[test]
-fn a_key_is_shown_if_an_index_has_found_it() {
-    let mut server = Server::with([doc! { "_id": 3, "a": 1 }, doc! { "_id": 1, "a": 1 }]);
+fn return_key_returns_index_keys() {
+    let mut server = TestServer::with([doc! { "_id": 3, "a": 1 }, doc! { "_id": 1, "a": 1 }]);
     let mut keys = |fields: Document| {
         let mut find = doc! { "find": "c", "returnKey": true };
         find.extend(fields);

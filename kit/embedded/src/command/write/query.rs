@@ -1,4 +1,4 @@
-//! Which documents a statement is about.
+//! Query of a write statement.
 
 use std::sync::Arc;
 
@@ -6,63 +6,63 @@ use bson::Document;
 use steadfast_query::{Code, Environment, Fault, Filter, Sort};
 
 use super::super::{
-    scope::scope,
-    select::{Hint, Way, select},
-    sight::Sight,
+    environment::command_environment,
+    resolved_namespace::ResolvedNamespace,
+    select::{AccessPath, Hint, select},
 };
 use crate::{
     namespace::Namespace,
     store::{Collection, Store},
 };
 
-/// Which documents a statement is about.
+/// Filter, sort, hint and collation of a write statement.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Query<'a> {
+pub(in super::super) struct StatementQuery<'a> {
     pub(in super::super) filter: &'a Document,
-    /// Which of several is the first.
+    /// Decides which of several matching documents comes first.
     pub(in super::super) sort: Option<&'a Document>,
     pub(in super::super) hint: Hint,
     pub(in super::super) collation: Option<&'a Document>,
-    /// The command's `let`.
+    /// Variables of the command (`let`).
     pub(in super::super) variables: Option<&'a Document>,
 }
 
-impl Query<'_> {
-    /// What the statement's expressions and comparisons see.
+impl StatementQuery<'_> {
+    /// Environment of the statement's expressions.
     pub(in super::super) fn environment(
         &self,
         env: &Environment,
         collection: Option<&Collection>,
     ) -> Result<Environment, Fault> {
-        scope(env, self.variables, self.collation, collection)
+        command_environment(env, self.variables, self.collation, collection)
     }
 
-    /// The documents that it means, at most so many.
+    /// Finds at most `most` matching documents.
     pub(super) fn find(
         &self,
         collection: Option<&Collection>,
         filter: &Filter,
         env: &Environment,
-        most: usize,
+        max_count: usize,
     ) -> Result<Vec<Arc<Document>>, Fault> {
         let Some(collection) = collection else { return Ok(Vec::new()) };
-        let sight = Sight::Collection(collection);
-        let way = Way::choose(&sight, self.filter, filter, &self.hint, env)?;
+        let resolved = ResolvedNamespace::Collection(collection);
+        let access_path = AccessPath::choose(&resolved, self.filter, filter, &self.hint, env)?;
         let Some(sort) = self.sort.filter(|sort| !sort.is_empty()) else {
-            return Ok(select(&sight, way, filter, env, most)?.documents);
+            return Ok(select(&resolved, access_path, filter, env, max_count)?.documents);
         };
         let sort = Sort::parse(sort)?;
-        let mut documents = select(&sight, way, filter, env, usize::MAX)?.documents;
-        // One that is found by its `_id` is not sorted, whatever its arrays.
-        if !matches!(way, Way::Id) {
+        let mut documents = select(&resolved, access_path, filter, env, usize::MAX)?.documents;
+        // A document found by its `_id` is not sorted, so parallel arrays are no error.
+        if !matches!(access_path, AccessPath::IdLookup) {
             sort.try_sort(&mut documents, env)?;
         }
-        documents.truncate(most);
+        documents.truncate(max_count);
         Ok(documents)
     }
 }
 
-/// The collection of this name, if it is there. A view cannot be written to.
+/// The collection, or `None` if it does not exist. Rejects views.
 pub(super) fn writable<'a>(
     store: &'a Store,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! What the write commands reply, and what they leave behind.
+//! Write commands: replies and stored documents.
 
 mod batches;
 mod bulk;
@@ -11,37 +11,41 @@ use std::{collections::BTreeMap, sync::Mutex};
 use bson::{Bson, DateTime, Document, Timestamp, doc};
 use steadfast_query::{Code, Environment, Fault, value};
 
-use super::super::{About, Run, Writing, find};
+use super::super::{Handler, ServerInfo, WriteContext, find};
 use crate::{
     call::Call,
-    change::{Change, Changes, Progress, Statement},
+    change::{BatchProgress, Change, ChangeWriter, Statement},
     cursor::Cursors,
     namespace::Namespace,
     store::Store,
 };
 
-/// A server that is alone: each change is there at once.
+/// A standalone server without network: each change is applied at once.
 #[derive(Default)]
-struct Alone {
+struct WriteTestServer {
     store: Store,
-    /// What is on record of the retryable writes, by number and statement.
+    /// Recorded results of retryable writes, by `txnNumber` and statement id.
     records: BTreeMap<(i64, i32), Document>,
     number: Option<i64>,
-    /// The documents that a transaction of somebody else has changed.
-    held: Vec<Bson>,
+    /// Documents that another session's transaction has changed.
+    reserved_by_others: Vec<Bson>,
     reserved: Vec<Bson>,
     made: usize,
     max_wire_version: i32,
     seed: u64,
 }
 
-impl Changes for Alone {
+impl ChangeWriter for WriteTestServer {
     fn store(&self) -> &Store {
         &self.store
     }
 
     fn reserve(&mut self, _namespace: &Namespace, ids: &[&Bson]) -> Result<(), Fault> {
-        if ids.iter().any(|id| self.held.iter().any(|held| value::equal(held, id))) {
+        if ids.iter().any(|id| {
+            self.reserved_by_others
+                .iter()
+                .any(|reserved_by_others| value::equal(reserved_by_others, id))
+        }) {
             return Err(Fault::new(Code::WRITE_CONFLICT, "WriteConflict error"));
         }
         self.reserved = ids.iter().map(|id| (*id).clone()).collect();
@@ -75,12 +79,12 @@ impl Changes for Alone {
     }
 }
 
-impl Alone {
+impl WriteTestServer {
     fn new() -> Self {
         Self { max_wire_version: 17, ..Self::default() }
     }
 
-    /// One with these documents in `shop.orders`.
+    /// A server with these documents in `shop.orders`.
     fn with(documents: impl IntoIterator<Item = Document>) -> Self {
         let mut server = Self::new();
         let documents: Vec<Document> = documents.into_iter().collect();
@@ -88,21 +92,27 @@ impl Alone {
         server
     }
 
-    /// Runs a command to its reply, or as far as it comes.
-    fn go_on(&mut self, command: &Document, progress: &mut Progress) -> Result<Document, Fault> {
+    /// Runs a command until its reply, or until it must wait.
+    fn run_until_wait(
+        &mut self,
+        command: &Document,
+        progress: &mut BatchProgress,
+    ) -> Result<Document, Fault> {
         let name = command.keys().next().expect("a command has a name").clone();
         let database = if name == "bulkWrite" { "admin" } else { "shop" };
         let database = command.get_str("$db").unwrap_or(database).to_owned();
         let call = Call::read(&name, database, command.clone())?;
-        let found = find(&name).expect("a command that is known");
-        let Run::Write(run) = (found.run)(&call.body) else { panic!("{name} does not write") };
+        let found = find(&name).expect("a known command");
+        let Handler::Write(run) = (found.run)(&call.body) else {
+            panic!("{name} is not a write command")
+        };
         self.seed += 1;
         let env = Environment::new(
             DateTime::from_millis(1),
             Timestamp { time: 1, increment: 1 },
             self.seed,
         );
-        let about = About {
+        let server_info = ServerInfo {
             version: "8.0.4".into(),
             max_wire_version: self.max_wire_version,
             address: "localhost:27017".into(),
@@ -111,34 +121,34 @@ impl Alone {
             started: DateTime::from_millis(0),
         };
         self.number =
-            call.transaction.filter(|transaction| !transaction.several).map(|it| it.number);
+            call.transaction.filter(|transaction| !transaction.multi_document).map(|it| it.number);
         let cursors = Mutex::new(Cursors::default());
-        let mut writing = Writing {
+        let mut writing = WriteContext {
             call: &call,
             env: &env,
             changes: self,
             seen: None,
             progress,
             cursors: &cursors,
-            about: &about,
+            server_info: &server_info,
         };
         run(&mut writing)
     }
 
     fn run(&mut self, command: Document) -> Result<Document, Fault> {
-        self.go_on(&command, &mut Progress::default())
+        self.run_until_wait(&command, &mut BatchProgress::default())
     }
 
     fn ok(&mut self, command: Document) -> Document {
         self.run(command).expect("the command is executed")
     }
 
-    fn refused(&mut self, command: Document) -> (i32, String) {
+    fn expect_error(&mut self, command: Document) -> (i32, String) {
         let fault = self.run(command).expect_err("the command is refused");
         (fault.code.number, fault.message)
     }
 
-    /// The documents of a collection, in natural order.
+    /// Documents of a collection, in natural order.
     fn documents(&self, collection: &str) -> Vec<Document> {
         let collection = self.store.collection(&Namespace::new("shop", collection));
         collection.map_or_else(Vec::new, |it| it.documents().map(|it| (**it).clone()).collect())
@@ -149,14 +159,14 @@ impl Alone {
     }
 }
 
-/// A command as a retryable write of this number.
+/// The command as a retryable write with this `txnNumber`.
 fn numbered(mut command: Document, number: i64) -> Document {
     let id = bson::Uuid::from_bytes([1; 16]);
     command.extend(doc! { "lsid": { "id": id }, "txnNumber": number });
     command
 }
 
-/// A command as a part of a transaction.
+/// The command as part of a transaction.
 fn in_transaction(command: Document) -> Document {
     let mut command = numbered(command, 1);
     command.extend(doc! { "autocommit": false, "startTransaction": true });

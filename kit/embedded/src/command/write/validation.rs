@@ -1,25 +1,25 @@
-//! What a collection's validator demands of documents.
+//! Schema validation: the validator of a collection.
 
 use bson::{Bson, Document, doc};
 use steadfast_query::{Code, Environment, Fault, Filter};
 
-use super::super::scope::scope;
+use super::super::environment::command_environment;
 use crate::store::Collection;
 
-/// What a collection demands of documents.
+/// Validator of a collection.
 pub(in super::super) struct Validator {
     filter: Filter,
     source: Document,
-    /// Whether a document that did not match before need not match now.
+    /// `true` exempts documents that did not match before (`validationLevel: "moderate"`).
     moderate: bool,
     env: Environment,
 }
 
 impl Validator {
-    /// The one of a collection, if it has one that is to be asked.
+    /// Validator of a collection, unless it has none or validation is skipped.
     pub(in super::super) fn of(
         collection: Option<&Collection>,
-        bypass: bool,
+        bypass_validation: bool,
         env: &Environment,
     ) -> Result<Option<Self>, Fault> {
         let Some(collection) = collection else { return Ok(None) };
@@ -27,10 +27,10 @@ impl Validator {
         let Ok(source) = options.get_document("validator") else { return Ok(None) };
         let warns = options.get_str("validationAction").is_ok_and(|action| action == "warn");
         let level = options.get_str("validationLevel").unwrap_or("strict");
-        if bypass || warns || level == "off" || source.is_empty() {
+        if bypass_validation || warns || level == "off" || source.is_empty() {
             return Ok(None);
         }
-        let env = scope(env, None, None, Some(collection))?;
+        let env = command_environment(env, None, None, Some(collection))?;
         Ok(Some(Self {
             filter: Filter::parse(source, &env)?,
             source: source.clone(),
@@ -39,7 +39,7 @@ impl Validator {
         }))
     }
 
-    /// Checks a document that is to be stored in place of another, or as a new one.
+    /// Validates a document that is inserted or replaces another.
     pub(in super::super) fn check(
         &self,
         document: &Document,
@@ -63,7 +63,7 @@ impl Validator {
             .with(doc! { "errInfo": info }))
     }
 
-    /// Why a filter does not match, as far as that is known here.
+    /// Details of a failed validation (`errInfo.details`), for the operators that are known here.
     fn explain(&self, filter: &Document, document: &Document) -> Result<Option<Document>, Fault> {
         let clauses: Vec<Document> = match (filter.len(), filter.get("$and")) {
             (1, Some(Bson::Array(clauses))) => {
@@ -89,7 +89,7 @@ impl Validator {
     }
 }
 
-/// The conditions on a field, one by one: `{a: {$gt: 1, $lt: 3}}` has two.
+/// Splits the conditions on a field: `{a: {$gt: 1, $lt: 3}}` has two.
 fn conditions(name: &str, condition: &Bson) -> Vec<Document> {
     match condition {
         Bson::Document(operators)
@@ -104,7 +104,7 @@ fn conditions(name: &str, condition: &Bson) -> Vec<Document> {
     }
 }
 
-/// Why a condition on one field is not met.
+/// Details of a failed condition on one field.
 fn explain_one(clause: &Document, document: &Document) -> Option<Document> {
     let (path, condition) = clause.iter().next()?;
     if path.starts_with('$') || path.contains('.') {

@@ -1,4 +1,4 @@
-//! What reads and writes wait for.
+//! Read and write concerns.
 
 use tokio::time::{advance, timeout};
 
@@ -9,8 +9,8 @@ fn concern(concern: Document) -> Document {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_waits_for_as_many_members_as_it_should() {
-    let lab = Lab::new(3);
+async fn write_waits_for_w_members() {
+    let lab = TestMembers::new(3);
     assert_eq!(concern_code(&lab.insert(1, concern(doc! { "w": 3 })).await), 0);
     lab.set.hold_replication(2);
     assert_eq!(concern_code(&lab.insert(2, concern(doc! { "w": "majority" })).await), 0);
@@ -37,8 +37,8 @@ async fn a_write_waits_for_as_many_members_as_it_should() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_be_is_not_waited_for() {
-    let lab = Lab::new(3);
+async fn unsatisfiable_write_concern_fails_at_once() {
+    let lab = TestMembers::new(3);
     assert_eq!(concern_code(&lab.insert(1, concern(doc! { "w": 4 })).await), 100);
     assert_eq!(concern_code(&lab.insert(2, concern(doc! { "w": "foo" })).await), 79);
     assert_eq!(concern_code(&lab.insert(3, concern(doc! { "w": { "dc": 1 } })).await), 4);
@@ -46,8 +46,8 @@ async fn what_can_never_be_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn most_members_are_waited_for_if_nothing_is_said() {
-    let lab = Lab::new(3);
+async fn default_write_concern_is_majority() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.hold_replication(1);
     lab.set.hold_replication(2);
@@ -77,12 +77,13 @@ async fn most_members_are_waited_for_if_nothing_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_after_a_write_waits_for_it_on_a_secondary() {
-    let lab = Lab::new(3);
+async fn after_cluster_time_waits_on_secondary() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.replication_latency(2, Duration::from_millis(500));
     let at = lab.insert(2, doc! {}).await.get_timestamp("operationTime").unwrap();
-    // A client says what it has heard of: without it, the member would not believe in that time.
+    // The client gossips the cluster time. Without it the member would reject the operation time as
+    // too far ahead.
     let after = doc! {
         "readConcern": { "afterClusterTime": at },
         "$clusterTime": { "clusterTime": at, "signature": {} },
@@ -94,8 +95,8 @@ async fn a_read_after_a_write_waits_for_it_on_a_secondary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_what_was_at_a_time() {
-    let lab = Lab::new(3);
+async fn snapshot_read_returns_data_at_cluster_time() {
+    let lab = TestMembers::new(3);
     let at = lab.insert(1, doc! {}).await.get_timestamp("operationTime").unwrap();
     let reply = lab.run(doc! { "find": "c", "readConcern": { "level": "snapshot" } }).await;
     let cursor = reply.get_document("cursor").unwrap();
@@ -109,8 +110,8 @@ async fn a_snapshot_is_what_was_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_member_answers_when_it_goes_on() {
-    let lab = Lab::new(3);
+async fn frozen_member_replies_after_thaw() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.freeze(1);
     let waiting = lab.ids_on(1, doc! {});

@@ -1,12 +1,12 @@
-//! What clients see of elections.
+//! Elections and step-downs as clients see them.
 
 use tokio::time::timeout;
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_members_hears_of_a_step_down() {
-    let lab = Lab::new(3);
+async fn step_down_interrupts_write_concern_wait() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.hold_replication(2);
     let write = with(retryable(1, 1), doc! { "writeConcern": { "w": 3 } });
@@ -28,8 +28,8 @@ async fn who_waits_for_members_hears_of_a_step_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_primary_steps_down_when_somebody_can_follow() {
-    let lab = Lab::new(3);
+async fn step_down_requires_electable_secondary() {
+    let lab = TestMembers::new(3);
     for (arguments, expected) in [
         (doc! { "replSetStepDown": -1 }, 2),
         (doc! { "replSetStepDown": 5, "secondaryCatchUpPeriodSecs": 6 }, 2),
@@ -50,27 +50,27 @@ async fn a_primary_steps_down_when_somebody_can_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn elections_happen_by_themselves() {
-    let lab = Lab::new(3);
+async fn members_elect_primary_after_timeout() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     let mut topology = lab.set.nodes()[1].topology();
     topology.mark_unchanged();
     lab.set.kill(0);
-    assert_eq!(*lab.set.nodes()[0].power().borrow(), Power::Off);
+    assert_eq!(*lab.set.nodes()[0].power().borrow(), ProcessState::Killed);
     let began = tokio::time::Instant::now();
-    assert_eq!(lab.set.until_primary().await, 1);
+    assert_eq!(lab.set.wait_for_primary().await, 1);
     assert_eq!(began.elapsed(), Duration::from_millis(300));
     assert!(topology.has_changed().unwrap());
     let reply = lab.run_on(1, "t", inserting(2, doc! {})).await;
     assert_ok(&reply);
     lab.set.restart(0);
-    lab.set.until_replicated().await;
+    lab.set.wait_for_replication().await;
     assert_eq!(lab.ids_on(0, doc! {}).await, [1, 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_waits_on_a_member_that_dies_is_interrupted() {
-    let lab = Lab::new(3);
+async fn killed_member_interrupts_waiting_write() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.hold_replication(2);
     let waiting = lab.insert(2, doc! { "writeConcern": { "w": 3 } });
@@ -83,8 +83,8 @@ async fn a_write_that_waits_on_a_member_that_dies_is_interrupted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_primary_acknowledged_alone_may_be_taken_back() {
-    let lab = Lab::new(3);
+async fn w1_write_of_partitioned_primary_is_rolled_back() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.partition(&[&[0], &[1, 2]]);
     assert_ok(&lab.insert(2, doc! { "writeConcern": { "w": 1 } }).await);
@@ -100,8 +100,8 @@ async fn what_a_lost_primary_acknowledged_alone_may_be_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_can_be_asked_to_be_primary_or_not_to_be() {
-    let lab = Lab::new(3);
+async fn repl_set_step_up_and_freeze_control_elections() {
+    let lab = TestMembers::new(3);
     assert_ok(&lab.run_on(2, "admin", doc! { "replSetStepUp": 1 }).await);
     assert_eq!(lab.set.primary(), Some(2));
     let reply = lab.run_on(2, "admin", doc! { "replSetFreeze": 10 }).await;
@@ -123,8 +123,8 @@ async fn a_member_can_be_asked_to_be_primary_or_not_to_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_survives_a_step_down_and_not_a_restart() {
-    let lab = Lab::new(3);
+async fn cursor_survives_step_down_but_not_restart() {
+    let lab = TestMembers::new(3);
     for id in 0..5 {
         lab.insert(id, doc! {}).await;
     }
@@ -141,8 +141,8 @@ async fn a_cursor_survives_a_step_down_and_not_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_waits_on_a_frozen_primary_is_not_done_while_it_stands_still() {
-    let lab = Lab::new(3);
+async fn frozen_primary_does_not_execute_waiting_write() {
+    let lab = TestMembers::new(3);
     lab.insert(0, doc! {}).await;
     lab.insert(1, starting(1, 1)).await;
     let waiting = lab.insert(1, doc! {});

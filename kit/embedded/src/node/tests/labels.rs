@@ -1,10 +1,10 @@
-//! What stands in replies beside what the command says.
+//! Generic fields of replies: times, labels, topology version.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_write_says_when_it_was_and_in_which_term() {
-    let lab = Lab::new(3);
+async fn write_reply_has_op_time_and_election_id() {
+    let lab = TestMembers::new(3);
     let reply = lab.insert(1, doc! {}).await;
     assert_ok(&reply);
     assert_eq!(reply.get_i32("n").unwrap(), 1);
@@ -18,8 +18,8 @@ async fn a_write_says_when_it_was_and_in_which_term() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standalone_server_knows_no_times_and_no_numbers() {
-    let lab = Lab::standalone();
+async fn standalone_has_no_cluster_time_and_no_retryable_writes() {
+    let lab = TestMembers::standalone();
     let reply = lab.insert(1, doc! { "writeConcern": { "w": "majority" } }).await;
     assert_eq!(reply, doc! { "n": 1, "ok": 1.0 });
     let reply = lab.insert(2, retryable(1, 1)).await;
@@ -36,8 +36,8 @@ async fn a_standalone_server_knows_no_times_and_no_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_primary_says_so_and_what_it_takes_the_topology_for() {
-    let lab = Lab::new(3);
+async fn not_writable_primary_error_has_topology_version() {
+    let lab = TestMembers::new(3);
     let reply = lab.run_on(1, "t", inserting(1, doc! {})).await;
     assert_eq!(code(&reply), 10107);
     assert_eq!(labels(&reply), [""; 0]);
@@ -58,8 +58,8 @@ async fn who_is_not_primary_says_so_and_what_it_takes_the_topology_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_known_is_refused() {
-    let lab = Lab::new(1);
+async fn unknown_commands_and_fields_are_rejected() {
+    let lab = TestMembers::new(1);
     let reply = lab.run(doc! { "foo": 1 }).await;
     assert_eq!(code(&reply), 59);
     assert_eq!(reply.get_str("errmsg").unwrap(), "no such command: 'foo'");
@@ -78,8 +78,8 @@ async fn what_is_not_known_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_cluster_time_is_taken_over() {
-    let lab = Lab::new(3);
+async fn newer_cluster_time_is_gossiped() {
+    let lab = TestMembers::new(3);
     let now = lab.insert(1, doc! {}).await.get_timestamp("operationTime").unwrap();
     let ahead = bson::Timestamp { time: now.time + 50, increment: 4 };
     let time = doc! { "clusterTime": ahead, "signature": {} };

@@ -1,10 +1,10 @@
-//! Retryable writes: once, however often they are sent.
+//! Retryable writes and sessions.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_comes_again_is_not_done_again() {
-    let lab = Lab::new(3);
+async fn retried_write_is_executed_once() {
+    let lab = TestMembers::new(3);
     let increase = doc! {
         "update": "c",
         "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } }, "upsert": true }],
@@ -12,7 +12,7 @@ async fn a_write_that_comes_again_is_not_done_again() {
     let first = lab.run(with(increase.clone(), retryable(1, 7))).await;
     assert_ok(&first);
     lab.set.kill(0);
-    let primary = lab.set.until_primary().await;
+    let primary = lab.set.wait_for_primary().await;
     let again = lab.run_on(primary, "t", with(increase.clone(), retryable(1, 7))).await;
     assert_eq!(again.get("upserted"), first.get("upserted"));
     assert!(again.contains_key("retriedStmtIds"));
@@ -20,13 +20,13 @@ async fn a_write_that_comes_again_is_not_done_again() {
     let reply = lab.run_on(primary, "t", doc! { "find": "c" }).await;
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
     assert_eq!(batch[0], Bson::Document(doc! { "_id": 1, "n": 2 }));
-    assert!(lab.set.executions().iter().all(|execution| execution.times == 1));
+    assert!(lab.set.executions().iter().all(|execution| execution.count == 1));
     assert_eq!(lab.set.executions().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_number_is_refused_in_the_words_of_a_server() {
-    let lab = Lab::new(3);
+async fn older_txn_number_is_rejected() {
+    let lab = TestMembers::new(3);
     lab.insert(1, retryable(0xab, 5)).await;
     let reply = lab.insert(2, retryable(0xab, 4)).await;
     assert_eq!(code(&reply), 225);
@@ -42,8 +42,8 @@ async fn an_older_number_is_refused_in_the_words_of_a_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_expired_is_forgotten() {
-    let lab = Lab::new(3);
+async fn expired_session_is_removed() {
+    let lab = TestMembers::new(3);
     assert_ok(&lab.insert(1, retryable(1, 5)).await);
     tokio::time::advance(Duration::from_secs(30 * 60 + 1)).await;
     let reply = lab.insert(1, retryable(1, 5)).await;
@@ -52,8 +52,8 @@ async fn a_session_that_expired_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_are_begun_kept_and_ended() {
-    let lab = Lab::new(3);
+async fn sessions_are_started_refreshed_and_ended() {
+    let lab = TestMembers::new(3);
     let started = lab.run(doc! { "startSession": 1 }).await;
     assert_eq!(started.get_i32("timeoutMinutes").unwrap(), 30);
     let id = started.get_document("id").unwrap().clone();
@@ -68,8 +68,8 @@ async fn sessions_are_begun_kept_and_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_concern_may_be_repeated_with_each_batch() {
-    let lab = Lab::new(3);
+async fn get_more_accepts_read_concern() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, doc! {}).await;
     let concern = doc! { "readConcern": { "level": "snapshot" } };

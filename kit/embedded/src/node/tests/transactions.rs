@@ -1,10 +1,10 @@
-//! Transactions of several documents.
+//! Multi-document transactions.
 
 use tokio::time::timeout;
 
 use super::*;
 
-impl Lab {
+impl TestMembers {
     async fn commit(&self, session: u8, number: i64) -> Document {
         self.admin(with(doc! { "commitTransaction": 1 }, several(session, number))).await
     }
@@ -15,8 +15,8 @@ impl Lab {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transaction_is_seen_when_it_commits() {
-    let lab = Lab::new(3);
+async fn transaction_is_visible_after_commit() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     assert_ok(&lab.insert(2, starting(1, 1)).await);
     assert_ok(&lab.insert(3, several(1, 1)).await);
@@ -32,8 +32,8 @@ async fn a_transaction_is_seen_when_it_commits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aborted_transaction_never_was() {
-    let lab = Lab::new(3);
+async fn aborted_transaction_has_no_effect() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     assert_ok(&lab.abort(1, 1).await);
@@ -47,8 +47,8 @@ async fn an_aborted_transaction_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_that_fails_ends_its_transaction() {
-    let lab = Lab::new(3);
+async fn failed_statement_aborts_transaction() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     let reply = lab.insert(1, several(1, 1)).await;
@@ -62,7 +62,7 @@ async fn a_statement_that_fails_ends_its_transaction() {
 
 #[tokio::test(start_paused = true)]
 async fn transactions_conflict_and_plain_writes_wait() {
-    let lab = Lab::new(3);
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     let set = |value: i32| {
         doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "a": value } } }] }
@@ -85,8 +85,8 @@ async fn transactions_conflict_and_plain_writes_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_write_goes_on_when_a_transaction_expires() {
-    let lab = Lab::new(3);
+async fn plain_write_continues_after_transaction_expires() {
+    let lab = TestMembers::new(3);
     lab.insert(0, doc! {}).await;
     lab.insert(1, starting(1, 1)).await;
     let began = tokio::time::Instant::now();
@@ -96,8 +96,8 @@ async fn a_plain_write_goes_on_when_a_transaction_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_belong_into_a_transaction_is_refused_and_does_not_end_it() {
-    let lab = Lab::new(3);
+async fn unsupported_command_in_transaction_does_not_abort_it() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     assert_eq!(code(&lab.insert(2, starting(1, 1)).await), 117);
@@ -125,8 +125,8 @@ async fn what_does_not_belong_into_a_transaction_is_refused_and_does_not_end_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failover_ends_what_was_open_and_keeps_what_committed() {
-    let lab = Lab::new(3);
+async fn failover_aborts_open_and_keeps_committed_transactions() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     lab.insert(3, starting(2, 1)).await;
@@ -148,8 +148,8 @@ async fn a_failover_ends_what_was_open_and_keeps_what_committed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_waits_for_its_write_concern() {
-    let lab = Lab::new(3);
+async fn commit_waits_for_write_concern() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.set.hold_replication(2);
     lab.insert(2, starting(1, 1)).await;
@@ -162,8 +162,8 @@ async fn a_commit_waits_for_its_write_concern() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_sessions_lose_their_transactions() {
-    let lab = Lab::new(3);
+async fn kill_sessions_aborts_transactions() {
+    let lab = TestMembers::new(3);
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     assert_ok(&lab.run(doc! { "killAllSessions": [] }).await);
@@ -174,8 +174,8 @@ async fn killed_sessions_lose_their_transactions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_transaction_is_woken_when_its_session_does_something_else() {
-    let lab = Lab::new(3);
+async fn write_waiting_for_transaction_continues_when_its_session_moves_on() {
+    let lab = TestMembers::new(3);
     lab.insert(0, doc! {}).await;
     lab.insert(1, starting(1, 1)).await;
     let waiting = lab.insert(1, doc! {});

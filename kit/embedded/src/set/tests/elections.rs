@@ -1,10 +1,10 @@
-//! Who is primary, and when.
+//! Elections and step-downs.
 
 use super::*;
 
 #[test]
-fn the_first_member_is_primary_from_the_beginning() {
-    let lab = Lab::new(3);
+fn first_member_starts_as_primary() {
+    let lab = TestState::new(3);
     assert_eq!(lab.state.primary(), Some(0));
     let hello = lab.state.hello(0, lab.now);
     assert!(hello.get_bool("isWritablePrimary").unwrap());
@@ -16,8 +16,8 @@ fn the_first_member_is_primary_from_the_beginning() {
 }
 
 #[test]
-fn a_dead_primary_is_replaced_when_the_timeout_is_over() {
-    let mut lab = Lab::new(3);
+fn killed_primary_is_replaced_after_election_timeout() {
+    let mut lab = TestState::new(3);
     lab.state.kill(0, lab.now);
     assert_eq!(lab.state.primary(), None);
     lab.pass(TIMEOUT - milliseconds(1));
@@ -31,8 +31,8 @@ fn a_dead_primary_is_replaced_when_the_timeout_is_over() {
 }
 
 #[test]
-fn without_most_members_nobody_is_elected_and_the_primary_gives_up() {
-    let mut lab = Lab::new(3);
+fn minority_elects_no_primary_and_primary_steps_down() {
+    let mut lab = TestState::new(3);
     lab.state.kill(1, lab.now);
     lab.pass(TIMEOUT * 4);
     assert_eq!(lab.state.primary(), Some(0));
@@ -47,8 +47,8 @@ fn without_most_members_nobody_is_elected_and_the_primary_gives_up() {
 }
 
 #[test]
-fn the_member_with_the_newest_log_is_elected() {
-    let mut lab = Lab::new(3);
+fn member_with_newest_oplog_is_elected() {
+    let mut lab = TestState::new(3);
     lab.state.hold_replication(1, true, lab.now);
     lab.insert(0, 1).unwrap();
     lab.state.kill(0, lab.now);
@@ -58,8 +58,8 @@ fn the_member_with_the_newest_log_is_elected() {
 }
 
 #[test]
-fn a_frozen_primary_that_goes_on_gives_way_at_once() {
-    let mut lab = Lab::new(3);
+fn thawed_stale_primary_steps_down() {
+    let mut lab = TestState::new(3);
     lab.state.freeze(0, lab.now);
     lab.pass(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1));
@@ -69,8 +69,8 @@ fn a_frozen_primary_that_goes_on_gives_way_at_once() {
 }
 
 #[test]
-fn on_two_sides_of_a_partition_two_take_themselves_for_the_primary_for_a_while() {
-    let mut lab = Lab::new(3);
+fn partition_has_two_primaries_for_a_while() {
+    let mut lab = TestState::new(3);
     lab.state.set_manual_elections(true, lab.now);
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     lab.state.elect(1, lab.now).unwrap();
@@ -81,8 +81,8 @@ fn on_two_sides_of_a_partition_two_take_themselves_for_the_primary_for_a_while()
 }
 
 #[test]
-fn after_a_step_down_another_member_is_elected_at_once() {
-    let mut lab = Lab::new(3);
+fn step_down_elects_another_member_at_once() {
+    let mut lab = TestState::new(3);
     let before = lab.state.signals(0).0;
     lab.state.step_down(0, lab.now + milliseconds(5000), lab.now);
     assert_eq!(lab.state.primary(), Some(1));
@@ -91,8 +91,8 @@ fn after_a_step_down_another_member_is_elected_at_once() {
 }
 
 #[test]
-fn a_member_that_stepped_down_is_not_elected_before_its_time() {
-    let mut lab = Lab::new(3);
+fn stepped_down_member_is_not_electable_for_its_period() {
+    let mut lab = TestState::new(3);
     lab.state.kill(1, lab.now);
     lab.state.hold_replication(2, true, lab.now);
     lab.insert(0, 1).unwrap();
@@ -104,8 +104,8 @@ fn a_member_that_stepped_down_is_not_elected_before_its_time() {
 }
 
 #[test]
-fn who_lacks_entries_that_most_have_is_not_elected() {
-    let mut lab = Lab::new(3);
+fn member_without_majority_committed_entries_is_not_elected() {
+    let mut lab = TestState::new(3);
     lab.state.hold_replication(2, true, lab.now);
     lab.insert(0, 1).unwrap();
     assert_eq!(lab.state.elect(2, lab.now).unwrap_err().code.number, 125);
@@ -116,8 +116,8 @@ fn who_lacks_entries_that_most_have_is_not_elected() {
 }
 
 #[test]
-fn a_set_of_one_is_primary_again_after_a_restart() {
-    let mut lab = Lab::new(1);
+fn single_member_is_primary_after_restart() {
+    let mut lab = TestState::new(1);
     lab.insert(0, 1).unwrap();
     let process = lab.state.process(0);
     lab.state.kill(0, lab.now);
@@ -129,14 +129,14 @@ fn a_set_of_one_is_primary_again_after_a_restart() {
 }
 
 #[test]
-fn an_idle_set_has_nothing_to_wake_for() {
-    let lab = Lab::new(3);
+fn idle_set_has_no_timer() {
+    let lab = TestState::new(3);
     assert_eq!(lab.state.next_deadline(), None);
 }
 
 #[test]
-fn a_member_of_priority_zero_votes_and_is_never_primary() {
-    let mut lab = Lab::with_priority_zero(3, vec![2]);
+fn priority_zero_member_votes_but_is_never_primary() {
+    let mut lab = TestState::with_priority_zero(3, vec![2]);
     assert!(lab.state.elect(2, lab.now).is_err());
     lab.state.kill(0, lab.now);
     lab.pass(TIMEOUT);
@@ -152,8 +152,8 @@ fn a_member_of_priority_zero_votes_and_is_never_primary() {
 }
 
 #[test]
-fn what_only_a_member_of_priority_zero_has_besides_the_dead_primary_is_not_lost() {
-    let mut lab = Lab::with_priority_zero(3, vec![2]);
+fn new_primary_catches_up_from_priority_zero_member() {
+    let mut lab = TestState::with_priority_zero(3, vec![2]);
     lab.state.hold_replication(1, true, lab.now);
     let at = lab.insert(0, 1).unwrap();
     assert!(lab.state.is_committed(at));
@@ -161,12 +161,12 @@ fn what_only_a_member_of_priority_zero_has_besides_the_dead_primary_is_not_lost(
     lab.state.hold_replication(1, false, lab.now);
     lab.pass(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1));
-    assert!(lab.state.member(1).log.has(at), "it has copied it from the third");
+    assert!(lab.state.member(1).oplog.has(at), "it has copied it from the third");
 }
 
 #[test]
-fn the_first_member_that_may_be_primary_is_and_hello_lists_the_others_as_passive() {
-    let lab = Lab::with_priority_zero(3, vec![0]);
+fn first_electable_member_is_primary_and_hello_lists_passives() {
+    let lab = TestState::with_priority_zero(3, vec![0]);
     assert_eq!(lab.state.primary(), Some(1));
     let hello = lab.state.hello(0, lab.now);
     assert_eq!(hello.get_array("hosts").unwrap().len(), 2);

@@ -1,13 +1,13 @@
-//! What members have, what most have, and what is taken back.
+//! Replication, commit point, rollback.
 
 use super::*;
-use crate::{change::Rewrite, log::TimestampOrder};
+use crate::{change::UpdateForm, oplog::OrderedTimestamp};
 
 #[test]
-fn a_write_is_everywhere_at_once() {
-    let mut lab = Lab::new(3);
+fn write_is_replicated_at_once() {
+    let mut lab = TestState::new(3);
     let at = lab.insert(0, 1).unwrap();
-    assert!(lab.acknowledged(0, at, Acknowledged::Members(3)));
+    assert!(lab.acknowledged(0, at, WriteConcernW::Members(3)));
     assert!(lab.is_majority(0, at));
     for index in 0..3 {
         assert_eq!(lab.ids(index), [1]);
@@ -16,28 +16,28 @@ fn a_write_is_everywhere_at_once() {
 }
 
 #[test]
-fn a_member_that_is_held_back_is_waited_for() {
-    let mut lab = Lab::new(3);
+fn write_concern_waits_for_held_member() {
+    let mut lab = TestState::new(3);
     lab.state.hold_replication(2, true, lab.now);
     let at = lab.insert(0, 1).unwrap();
     assert!(lab.is_majority(0, at));
-    assert!(lab.acknowledged(0, at, Acknowledged::Members(2)));
-    assert!(!lab.acknowledged(0, at, Acknowledged::Members(3)));
+    assert!(lab.acknowledged(0, at, WriteConcernW::Members(2)));
+    assert!(!lab.acknowledged(0, at, WriteConcernW::Members(3)));
     assert_eq!(lab.ids(2), [0; 0]);
     lab.state.hold_replication(2, false, lab.now);
-    assert!(lab.acknowledged(0, at, Acknowledged::Members(3)));
+    assert!(lab.acknowledged(0, at, WriteConcernW::Members(3)));
     assert_eq!(lab.ids(2), [1]);
 }
 
 #[test]
-fn what_not_most_members_have_is_not_read_as_if_they_had() {
-    let mut lab = Lab::new(3);
+fn majority_read_omits_uncommitted_writes() {
+    let mut lab = TestState::new(3);
     lab.state.hold_replication(1, true, lab.now);
     lab.state.hold_replication(2, true, lab.now);
     let before = lab.state.member(0).commit;
     let at = lab.insert(0, 1).unwrap();
     assert!(!lab.is_majority(0, at));
-    assert!(lab.acknowledged(0, at, Acknowledged::Members(1)));
+    assert!(lab.acknowledged(0, at, WriteConcernW::Members(1)));
     assert_eq!(lab.state.member(0).commit, before);
     let committed = lab.state.member(0).committed.collection(&namespace()).unwrap();
     assert_eq!(committed.len(), 0);
@@ -48,8 +48,8 @@ fn what_not_most_members_have_is_not_read_as_if_they_had() {
 }
 
 #[test]
-fn a_late_member_has_what_is_written_when_its_time_has_come() {
-    let mut lab = Lab::new(3);
+fn replication_latency_delays_member() {
+    let mut lab = TestState::new(3);
     lab.state.set_latency(2, milliseconds(50), lab.now);
     lab.insert(0, 1).unwrap();
     lab.pass(milliseconds(30));
@@ -66,8 +66,8 @@ fn a_late_member_has_what_is_written_when_its_time_has_come() {
 }
 
 #[test]
-fn what_a_lost_primary_alone_had_is_taken_back() {
-    let mut lab = Lab::new(3);
+fn unreplicated_writes_are_rolled_back() {
+    let mut lab = TestState::new(3);
     lab.insert(0, 1).unwrap();
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     let lost = lab.insert(0, 2).unwrap();
@@ -86,8 +86,8 @@ fn what_a_lost_primary_alone_had_is_taken_back() {
 }
 
 #[test]
-fn what_was_taken_back_can_be_done_again() {
-    let mut lab = Lab::new(3);
+fn rolled_back_retryable_write_can_be_executed_again() {
+    let mut lab = TestState::new(3);
     let session = session(1);
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     lab.insert_as(0, 1, Some((&session, 5))).unwrap();
@@ -98,17 +98,17 @@ fn what_was_taken_back_can_be_done_again() {
     lab.insert_as(1, 1, Some((&session, 5))).unwrap();
     let executions = lab.state.executions();
     assert_eq!(executions.len(), 1);
-    assert_eq!(executions[0].times, 1);
+    assert_eq!(executions[0].count, 1);
 }
 
 #[test]
-fn a_record_of_what_was_done_survives_a_failover() {
-    let mut lab = Lab::new(3);
+fn session_record_survives_failover() {
+    let mut lab = TestState::new(3);
     let session = session(1);
     lab.insert_as(0, 1, Some((&session, 5))).unwrap();
     lab.state.kill(0, lab.now);
     lab.pass(TIMEOUT);
-    let mut direct = Direct::new(&mut lab.state, 1, Some((&session, 5)), lab.now);
+    let mut direct = PrimaryWriter::new(&mut lab.state, 1, Some((&session, 5)), lab.now);
     assert_eq!(direct.recorded(0), Some(doc! { "n": 1 }));
     assert_eq!(direct.recorded(1), None);
     direct.make(insertion(2), Some(Statement { id: 1, outcome: doc! {} })).unwrap();
@@ -116,8 +116,8 @@ fn a_record_of_what_was_done_survives_a_failover() {
 }
 
 #[test]
-fn the_past_can_be_read_for_a_while() {
-    let mut lab = Lab::new(3);
+fn snapshots_of_the_past_are_available() {
+    let mut lab = TestState::new(3);
     let first = lab.insert(0, 1).unwrap();
     lab.insert(0, 2).unwrap();
     let then = lab.state.snapshot(0, Some(first.timestamp)).unwrap();
@@ -130,13 +130,13 @@ fn the_past_can_be_read_for_a_while() {
 }
 
 #[test]
-fn a_member_that_was_away_for_too_long_copies_everything() {
-    let mut lab = Lab::new(3);
+fn stale_member_does_initial_sync() {
+    let mut lab = TestState::new(3);
     lab.state.set_manual_elections(true, lab.now);
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     lab.insert(0, 1).unwrap();
     lab.state.elect(1, lab.now).unwrap();
-    // More than is remembered, on both sides.
+    // More entries than are retained, on both sides.
     for id in 10..2500 {
         lab.insert(0, id).unwrap();
         lab.insert(1, -id).unwrap();
@@ -148,8 +148,8 @@ fn a_member_that_was_away_for_too_long_copies_everything() {
 }
 
 #[test]
-fn times_go_on_though_the_clocks_do_not_agree() {
-    let mut lab = Lab::new(3);
+fn optimes_increase_despite_clock_skew() {
+    let mut lab = TestState::new(3);
     lab.state.set_skew(0, Duration::from_secs(3600));
     let ahead = lab.insert(0, 1).unwrap();
     lab.state.elect(1, lab.now).unwrap();
@@ -159,29 +159,30 @@ fn times_go_on_though_the_clocks_do_not_agree() {
 }
 
 #[test]
-fn what_a_client_has_heard_of_moves_the_time_on_within_reason() {
-    let mut lab = Lab::new(3);
-    let soon = TimestampOrder { time: lab.state.second(0, lab.now) + 100, increment: 3 };
-    lab.state.hear_of(0, soon, lab.now).unwrap();
+fn client_cluster_time_advances_member_within_limit() {
+    let mut lab = TestState::new(3);
+    let soon = OrderedTimestamp { time: lab.state.second(0, lab.now) + 100, increment: 3 };
+    lab.state.advance_cluster_time(0, soon, lab.now).unwrap();
     assert!(lab.insert(0, 1).unwrap().timestamp > soon);
-    let absurd = TimestampOrder { time: u32::MAX - 5, increment: 1 };
-    assert_eq!(lab.state.hear_of(0, absurd, lab.now).unwrap_err().code.number, 205);
+    let absurd = OrderedTimestamp { time: u32::MAX - 5, increment: 1 };
+    assert_eq!(lab.state.advance_cluster_time(0, absurd, lab.now).unwrap_err().code.number, 205);
 }
 
 #[test]
-fn large_documents_do_not_stay_in_the_log_for_ever() {
-    let mut lab = Lab::new(3);
+fn oplog_is_truncated_by_size() {
+    let mut lab = TestState::new(3);
     let first = lab.insert(0, 1).unwrap();
     let large = "x".repeat(1 << 20);
     for _ in 0..300 {
         let document = Arc::new(doc! { "_id": 1, "large": &large });
-        let change = Change::Replace { namespace: namespace(), document, by: Rewrite::Whole };
+        let change =
+            Change::Replace { namespace: namespace(), document, by: UpdateForm::Replacement };
         lab.state.append(0, vec![change], None, lab.now).unwrap();
         lab.state.replicate(lab.now);
     }
-    let log = &lab.state.member(0).log;
-    assert!(!log.has(first));
-    assert!((250..260).contains(&log.entries().len()), "{}", log.entries().len());
+    let oplog = &lab.state.member(0).oplog;
+    assert!(!oplog.has(first));
+    assert!((250..260).contains(&oplog.entries().len()), "{}", oplog.entries().len());
     lab.state.kill(2, lab.now);
     lab.insert(0, 2).unwrap();
     lab.state.restart(2, lab.now);
@@ -189,8 +190,8 @@ fn large_documents_do_not_stay_in_the_log_for_ever() {
 }
 
 #[test]
-fn documents_that_have_had_their_time_are_deleted_everywhere() {
-    let mut lab = Lab::new(3);
+fn ttl_deletes_are_replicated() {
+    let mut lab = TestState::new(3);
     let index = Change::CreateIndex {
         namespace: namespace(),
         specification: doc! {
@@ -198,7 +199,7 @@ fn documents_that_have_had_their_time_are_deleted_everywhere() {
         },
     };
     lab.state.append(0, vec![index], None, lab.now).unwrap();
-    let today = lab.state.time_of_day(0, lab.now);
+    let today = lab.state.wall_time(0, lab.now);
     for (id, at) in [(1, Bson::DateTime(today)), (2, Bson::Null)] {
         let document = Arc::new(doc! { "_id": id, "at": at });
         let change = Change::Insert { namespace: namespace(), document };

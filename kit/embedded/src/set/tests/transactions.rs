@@ -1,20 +1,20 @@
-//! Who stands in whose way.
+//! Transactions: isolation and conflicts.
 
 use steadfast_query::Code;
 
 use super::*;
-use crate::{call::TransactionArguments, log::TransactionId, transaction::InTransaction};
+use crate::{call::TransactionArguments, oplog::TransactionId, transaction::InTransaction};
 
 fn arguments(number: i64, starts: bool) -> TransactionArguments {
-    TransactionArguments { number, several: true, starts }
+    TransactionArguments { number, multi_document: true, starts }
 }
 
-impl Lab {
+impl TestState {
     fn begin(&mut self, session: &SessionId, number: i64) -> Result<(), Fault> {
         self.state.enter_transaction(0, session, arguments(number, true), None, self.now)
     }
 
-    /// Inserts within a session's transaction.
+    /// Inserts a document in a session's transaction.
     fn insert_within(&mut self, session: &SessionId, id: i32) -> Result<(), Fault> {
         let member = self.state.member_mut(0);
         let mut transaction = member.take_transaction(session).unwrap();
@@ -34,8 +34,8 @@ impl Lab {
 }
 
 #[test]
-fn nothing_is_seen_of_a_transaction_until_it_commits_and_then_all() {
-    let mut lab = Lab::new(3);
+fn transaction_changes_become_visible_together() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert_within(&one, 1).unwrap();
@@ -46,12 +46,12 @@ fn nothing_is_seen_of_a_transaction_until_it_commits_and_then_all() {
         assert_eq!(lab.ids(index), [1, 2]);
     }
     assert_eq!(lab.commit(&one, 1).unwrap(), at, "a commit that is repeated is the same");
-    assert_eq!(lab.state.executions()[0].times, 1);
+    assert_eq!(lab.state.executions()[0].count, 1);
 }
 
 #[test]
-fn a_document_that_a_transaction_changes_is_nobody_elses_to_change() {
-    let mut lab = Lab::new(3);
+fn document_of_open_transaction_is_reserved() {
+    let mut lab = TestState::new(3);
     let (one, two) = (session(1), session(2));
     lab.begin(&one, 1).unwrap();
     lab.begin(&two, 1).unwrap();
@@ -64,8 +64,8 @@ fn a_document_that_a_transaction_changes_is_nobody_elses_to_change() {
 }
 
 #[test]
-fn what_has_changed_since_a_transaction_began_is_not_its_to_change() {
-    let mut lab = Lab::new(3);
+fn transaction_conflicts_with_later_change() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert(0, 1).unwrap();
@@ -73,13 +73,13 @@ fn what_has_changed_since_a_transaction_began_is_not_its_to_change() {
 }
 
 #[test]
-fn a_collection_stays_while_a_transaction_changes_it() {
-    let mut lab = Lab::new(3);
+fn drop_conflicts_with_open_transaction() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert_within(&one, 1).unwrap();
-    let dropped = |lab: &mut Lab| {
-        let mut direct = Direct::new(&mut lab.state, 0, None, lab.now);
+    let dropped = |lab: &mut TestState| {
+        let mut direct = PrimaryWriter::new(&mut lab.state, 0, None, lab.now);
         direct.make(Change::DropCollection { namespace: namespace() }, None)
     };
     assert_eq!(dropped(&mut lab).unwrap_err().code, Code::WRITE_CONFLICT);
@@ -88,8 +88,8 @@ fn a_collection_stays_while_a_transaction_changes_it() {
 }
 
 #[test]
-fn a_unique_key_that_somebody_took_meanwhile_is_a_conflict_at_the_commit() {
-    let mut lab = Lab::new(3);
+fn duplicate_key_taken_meanwhile_fails_commit() {
+    let mut lab = TestState::new(3);
     let unique = Change::CreateIndex {
         namespace: namespace(),
         specification: doc! { "v": 2, "key": { "k": 1 }, "name": "k_1", "unique": true },
@@ -99,7 +99,7 @@ fn a_unique_key_that_somebody_took_meanwhile_is_a_conflict_at_the_commit() {
         namespace: namespace(),
         document: Arc::new(doc! { "_id": id, "k": 1 }),
     };
-    let make_within = |lab: &mut Lab, session: &SessionId, id| {
+    let make_within = |lab: &mut TestState, session: &SessionId, id| {
         let member = lab.state.member_mut(0);
         let mut transaction = member.take_transaction(session).unwrap();
         let mut changes = InTransaction { transaction: &mut transaction, member };
@@ -107,8 +107,9 @@ fn a_unique_key_that_somebody_took_meanwhile_is_a_conflict_at_the_commit() {
         changes.make(keyed(id), None).unwrap();
         member.put_transaction(session, transaction);
     };
-    let make =
-        |lab: &mut Lab, id| Direct::new(&mut lab.state, 0, None, lab.now).make(keyed(id), None);
+    let make = |lab: &mut TestState, id| {
+        PrimaryWriter::new(&mut lab.state, 0, None, lab.now).make(keyed(id), None)
+    };
     let (one, two) = (session(1), session(2));
     lab.begin(&one, 1).unwrap();
     make_within(&mut lab, &one, 1);
@@ -129,17 +130,17 @@ fn a_unique_key_that_somebody_took_meanwhile_is_a_conflict_at_the_commit() {
 }
 
 #[test]
-fn numbers_only_grow() {
-    let mut lab = Lab::new(3);
+fn txn_numbers_must_increase() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     let code = |result: Result<(), Fault>| result.map_or_else(|fault| fault.code.number, |()| 0);
     lab.begin(&one, 5).unwrap();
     assert_eq!(code(lab.begin(&one, 4)), 225);
     assert_eq!(code(lab.begin(&one, 5)), 117);
-    assert_eq!(code(lab.state.begin_retryable(0, &one, 4)), 225);
-    assert_eq!(code(lab.state.begin_retryable(0, &one, 5)), 217);
-    assert_eq!(code(lab.state.begin_retryable(0, &one, 6)), 0);
-    let go_on = |lab: &mut Lab, number| {
+    assert_eq!(code(lab.state.begin_retryable_write(0, &one, 4)), 225);
+    assert_eq!(code(lab.state.begin_retryable_write(0, &one, 5)), 217);
+    assert_eq!(code(lab.state.begin_retryable_write(0, &one, 6)), 0);
+    let go_on = |lab: &mut TestState, number| {
         let arguments = arguments(number, false);
         code(lab.state.enter_transaction(0, &session(1), arguments, None, lab.now))
     };
@@ -153,8 +154,8 @@ fn numbers_only_grow() {
 }
 
 #[test]
-fn an_open_transaction_does_not_survive_its_primary_nor_its_time() {
-    let mut lab = Lab::new(3);
+fn open_transaction_ends_with_primary_or_lifetime() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert_within(&one, 1).unwrap();
@@ -170,8 +171,8 @@ fn an_open_transaction_does_not_survive_its_primary_nor_its_time() {
 }
 
 #[test]
-fn a_commit_is_known_after_a_failover() {
-    let mut lab = Lab::new(3);
+fn committed_transaction_is_known_after_failover() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert_within(&one, 1).unwrap();
@@ -183,8 +184,8 @@ fn a_commit_is_known_after_a_failover() {
 }
 
 #[test]
-fn a_session_that_was_not_used_for_too_long_is_forgotten() {
-    let mut lab = Lab::new(3);
+fn idle_session_expires() {
+    let mut lab = TestState::new(3);
     let one = session(1);
     lab.state.use_session(&one, lab.now);
     lab.insert_as(0, 1, Some((&one, 5))).unwrap();

@@ -1,12 +1,12 @@
-//! Whatever is done to a store, it holds what a plain list of documents would.
+//! Random changes: a store equals a plain list of documents.
 
 use bson::{Bson, Document};
 use proptest::prelude::*;
 
 use super::*;
-use crate::change::Rewrite;
+use crate::change::UpdateForm;
 
-/// One change; the numbers are of few values, so that they meet.
+/// A change. Values come from small ranges, so that they collide.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Document),
@@ -58,7 +58,7 @@ fn with_id(id: Bson, fields: Document) -> Document {
     document
 }
 
-/// A list of documents, and the indexes by name with whether they are unique.
+/// A list of documents, and index names with their uniqueness.
 #[derive(Clone, Default)]
 struct Model {
     documents: Vec<Document>,
@@ -66,8 +66,8 @@ struct Model {
 }
 
 impl Model {
-    /// Whether no two documents share a key that may be there once only.
-    fn is_sound(&self) -> bool {
+    /// Returns `true` if no unique index has a duplicate key.
+    fn is_consistent(&self) -> bool {
         let ids = std::iter::once(&("_id", true));
         ids.chain(&self.indexes).filter(|(_, unique)| *unique).all(|(field, _)| {
             let mut seen: Vec<Bson> = Vec::new();
@@ -91,7 +91,11 @@ impl Model {
                 let old = &mut self.documents[which % count];
                 *old = with_id(old.get("_id").cloned().unwrap_or(Bson::Null), fields.clone());
                 let document = Arc::new(old.clone());
-                Some(Change::Replace { namespace: namespace(), document, by: Rewrite::Whole })
+                Some(Change::Replace {
+                    namespace: namespace(),
+                    document,
+                    by: UpdateForm::Replacement,
+                })
             }
             Step::Delete(which) if count > 0 => {
                 let old = self.documents.remove(which % count);
@@ -117,7 +121,7 @@ impl Model {
     }
 }
 
-/// The keys of a document, written for fields of at most two steps.
+/// Keys of a document, for paths of at most two fields.
 fn naive_keys(document: &Document, field: &str) -> Vec<Bson> {
     let (first, rest) = field.split_once('.').unwrap_or((field, ""));
     let inner = |value: &Bson| match value {
@@ -141,13 +145,13 @@ fn equal(left: &Bson, right: &Bson) -> bool {
 }
 
 fn assert_same(store: &Store, model: &Model) {
-    let collection = store.collection(&namespace()).expect("it is there");
+    let collection = store.collection(&namespace()).expect("the collection exists");
     assert_eq!(documents(store), model.documents);
     assert_eq!(collection.len(), model.documents.len());
     let bytes: usize = model.documents.iter().map(size_of_document).sum();
     assert_eq!(collection.size(), bytes as u64);
     for document in &model.documents {
-        let id = document.get("_id").expect("each has one");
+        let id = document.get("_id").expect("a document has an _id");
         assert_eq!(collection.by_id(id).map(|it| &**it), Some(document));
     }
     let fields: Vec<&str> =
@@ -176,7 +180,7 @@ fn assert_same(store: &Store, model: &Model) {
 
 proptest! {
     #[test]
-    fn a_store_is_what_a_list_of_documents_would_be(
+    fn store_equals_list_of_documents(
         steps in prop::collection::vec(step(), 0..60),
     ) {
         let mut store = store_with([]);
@@ -189,7 +193,7 @@ proptest! {
             let mut next = model.clone();
             let Some(change) = next.apply(&step) else { continue };
             let result = store.check_and_apply(&change);
-            prop_assert_eq!(result.is_ok(), next.is_sound(), "{:?}: {:?}", step, result);
+            prop_assert_eq!(result.is_ok(), next.is_consistent(), "{:?}: {:?}", step, result);
             if result.is_ok() {
                 model = next;
             }

@@ -39,51 +39,51 @@ const CHANGE_STREAMS: &str =
 /// All exceptions.
 #[rustfmt::skip]
 pub(crate) const EXCEPTIONS: &[Exception] = &[
-    Exception { target: Target::Sharded, scenario: "repeated inserts", step: "another command", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "repeated inserts", step: "another command", reason: VALIDATION, fields: &[
         ("upserted", "[{index: 0, _id: 1}]", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "write concern error 100", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "write concern error 100", reason: SHARD_FAIL_POINTS, fields: &[
         ("writeConcernError", "{code: 100, codeName: \"UnsatisfiableWriteConcern\", errmsg: (any), errInfo: {}}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "set 91 as write concern error", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "set 91 as write concern error", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "1", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "write concern error 91", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "write concern error 91", reason: SHARD_FAIL_POINTS, fields: &[
         ("retriedStmtIds", "[0]", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "set 91 as write concern error once more", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "set 91 as write concern error once more", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "2", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "write concern error 91 without a number", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "write concern error 91 without a number", reason: SHARD_FAIL_POINTS, fields: &[
         ("writeConcernError", "{code: 6, codeName: \"HostUnreachable\", errmsg: (any), errInfo: {}}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "set 8", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "set 8", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "3", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "error 8", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "error 8", reason: SHARD_FAIL_POINTS, fields: &[
         ("n", "0", "1"),
         ("writeErrors", "[{index: 0, code: 8, errmsg: (any)}]", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "set 91", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "set 91", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "4", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "set 8 for one of two shards", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "set 8 for one of two shards", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "5", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "error 8 on one of two shards", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "error 8 on one of two shards", reason: SHARD_FAIL_POINTS, fields: &[
         ("n", "1", "2"),
         ("writeErrors", "[{index: 0, code: 8, errmsg: (any)}]", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "off", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "off", reason: SHARD_FAIL_POINTS, fields: &[
         ("count", "6", "0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failed on a shard", step: "stored", reason: SHARD_FAIL_POINTS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failed on a shard", step: "stored", reason: SHARD_FAIL_POINTS, fields: &[
         ("cursor.firstBatch.5._id", "6", "5"),
         ("cursor.firstBatch.5.k", "6", "5"),
         ("cursor.firstBatch.6", "absent", "{_id: 6, k: 6}"),
         ("cursor.firstBatch.7", "absent", "{_id: 7, k: 7}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "states of transactions", step: "begin with the number of a retryable write", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "states of transactions", step: "begin with the number of a retryable write", reason: TRANSACTION_STATES, fields: &[
         ("n", "0", "absent"),
         ("writeErrors", "[{index: 0, code: 50911, errmsg: (any)}]", "absent"),
         ("ok", "1.0", "0.0"),
@@ -92,13 +92,13 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("code", "absent", "117"),
         ("codeName", "absent", "\"ConflictingOperationInProgress\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "states of transactions", step: "commit with the number of a retryable write", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "states of transactions", step: "commit with the number of a retryable write", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken", "absent", "{}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "wrong fields of transactions", step: "commit in another database", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "wrong fields of transactions", step: "commit in another database", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken", "{}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "read what was created later", reason: LATER_COLLECTIONS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "read what was created later", reason: LATER_COLLECTIONS, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "246", "absent"),
@@ -107,7 +107,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("cursor", "absent", "{firstBatch: [], id: 0L, ns: \"catalogs_and_transactions.later\"}"),
         ("recoveryToken", "absent", "{}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "write what was created later", reason: LATER_COLLECTIONS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "write what was created later", reason: LATER_COLLECTIONS, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "251", "absent"),
@@ -116,7 +116,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("n", "absent", "1"),
         ("recoveryToken", "absent", "{recoveryShardId: \"shard0\"}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "abort", reason: LATER_COLLECTIONS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "abort", reason: LATER_COLLECTIONS, fields: &[
         ("errorLabels", "[\"TransientTransactionError\"]", "absent"),
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
@@ -124,41 +124,41 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("codeName", "\"NoSuchTransaction\"", "absent"),
         ("recoveryToken.recoveryShardId", "absent", "\"shard0\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "index on what has documents", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "index on what has documents", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken", "{}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "index that is there", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "index that is there", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken.recoveryShardId", "absent", "\"shard0\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "catalogs and transactions", step: "commit 7", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "catalogs and transactions", step: "commit 7", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken.recoveryShardId", "absent", "\"shard0\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "failures in transactions", step: "commit after bad filter", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failures in transactions", step: "commit after bad filter", reason: TRANSACTION_STATES, fields: &[
         ("ok", "1", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "251"),
         ("codeName", "absent", "\"NoSuchTransaction\""),
         ("errorLabels", "absent", "[\"TransientTransactionError\"]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "failures in transactions", step: "commit after unknown field", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "failures in transactions", step: "commit after unknown field", reason: TRANSACTION_STATES, fields: &[
         ("code", "50940", "251"),
         ("codeName", "\"Location50940\"", "\"NoSuchTransaction\""),
         ("errorLabels", "absent", "[\"TransientTransactionError\"]"),
         ("recoveryToken", "absent", "{}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "concerns of transactions", step: "commit with a read concern", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "concerns of transactions", step: "commit with a read concern", reason: TRANSACTION_STATES, fields: &[
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "72"),
         ("codeName", "absent", "\"InvalidOptions\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "concerns of transactions", step: "read preference secondary", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "concerns of transactions", step: "read preference secondary", reason: TRANSACTION_STATES, fields: &[
         ("errorLabels", "absent", "[\"TransientTransactionError\"]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "recovery tokens", step: "commit through the other mongos too early", reason: TRANSACTION_STATES, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "recovery tokens", step: "commit through the other mongos too early", reason: TRANSACTION_STATES, fields: &[
         ("recoveryToken", "{}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "targeted deletes", step: "bad limit", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "targeted deletes", step: "bad limit", reason: VALIDATION, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "9", "absent"),
@@ -166,52 +166,52 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("n", "absent", "0"),
         ("writeErrors", "absent", "[{index: 0, code: 9, errmsg: (any)}]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "targeted findAndModify", step: "by neither, repeated", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "targeted findAndModify", step: "by neither, repeated", reason: VALIDATION, fields: &[
         ("retriedStmtId", "0", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "targeted findAndModify", step: "upsert by neither", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "targeted findAndModify", step: "upsert by neither", reason: VALIDATION, fields: &[
         ("ok", "1", "1.0"),
     ] },
-    Exception { target: Target::Sharded, scenario: "changed shard keys", step: "to an array", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "changed shard keys", step: "to an array", reason: VALIDATION, fields: &[
         ("writeErrors.0.code", "54", "61"),
     ] },
-    Exception { target: Target::Sharded, scenario: "targeted inserts", step: "into config", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "targeted inserts", step: "into config", reason: VALIDATION, fields: &[
         ("n", "1", "absent"),
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "20"),
         ("codeName", "absent", "\"IllegalOperation\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "pipelines that write", step: "$out to itself", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "pipelines that write", step: "$out to itself", reason: VALIDATION, fields: &[
         ("code", "28769", "115"),
         ("codeName", "\"NamespaceCannotBeSharded\"", "\"CommandNotSupported\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "pipelines that write", step: "$merge on another field", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "pipelines that write", step: "$merge on another field", reason: VALIDATION, fields: &[
         ("code", "51190", "51183"),
         ("codeName", "\"Location51190\"", "\"Location51183\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "index is there", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "index is there", reason: SHARD_KEYS, fields: &[
         ("collectionsharded", "\"shardCollection.full\"", "absent"),
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "85"),
         ("codeName", "absent", "\"IndexOptionsConflict\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "the same again", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "the same again", reason: SHARD_KEYS, fields: &[
         ("collectionsharded", "\"shardCollection.full\"", "absent"),
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "85"),
         ("codeName", "absent", "\"IndexOptionsConflict\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "another key", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "another key", reason: SHARD_KEYS, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "23", "absent"),
         ("codeName", "\"AlreadyInitialized\"", "absent"),
         ("collectionsharded", "absent", "\"shardCollection.full\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "unique with the shard key", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "unique with the shard key", reason: SHARD_KEYS, fields: &[
         ("raw.shard0/127.0.0.1:(port).numIndexesBefore", "2", "absent"),
         ("raw.shard0/127.0.0.1:(port).numIndexesAfter", "3", "absent"),
         ("raw.shard0/127.0.0.1:(port).createdCollectionAutomatically", "false", "absent"),
@@ -229,33 +229,33 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("code", "absent", "67"),
         ("codeName", "absent", "\"CannotCreateIndex\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "drop the shard key's index", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "drop the shard key's index", reason: SHARD_KEYS, fields: &[
         ("raw.shard0/127.0.0.1:(port).nIndexesWas", "3", "2"),
     ] },
-    Exception { target: Target::Sharded, scenario: "shardCollection", step: "other unique index first", reason: SHARD_KEYS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "shardCollection", step: "other unique index first", reason: SHARD_KEYS, fields: &[
         ("raw.shard0/127.0.0.1:(port).createdCollectionAutomatically", "false", "true"),
         ("createdCollectionAutomatically", "false", "true"),
     ] },
-    Exception { target: Target::Sharded, scenario: "sharded collection", step: "count", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "sharded collection", step: "count", reason: VALIDATION, fields: &[
         ("shards", "{shard0: 1, shard1: 1}", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "validation of bulkWrite", step: "unacknowledged with errorsOnly false", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "validation of bulkWrite", step: "unacknowledged with errorsOnly false", reason: VALIDATION, fields: &[
         ("retriedStmtIds", "absent", "[]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "cursors", step: "limit", reason: CURSORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "cursors", step: "limit", reason: CURSORS, fields: &[
         ("cursor.id", "(open)", "0L"),
     ] },
-    Exception { target: Target::Sharded, scenario: "stable API", step: "without the version", reason: CURSORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "stable API", step: "without the version", reason: CURSORS, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "347", "absent"),
         ("codeName", "\"APIMismatchError\"", "absent"),
         ("cursor", "absent", "{nextBatch: [{_id: 1}], id: 0L, ns: \"stable_API.c\"}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "write concerns", step: "w 0 with journal", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "write concerns", step: "w 0 with journal", reason: VALIDATION, fields: &[
         ("n", "absent", "1"),
     ] },
-    Exception { target: Target::Sharded, scenario: "write concerns", step: "w 10 of $out", reason: VALIDATION, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "write concerns", step: "w 10 of $out", reason: VALIDATION, fields: &[
         ("ok", "0.0", "1.0"),
         ("errmsg", "(any)", "absent"),
         ("code", "100", "absent"),
@@ -263,46 +263,46 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("cursor", "absent", "{firstBatch: [], id: 0L, ns: \"write_concerns.c\"}"),
         ("writeConcernError", "absent", "{code: 100, codeName: \"UnsatisfiableWriteConcern\", errmsg: (any), errInfo: {writeConcern: {w: 10, wtimeout: 0, provenance: \"clientSupplied\"}}}"),
     ] },
-    Exception { target: Target::Sharded, scenario: "write concerns", step: "of find", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "write concerns", step: "of find", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "write concerns", step: "of ping", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "write concerns", step: "of ping", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "read concerns", step: "of insert, majority", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "read concerns", step: "of insert, majority", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "read concerns", step: "of findAndModify, majority", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "read concerns", step: "of findAndModify, majority", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "read concerns", step: "of count, snapshot", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "read concerns", step: "of count, snapshot", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "read concerns", step: "of create, majority", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "read concerns", step: "of create, majority", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "read concerns", step: "of $out, linearizable", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "read concerns", step: "of $out, linearizable", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "snapshots", step: "second batch", reason: CURSORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "snapshots", step: "second batch", reason: CURSORS, fields: &[
         ("cursor.atClusterTime", "(timestamp)", "absent"),
     ] },
-    Exception { target: Target::Sharded, scenario: "snapshots", step: "insert with snapshot", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "snapshots", step: "insert with snapshot", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "snapshots", step: "listCollections with snapshot", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "snapshots", step: "listCollections with snapshot", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "starts of change streams", step: "token elsewhere", reason: CHANGE_STREAMS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "starts of change streams", step: "token elsewhere", reason: CHANGE_STREAMS, fields: &[
         ("cursor", "{firstBatch: [], postBatchResumeToken: {_data: (any)}, id: (open), ns: \"starts_of_change_streams.d\"}", "absent"),
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
@@ -310,11 +310,11 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("codeName", "absent", "\"ChangeStreamFatalError\""),
         ("errorLabels", "absent", "[\"NonResumableChangeStreamError\"]"),
     ] },
-    Exception { target: Target::Sharded, scenario: "errors of change streams", step: "read concern local", reason: EARLY_ERRORS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "errors of change streams", step: "read concern local", reason: EARLY_ERRORS, fields: &[
         ("$clusterTime", "absent", "(any)"),
         ("operationTime", "absent", "(timestamp)"),
     ] },
-    Exception { target: Target::Sharded, scenario: "change streams of shards", step: "refineCollectionShardKey", reason: CHANGE_STREAMS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "change streams of shards", step: "refineCollectionShardKey", reason: CHANGE_STREAMS, fields: &[
         ("ok", "1.0", "0.0"),
         ("errmsg", "absent", "(any)"),
         ("code", "absent", "115"),
@@ -351,7 +351,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         ("code", "20", "40324"),
         ("codeName", "\"IllegalOperation\"", "\"Location40324\""),
     ] },
-    Exception { target: Target::Sharded, scenario: "change streams of shards", step: "drop events", reason: CHANGE_STREAMS, fields: &[
+    Exception { target: Target::ShardedCollection, scenario: "change streams of shards", step: "drop events", reason: CHANGE_STREAMS, fields: &[
         ("cursor.nextBatch.2.operationType", "\"refineCollectionShardKey\"", "\"drop\""),
         ("cursor.nextBatch.2.operationDescription", "{shardKey: {k: 1, _id: 1}, oldShardKey: {k: 1}}", "absent"),
         ("cursor.nextBatch.3.operationType", "\"drop\"", "\"invalidate\""),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::server::Server;
 
-/// Longest time that the documents of one step take.
+/// Maximum time for the documents of one step.
 const DOCUMENTS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Addresses of a deployment's servers.
@@ -136,7 +136,7 @@ impl<'a> Side<'a> {
         reply
     }
 
-    /// Repeats a `getMore` until so many documents have come, or there are no more.
+    /// Repeats a `getMore` until it has returned `count` documents, or the cursor is exhausted.
     fn until(&mut self, name: &'static str, command: &Document, count: usize) -> Document {
         let started = Instant::now();
         let is_sharded = !self.addresses.shards.is_empty();

@@ -14,7 +14,7 @@ fn shard(namespace: &str, key: Document) -> Document {
 
 fn shard_collection() -> Scenario {
     Scenario::new("shardCollection")
-        .only_on(Target::Sharded)
+        .only_on(Target::ShardedCollection)
         .step("no key", doc! { "shardCollection": "@db.c", "$db": "admin" })
         .step("empty key", shard("@db.c", doc! {}))
         .step("bad direction", shard("@db.c", doc! { "k": -1 }))

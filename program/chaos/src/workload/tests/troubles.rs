@@ -188,7 +188,7 @@ async fn a_change_of_primary_is_survived() {
     let scene = Scene::set([]).await;
     let workload = Workload::new(&plan(Strategy::RetryableWrites)).unwrap();
     workload.prepare(&scene.straight).await.unwrap();
-    let before = scene.set.until_primary().await;
+    let before = scene.set.wait_for_primary().await;
     let is_over = AtomicBool::new(false);
     // Some before, and some after another primary was elected.
     let account = scene.play_on(&workload, |live| {
@@ -198,7 +198,7 @@ async fn a_change_of_primary_is_survived() {
         ended_of(live) >= 40 && scene.set.primary().is_some_and(|now| now != before)
     });
     let account = account.await;
-    assert_ne!(scene.set.until_primary().await, before);
+    assert_ne!(scene.set.wait_for_primary().await, before);
     let verdict = judge(&account);
     assert!(verdict.is_clean(), "{verdict:?}");
     assert_eq!(verdict.acknowledged, account.records.len() as u64, "{:?}", failures(&account));

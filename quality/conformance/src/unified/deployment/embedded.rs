@@ -109,9 +109,11 @@ fn address(measure: Measure) -> Result<Address, String> {
 fn start(Measure { version, kind, login, shards }: Measure) -> Deployment {
     let builder = match kind {
         DeploymentKind::ReplicaSet => Deployment::replica_set(3),
-        DeploymentKind::Sharded => Deployment::sharded(shards).routers(2),
+        DeploymentKind::Sharded => Deployment::sharded(shards).mongos_count(2),
         DeploymentKind::Standalone => Deployment::standalone(),
-        DeploymentKind::LoadBalanced => Deployment::sharded(ONE_SHARD).routers(2).load_balanced(),
+        DeploymentKind::LoadBalanced => {
+            Deployment::sharded(ONE_SHARD).mongos_count(2).load_balanced()
+        }
     };
     let builder = builder.version(version);
     if login { builder.auth("runner", "secret").start() } else { builder.start() }

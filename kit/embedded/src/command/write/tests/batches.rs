@@ -1,10 +1,10 @@
-//! Batches: how far they go, and what their replies say.
+//! Write batches: order of execution, errors, waiting.
 
 use super::*;
 
 #[test]
-fn the_first_insert_creates_the_collection() {
-    let mut server = Alone::new();
+fn first_insert_creates_collection() {
+    let mut server = WriteTestServer::new();
     let reply = server.ok(doc! { "insert": "orders", "documents": [{ "_id": 1 }, { "a": 2 }] });
     assert_eq!(reply, doc! { "n": 2 });
     let documents = server.documents("orders");
@@ -14,8 +14,8 @@ fn the_first_insert_creates_the_collection() {
 }
 
 #[test]
-fn an_ordered_batch_ends_with_its_first_error() {
-    let mut server = Alone::with([doc! { "_id": 5 }]);
+fn ordered_batch_stops_at_first_error() {
+    let mut server = WriteTestServer::with([doc! { "_id": 5 }]);
     let documents = [doc! { "_id": 4 }, doc! { "_id": 5 }, doc! { "_id": 6 }];
     let reply = server.ok(doc! { "insert": "orders", "documents": documents.to_vec() });
     let message =
@@ -29,29 +29,29 @@ fn an_ordered_batch_ends_with_its_first_error() {
 }
 
 #[test]
-fn an_unordered_batch_goes_on_after_errors_but_not_in_a_transaction() {
+fn unordered_batch_continues_after_errors_except_in_transaction() {
     let command = doc! {
         "insert": "orders", "ordered": false,
         "documents": [{ "_id": 5 }, { "_id": 6 }, { "_id": 5 }, { "_id": 7 }],
     };
-    let mut server = Alone::with([doc! { "_id": 5 }]);
+    let mut server = WriteTestServer::with([doc! { "_id": 5 }]);
     let reply = server.ok(command.clone());
-    assert_eq!(reply.get_i32("n").expect("it counts"), 2);
+    assert_eq!(reply.get_i32("n").expect("n"), 2);
     let indexes = |reply: &Document| -> Vec<i32> {
-        let errors = reply.get_array("writeErrors").expect("there are errors");
+        let errors = reply.get_array("writeErrors").expect("writeErrors");
         errors.iter().filter_map(|error| error.as_document()?.get_i32("index").ok()).collect()
     };
     assert_eq!(indexes(&reply), [0, 2]);
 
-    let mut server = Alone::with([doc! { "_id": 5 }]);
+    let mut server = WriteTestServer::with([doc! { "_id": 5 }]);
     let reply = server.ok(in_transaction(command));
     assert_eq!(indexes(&reply), [0]);
     assert_eq!(server.documents("orders").len(), 1);
 }
 
 #[test]
-fn a_batch_has_from_one_to_a_hundred_thousand_statements() {
-    let mut server = Alone::new();
+fn batch_size_is_between_1_and_100000() {
+    let mut server = WriteTestServer::new();
     let refused = |count: usize| {
         let message =
             format!("Write batch sizes must be between 1 and 100000. Got {count} operations.");
@@ -60,15 +60,15 @@ fn a_batch_has_from_one_to_a_hundred_thousand_statements() {
     let of = |count| vec![doc! {}; count];
     for count in [0, 100_001] {
         let command = doc! { "insert": "orders", "documents": of(count) };
-        assert_eq!(server.refused(command), refused(count));
+        assert_eq!(server.expect_error(command), refused(count));
     }
-    assert_eq!(server.refused(doc! { "update": "orders", "updates": [] }), refused(0));
-    assert_eq!(server.refused(doc! { "delete": "orders", "deletes": [] }), refused(0));
+    assert_eq!(server.expect_error(doc! { "update": "orders", "updates": [] }), refused(0));
+    assert_eq!(server.expect_error(doc! { "delete": "orders", "deletes": [] }), refused(0));
 }
 
 #[test]
-fn what_a_command_does_not_know_is_refused() {
-    let mut server = Alone::new();
+fn unknown_fields_are_rejected() {
+    let mut server = WriteTestServer::new();
     let cases = [
         (doc! { "insert": "c", "documents": [{}], "foo": 1 }, "insert.foo"),
         (doc! { "update": "c", "updates": [{ "q": {}, "u": {}, "x": 1 }] }, "update.updates.x"),
@@ -81,10 +81,10 @@ fn what_a_command_does_not_know_is_refused() {
     ];
     for (command, field) in cases {
         let refused = (40415, format!("BSON field '{field}' is an unknown field."));
-        assert_eq!(server.refused(command), refused);
+        assert_eq!(server.expect_error(command), refused);
     }
     assert_eq!(
-        server.refused(doc! { "insert": "c", "documents": [3] }),
+        server.expect_error(doc! { "insert": "c", "documents": [3] }),
         (
             14,
             "BSON field 'insert.documents.0' is the wrong type 'int', expected type 'object'"
@@ -95,8 +95,8 @@ fn what_a_command_does_not_know_is_refused() {
 }
 
 #[test]
-fn names_that_no_collection_may_have_are_refused() {
-    let mut server = Alone::new();
+fn invalid_namespaces_are_rejected() {
+    let mut server = WriteTestServer::new();
     let cases = [
         ("", "Invalid namespace specified 'shop.'"),
         (".a", "Collection names cannot start with '.': .a"),
@@ -106,33 +106,36 @@ fn names_that_no_collection_may_have_are_refused() {
     ];
     for (name, message) in cases {
         let command = doc! { "insert": name, "documents": [{}] };
-        assert_eq!(server.refused(command), (73, message.to_owned()));
+        assert_eq!(server.expect_error(command), (73, message.to_owned()));
     }
     let command = doc! { "insert": 3, "documents": [{}] };
-    assert_eq!(server.refused(command), (2, "collection name has invalid type int".to_owned()));
+    assert_eq!(
+        server.expect_error(command),
+        (2, "collection name has invalid type int".to_owned())
+    );
 }
 
 #[test]
-fn a_statement_that_has_to_wait_is_gone_on_with_and_none_is_done_twice() {
-    let mut server = Alone::with([doc! { "_id": 1, "x": 0 }, doc! { "_id": 2, "x": 0 }]);
+fn waiting_batch_resumes_without_repeating_statements() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1, "x": 0 }, doc! { "_id": 2, "x": 0 }]);
     let update = |id: i32| doc! { "q": { "_id": id }, "u": { "$inc": { "x": 1 } } };
     let command = doc! { "update": "orders", "updates": [update(1), update(2), update(1)] };
-    server.held = vec![Bson::Int32(2)];
-    let mut progress = Progress::default();
-    let fault = server.go_on(&command, &mut progress).expect_err("it has to wait");
+    server.reserved_by_others = vec![Bson::Int32(2)];
+    let mut progress = BatchProgress::default();
+    let fault = server.run_until_wait(&command, &mut progress).expect_err("it has to wait");
     assert_eq!(fault.code, Code::WRITE_CONFLICT);
     assert_eq!(progress.done.len(), 1);
 
-    server.held.clear();
-    let reply = server.go_on(&command, &mut progress).expect("the way is free");
+    server.reserved_by_others.clear();
+    let reply = server.run_until_wait(&command, &mut progress).expect("the transaction has ended");
     assert_eq!(reply, doc! { "n": 3, "nModified": 3 });
     assert_eq!(server.documents("orders"), [doc! { "_id": 1, "x": 2 }, doc! { "_id": 2, "x": 1 }]);
 }
 
 #[test]
-fn a_statement_of_many_documents_that_has_to_wait_has_changed_none() {
-    let mut server = Alone::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
-    server.held = vec![Bson::Double(2.0)];
+fn waiting_multi_statement_has_changed_no_document() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
+    server.reserved_by_others = vec![Bson::Double(2.0)];
     let update = doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "multi": true }] };
     let delete = doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }] };
     for command in [update, delete] {

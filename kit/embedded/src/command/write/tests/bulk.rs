@@ -1,9 +1,10 @@
-//! bulkWrite: writes of all kinds, and a cursor of what became of them.
+//! `bulkWrite`: operations of all kinds, and the cursor of their results.
 
 use super::*;
 
-fn server() -> Alone {
-    let mut server = Alone::with([doc! { "_id": 1, "x": 11 }, doc! { "_id": 2, "x": 22 }]);
+fn server() -> WriteTestServer {
+    let mut server =
+        WriteTestServer::with([doc! { "_id": 1, "x": 11 }, doc! { "_id": 2, "x": 22 }]);
     server.max_wire_version = 25;
     server
 }
@@ -13,7 +14,7 @@ fn command(operations: &[Document]) -> Document {
     doc! { "bulkWrite": 1, "ops": operations.to_vec(), "nsInfo": namespaces.to_vec() }
 }
 
-/// What the reply's cursor has, and the counts beside it.
+/// Rows of the reply's cursor, and the reply without its cursor.
 fn parts(mut reply: Document) -> (Vec<Bson>, Document) {
     let Some(Bson::Document(mut cursor)) = reply.remove("cursor") else { panic!("{reply}") };
     let Some(Bson::Array(items)) = cursor.remove("firstBatch") else { panic!("{cursor}") };
@@ -22,7 +23,7 @@ fn parts(mut reply: Document) -> (Vec<Bson>, Document) {
 }
 
 #[test]
-fn each_operation_has_its_result_and_each_kind_its_sum() {
+fn bulk_write_returns_rows_and_counts() {
     let mut server = server();
     let update = doc! { "$inc": { "x": 1 } };
     let operations = [
@@ -51,7 +52,7 @@ fn each_operation_has_its_result_and_each_kind_its_sum() {
 }
 
 #[test]
-fn an_error_is_among_the_results_and_ends_an_ordered_command() {
+fn bulk_write_error_is_a_row_and_stops_ordered_command() {
     let insert = |id: i32| doc! { "insert": 0, "document": { "_id": id } };
     let operations = [insert(3), insert(1), insert(4)];
     let (items, counts) = parts(server().ok(command(&operations)));
@@ -76,7 +77,7 @@ fn an_error_is_among_the_results_and_ends_an_ordered_command() {
 }
 
 #[test]
-fn operations_are_executed_once() {
+fn retried_bulk_write_executes_operations_once() {
     let mut server = server();
     let operations = [
         doc! { "insert": 1, "document": { "_id": 7 } },
@@ -93,16 +94,16 @@ fn operations_are_executed_once() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn bulk_write_rejects_invalid_arguments() {
     let mut server = server();
     let bad = command(&[doc! { "insert": 5, "document": {} }]);
     let message = "BulkWrite ops entry 0 has an invalid nsInfo index.";
-    assert_eq!(server.refused(bad), (2, message.to_owned()));
-    assert_eq!(server.refused(command(&[])).0, 16);
+    assert_eq!(server.expect_error(bad), (2, message.to_owned()));
+    assert_eq!(server.expect_error(command(&[])).0, 16);
     let mut elsewhere = command(&[doc! { "insert": 0, "document": {} }]);
     elsewhere.insert("$db", "shop");
-    assert_eq!(server.refused(elsewhere).0, 13);
+    assert_eq!(server.expect_error(elsewhere).0, 13);
     server.max_wire_version = 21;
     let unknown = command(&[doc! { "insert": 0, "document": {} }]);
-    assert_eq!(server.refused(unknown), (59, "no such command: 'bulkWrite'".to_owned()));
+    assert_eq!(server.expect_error(unknown), (59, "no such command: 'bulkWrite'".to_owned()));
 }

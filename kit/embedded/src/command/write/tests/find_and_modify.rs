@@ -1,13 +1,13 @@
-//! findAndModify: what it finds, what it makes of it, what it gives.
+//! `findAndModify`: selection, update, returned document.
 
 use super::*;
 
-fn orders() -> Alone {
-    Alone::with((0..3).map(|number| doc! { "_id": number, "a": number }))
+fn orders() -> WriteTestServer {
+    WriteTestServer::with((0..3).map(|number| doc! { "_id": number, "a": number }))
 }
 
 #[test]
-fn the_first_by_the_sort_changes_and_comes_as_it_was_or_as_it_is() {
+fn find_and_modify_uses_sort_and_returns_document_before_or_after() {
     let mut server = orders();
     let mut command = doc! {
         "findAndModify": "orders", "query": {}, "sort": { "a": -1 },
@@ -24,7 +24,7 @@ fn the_first_by_the_sort_changes_and_comes_as_it_was_or_as_it_is() {
 }
 
 #[test]
-fn what_is_not_found_is_null_or_comes_into_being() {
+fn find_and_modify_without_match_returns_null_or_upserts() {
     let mut server = orders();
     let mut command = doc! {
         "findAndModify": "orders", "query": { "_id": 9 }, "update": { "$set": { "a": 7 } },
@@ -44,7 +44,7 @@ fn what_is_not_found_is_null_or_comes_into_being() {
 }
 
 #[test]
-fn a_document_is_removed_and_given() {
+fn find_and_modify_removes_and_returns_document() {
     let mut server = orders();
     let command = doc! { "findAndModify": "orders", "query": { "_id": 1 }, "remove": true };
     assert_eq!(
@@ -55,7 +55,7 @@ fn a_document_is_removed_and_given() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_together_is_refused() {
+fn find_and_modify_rejects_conflicting_options() {
     let mut server = orders();
     let cases = [
         (doc! {}, "Either an update or remove=true must be specified"),
@@ -79,12 +79,12 @@ fn what_cannot_be_asked_for_together_is_refused() {
     for (arguments, message) in cases {
         let mut command = doc! { "findAndModify": "orders" };
         command.extend(arguments);
-        assert_eq!(server.refused(command), (9, message.to_owned()));
+        assert_eq!(server.expect_error(command), (9, message.to_owned()));
     }
 }
 
 #[test]
-fn what_goes_wrong_with_the_document_is_an_error_of_the_command() {
+fn find_and_modify_write_error_fails_command() {
     let mut server = orders();
     let command = doc! { "findAndModify": "orders", "query": { "q": 1 }, "update": { "_id": 2 }, "upsert": true };
     let fault = server.run(command).expect_err("the _id is taken");
@@ -97,7 +97,7 @@ fn what_goes_wrong_with_the_document_is_an_error_of_the_command() {
 }
 
 #[test]
-fn a_projection_that_cannot_be_read_changes_nothing() {
+fn invalid_projection_changes_nothing() {
     let mut server = orders();
     let command = doc! {
         "findAndModify": "orders", "query": { "_id": 1 }, "remove": true,

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Runs a command twice, and gives both replies.
-fn twice(server: &mut Alone, command: &Document) -> (Document, Document) {
+/// Runs a command twice and returns both replies.
+fn twice(server: &mut WriteTestServer, command: &Document) -> (Document, Document) {
     let first = server.ok(command.clone());
     let made = server.made;
     let second = server.ok(command.clone());
@@ -12,19 +12,19 @@ fn twice(server: &mut Alone, command: &Document) -> (Document, Document) {
 }
 
 #[test]
-fn inserts_are_not_made_twice() {
-    let mut server = Alone::with([doc! { "_id": 1 }]);
+fn retried_insert_is_executed_once() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }]);
     let documents = [doc! { "_id": 50 }, doc! { "_id": 1 }, doc! { "_id": 52 }];
     let command = doc! { "insert": "orders", "documents": documents.to_vec(), "ordered": false };
     let (first, mut second) = twice(&mut server, &numbered(command, 1));
-    assert_eq!(first.get_i32("n").expect("it counts"), 2);
+    assert_eq!(first.get_i32("n").expect("n"), 2);
     assert_eq!(second.remove("retriedStmtIds"), Some(bson::bson!([0, 2])));
     assert_eq!(second, first);
 }
 
 #[test]
-fn updates_are_not_made_twice_and_the_retry_tells_of_the_upsert() {
-    let mut server = Alone::with([doc! { "_id": 1, "x": 0 }]);
+fn retried_update_is_executed_once_and_reports_upsert() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1, "x": 0 }]);
     let updates = [
         doc! { "q": { "_id": 1 }, "u": { "$inc": { "x": 1 } } },
         doc! { "q": { "_id": 9 }, "u": { "$inc": { "x": 1 } }, "upsert": true },
@@ -42,8 +42,8 @@ fn updates_are_not_made_twice_and_the_retry_tells_of_the_upsert() {
 }
 
 #[test]
-fn deletes_are_not_made_twice() {
-    let mut server = Alone::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
+fn retried_delete_is_executed_once() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
     let command = doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 1 }] };
     let (first, second) = twice(&mut server, &numbered(command, 1));
     assert_eq!(first, doc! { "n": 1 });
@@ -52,8 +52,8 @@ fn deletes_are_not_made_twice() {
 }
 
 #[test]
-fn a_statement_has_the_number_that_the_client_gives_it() {
-    let mut server = Alone::new();
+fn stmt_ids_identify_statements() {
+    let mut server = WriteTestServer::new();
     let documents = [doc! { "_id": 1 }, doc! { "_id": 2 }];
     let command = |ids: Document| {
         let mut command = doc! { "insert": "orders", "documents": documents.to_vec() };
@@ -66,13 +66,13 @@ fn a_statement_has_the_number_that_the_client_gives_it() {
     let (_, second) = twice(&mut server, &numbered(command(doc! { "stmtId": 5 }), 2));
     assert_eq!(second, doc! { "n": 2, "retriedStmtIds": [5, 6] });
     let both = command(doc! { "stmtId": 5, "stmtIds": [5, 6] });
-    assert_eq!(server.refused(both).0, 72);
-    assert_eq!(server.refused(command(doc! { "stmtIds": [5] })).0, 16);
+    assert_eq!(server.expect_error(both).0, 72);
+    assert_eq!(server.expect_error(command(doc! { "stmtIds": [5] })).0, 16);
 }
 
 #[test]
-fn a_find_and_modify_gives_the_same_document_again_all_of_it() {
-    let mut server = Alone::with([doc! { "_id": 1, "a": 1 }]);
+fn retried_find_and_modify_returns_recorded_document() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1, "a": 1 }]);
     let command = doc! {
         "findAndModify": "orders", "query": { "_id": 1 }, "update": { "$inc": { "a": 1 } },
         "new": true, "fields": { "_id": 0 },
@@ -90,34 +90,34 @@ fn a_find_and_modify_gives_the_same_document_again_all_of_it() {
 }
 
 #[test]
-fn a_find_and_modify_does_not_take_another_commands_record_for_its_own() {
-    let mut server = Alone::new();
+fn find_and_modify_rejects_record_of_other_command() {
+    let mut server = WriteTestServer::new();
     server.ok(numbered(doc! { "insert": "orders", "documents": [{ "_id": 1 }] }, 1));
     let command = doc! { "findAndModify": "orders", "query": { "_id": 1 }, "remove": true };
-    assert_eq!(server.refused(numbered(command, 1)).0, 40608);
+    assert_eq!(server.expect_error(numbered(command, 1)).0, 40608);
 }
 
 #[test]
-fn what_changes_many_documents_is_no_retryable_write() {
-    let mut server = Alone::with([doc! { "_id": 1 }]);
+fn multi_document_statements_are_not_retryable() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }]);
     let update = doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "multi": true }] };
     let delete = doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }] };
     for (command, argument) in [(update, "multi=true"), (delete, "limit=0")] {
         let reply = server.ok(numbered(command.clone(), 1));
         let message = format!("Cannot use (or request) retryable writes with {argument}");
         let error = doc! { "index": 0, "code": 72, "errmsg": message };
-        assert_eq!(reply.get_array("writeErrors").expect("errors"), &[Bson::Document(error)]);
+        assert_eq!(reply.get_array("writeErrors").expect("writeErrors"), &[Bson::Document(error)]);
         assert_eq!(server.documents("orders"), [doc! { "_id": 1 }]);
-        // In a transaction it is none.
+        // In a transaction it is not a retryable write.
         let reply = server.ok(in_transaction(command));
-        assert_eq!(reply.get_i32("n").expect("it counts"), 1);
-        server = Alone::with([doc! { "_id": 1 }]);
+        assert_eq!(reply.get_i32("n").expect("n"), 1);
+        server = WriteTestServer::with([doc! { "_id": 1 }]);
     }
 }
 
 #[test]
-fn an_update_is_no_retry_of_a_removal() {
-    let mut server = Alone::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
+fn update_is_not_a_retry_of_remove() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }, doc! { "_id": 2 }]);
     let update = doc! { "findAndModify": "orders", "update": { "$set": { "a": 1 } } };
     let remove = doc! { "findAndModify": "orders", "remove": true };
     let first = server.ok(numbered(update.clone(), 1));

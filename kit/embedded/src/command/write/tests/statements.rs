@@ -1,4 +1,4 @@
-//! Statements of updates, deletes and inserts: which documents, and what becomes of them.
+//! Single statements of `update`, `delete` and `insert`.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ fn create(options: Document) -> Change {
     }
 }
 
-/// The only error of a reply.
+/// The only element of `writeErrors`.
 fn error(reply: &Document) -> (i32, String) {
-    let errors = reply.get_array("writeErrors").expect("there are errors");
-    let [Bson::Document(error)] = errors.as_slice() else { panic!("one error: {reply}") };
+    let errors = reply.get_array("writeErrors").expect("writeErrors");
+    let [Bson::Document(error)] = errors.as_slice() else { panic!("expected one error: {reply}") };
     let code = error.get_i32("code").expect("a code");
-    (code, error.get_str("errmsg").expect("words").to_owned())
+    (code, error.get_str("errmsg").expect("errmsg").to_owned())
 }
 
 #[test]
-fn an_update_counts_what_it_matched_and_what_it_changed() {
-    let mut server = Alone::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
+fn update_reports_matched_and_modified_counts() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
     let update = |multi| doc! { "q": {}, "u": { "$set": { "a": 1 } }, "multi": multi };
     let one = server.ok(doc! { "update": "orders", "updates": [update(false)] });
     assert_eq!(one, doc! { "n": 1, "nModified": 0 });
@@ -35,8 +35,8 @@ fn an_update_counts_what_it_matched_and_what_it_changed() {
 }
 
 #[test]
-fn updates_of_many_that_go_wrong_leave_those_before_changed() {
-    let mut server = Alone::with([
+fn failed_multi_update_keeps_earlier_changes() {
+    let mut server = WriteTestServer::with([
         doc! { "_id": 1, "a": 1 },
         doc! { "_id": 2, "a": "x" },
         doc! { "_id": 3, "a": 3 },
@@ -50,8 +50,8 @@ fn updates_of_many_that_go_wrong_leave_those_before_changed() {
 }
 
 #[test]
-fn an_update_of_one_takes_the_first_by_its_sort_where_servers_know_it() {
-    let mut server = Alone::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
+fn update_sort_requires_8_0() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
     server.max_wire_version = 25;
     let update = doc! { "q": {}, "u": { "$set": { "b": 1 } }, "sort": { "a": -1 } };
     server.ok(doc! { "update": "orders", "updates": [update] });
@@ -62,8 +62,8 @@ fn an_update_of_one_takes_the_first_by_its_sort_where_servers_know_it() {
 }
 
 #[test]
-fn a_hint_must_name_an_index_if_the_collection_is_there() {
-    let mut server = Alone::with([doc! { "_id": 1 }]);
+fn hint_requires_existing_index() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }]);
     let update = doc! { "q": {}, "u": { "a": 1 }, "hint": "nope" };
     let reply = server.ok(doc! { "update": "orders", "updates": [update.clone()] });
     let (code, message) = error(&reply);
@@ -76,8 +76,8 @@ fn a_hint_must_name_an_index_if_the_collection_is_there() {
 }
 
 #[test]
-fn a_delete_takes_one_or_all() {
-    let mut server = Alone::with((0..4).map(|id| doc! { "_id": id }));
+fn delete_limit_is_one_or_all() {
+    let mut server = WriteTestServer::with((0..4).map(|id| doc! { "_id": id }));
     let deletes = [
         doc! { "q": {}, "limit": 1 },
         doc! { "q": { "_id": { "$gt": 1 } }, "limit": 0 },
@@ -88,12 +88,12 @@ fn a_delete_takes_one_or_all() {
     assert_eq!(server.documents("orders"), [doc! { "_id": 1 }]);
     let two = doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 2 }] };
     let message = "The limit field in delete objects must be 0 or 1. Got 2";
-    assert_eq!(server.refused(two), (9, message.to_owned()));
+    assert_eq!(server.expect_error(two), (9, message.to_owned()));
 }
 
 #[test]
-fn a_replacement_is_for_one_document() {
-    let mut server = Alone::with([doc! { "_id": 1 }]);
+fn replacement_with_multi_is_rejected() {
+    let mut server = WriteTestServer::with([doc! { "_id": 1 }]);
     let update = doc! { "q": {}, "u": { "a": 1 }, "multi": true };
     let reply = server.ok(doc! { "update": "orders", "updates": [update] });
     let message = "multi update is not supported for replacement-style update";
@@ -101,19 +101,19 @@ fn a_replacement_is_for_one_document() {
 }
 
 #[test]
-fn a_view_is_not_written_to() {
-    let mut server = Alone::new();
+fn writes_to_views_are_rejected() {
+    let mut server = WriteTestServer::new();
     server.change(create(doc! { "viewOn": "other", "pipeline": [] }));
     let refused = (166, "Namespace shop.orders is a view, not a collection".to_owned());
     let reply = server.ok(doc! { "insert": "orders", "documents": [{}] });
     assert_eq!(error(&reply), refused);
     let remove = doc! { "findAndModify": "orders", "query": {}, "remove": true };
-    assert_eq!(server.refused(remove), refused);
+    assert_eq!(server.expect_error(remove), refused);
 }
 
 #[test]
-fn a_validator_is_asked_unless_it_is_bypassed() {
-    let mut server = Alone::new();
+fn validator_applies_unless_bypassed() {
+    let mut server = WriteTestServer::new();
     server.change(create(doc! { "validator": { "a": { "$gt": 5 } } }));
     let insert = doc! { "insert": "orders", "documents": [{ "_id": 1, "a": 1 }] };
     let reply = server.ok(insert.clone());
@@ -142,7 +142,7 @@ fn a_validator_is_asked_unless_it_is_bypassed() {
 }
 
 #[test]
-fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
+fn index_scan_equals_collection_scan() {
     let documents: Vec<Document> = (0..40)
         .map(|id| match id % 4 {
             0 => doc! { "_id": id, "a": id % 5 },
@@ -152,8 +152,8 @@ fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
             _ => doc! { "_id": id },
         })
         .collect();
-    let plain = Alone::with(documents.clone());
-    let mut indexed = Alone::with(documents);
+    let plain = WriteTestServer::with(documents.clone());
+    let mut indexed = WriteTestServer::with(documents);
     let patterns =
         [doc! { "d": 1, "a": -1 }, doc! { "a.b": 1, "a.c": 1 }, doc! { "a": 1 }, doc! { "a.b": 1 }];
     for (pattern, name) in patterns.into_iter().zip(["da", "abc", "a", "ab"]) {
@@ -168,7 +168,7 @@ fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
         doc! { "a": null },
         doc! { "a": { "b": 2 } },
         doc! { "a.b": 2 },
-        // Met by two elements together, and by none alone.
+        // Two elements match together, neither matches alone.
         doc! { "a.b": 1, "a.c": 2 },
         doc! { "d": 0, "a": { "b": 1, "c": 7 } },
         doc! { "a": { "b": 5, "c": 2 }, "d": 1 },
@@ -178,12 +178,14 @@ fn an_index_finds_what_a_scan_would_find_in_the_same_order() {
         doc! { "$and": [{ "a": 1 }, { "a": "x" }] },
     ];
     for filter in filters {
-        let found = |server: &Alone| -> Vec<Arc<Document>> {
-            let filter = steadfast_query::Filter::parse(&filter, &env).expect("a filter");
-            let collection = server.store.collection(&namespace()).expect("it is there");
+        let found = |server: &WriteTestServer| -> Vec<Arc<Document>> {
+            let filter = steadfast_query::Filter::parse(&filter, &env).expect("a valid filter");
+            let collection = server.store.collection(&namespace()).expect("the collection exists");
             collection
                 .candidates(&filter, &env)
-                .filter(|document| filter.matches(document, &env).expect("it can be asked"))
+                .filter(|document| {
+                    filter.matches(document, &env).expect("the filter can be evaluated")
+                })
                 .cloned()
                 .collect()
         };
