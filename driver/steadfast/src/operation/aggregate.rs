@@ -117,8 +117,7 @@ pub(crate) fn aggregate(
     };
     if writes && options.timeout_mode == Some(TimeoutMode::Iteration) {
         return Err(Error::invalid_argument(
-            "a pipeline that writes has no documents to iterate over: its timeout_mode can only be \
-             CursorLifetime",
+            "timeout_mode of a pipeline with $out or $merge must be CursorLifetime",
         ));
     }
     more.share_time(&mut command, options.timeout_mode, CursorType::NonTailable)?;
@@ -171,7 +170,7 @@ pub(super) fn counting(
 ) -> Result<Vec<Document>> {
     let whole = |what: &str, number: u64| {
         i64::try_from(number)
-            .map_err(|_| Error::invalid_argument(format!("a {what} of {number} is out of range")))
+            .map_err(|_| Error::invalid_argument(format!("{what} {number} is out of range")))
     };
     let mut pipeline = vec![bson::doc! { "$match": filter.clone() }];
     if let Some(skip) = skip {

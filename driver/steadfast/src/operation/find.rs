@@ -62,9 +62,9 @@ pub(crate) fn one(
 fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
     let limit = options.limit.filter(|limit| *limit != 0);
     if let Some(limit) = limit {
-        let most = limit.checked_abs().ok_or_else(|| {
-            Error::invalid_argument(format!("a limit of {limit} is out of range"))
-        })?;
+        let most = limit
+            .checked_abs()
+            .ok_or_else(|| Error::invalid_argument(format!("limit {limit} is out of range")))?;
         command.field(cstr!("limit"), most);
     }
     if let Some(batch_size) = options.batch_size {
@@ -83,7 +83,7 @@ fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
 pub(super) fn checked_batch_size(batch_size: u32) -> Result<i32> {
     i32::try_from(batch_size).map_err(|_| {
         Error::invalid_argument(format!(
-            "a batch size of {batch_size} is out of range: at most {}",
+            "batch_size {batch_size} is out of range; use at most {}",
             i32::MAX
         ))
     })

@@ -163,7 +163,7 @@ fn command<U: Serialize>(
 fn checked(command: Command, change: Change) -> Result<Command> {
     match command.body.get("update")? {
         Some(update) => change.check(update)?,
-        None => return Err(Error::invalid_argument("an update is nothing at all")),
+        None => return Err(Error::invalid_argument("the update is empty")),
     }
     Ok(command)
 }

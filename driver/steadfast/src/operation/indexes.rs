@@ -29,7 +29,7 @@ pub(crate) fn create(
         indexes.push(bson::serialize_to_raw_document_buf(model)?);
     }
     if names.is_empty() {
-        return Err(Error::invalid_argument("no indexes to create"));
+        return Err(Error::invalid_argument("create_indexes requires at least one index"));
     }
     let mut command = Command::new(
         cstr!("createIndexes"),
@@ -50,7 +50,7 @@ pub(crate) fn create(
 
 fn checked_name_of(model: &IndexModel) -> Result<String> {
     if model.keys.is_empty() {
-        return Err(Error::invalid_argument("an index without keys"));
+        return Err(Error::invalid_argument("keys of the index are empty"));
     }
     Ok(model.name())
 }
@@ -63,7 +63,7 @@ pub(crate) fn drop(
 ) -> Result<Command> {
     if index == Some("*") {
         return Err(Error::invalid_argument(
-            "the index name \"*\" would drop more than one index: use drop_indexes for that",
+            "drop_index with the name \"*\" would drop all indexes; use drop_indexes",
         ));
     }
     let name = collection.checked_name()?;

@@ -145,7 +145,7 @@ pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
 /// What a document of this length begins with if it has an `_id` of ours: the length, and the `_id`.
 fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
     let length = i32::try_from(length)
-        .map_err(|_| Error::invalid_argument("a document is longer than BSON can tell"))?;
+        .map_err(|_| Error::invalid_argument("the document exceeds the maximum length of BSON"))?;
     let mut front = *b"\0\0\0\0\x07_id\0............";
     front[..4].copy_from_slice(&length.to_le_bytes());
     front[9..].copy_from_slice(&id.bytes());

@@ -56,9 +56,9 @@ fn own(
     let name = match body.iter_elements().next() {
         Some(Ok(first)) => first.key().as_str().to_owned(),
         Some(Err(error)) => {
-            return Err(Error::invalid_argument(format!("a malformed command: {error}")));
+            return Err(Error::invalid_argument(format!("malformed command: {error}")));
         }
-        None => return Err(Error::invalid_argument("an empty document is no command")),
+        None => return Err(Error::invalid_argument("the command is empty")),
     };
     Ok(Command {
         name: Cow::Owned(name),

@@ -48,7 +48,7 @@ pub(crate) fn append<U: Serialize>(
         bson::serialize_to_buffer(statement, out)?;
         match RawDocument::from_bytes(&out[start..])?.get("u")? {
             Some(u) => change.check(u),
-            None => Err(Error::invalid_argument("an update is nothing at all")),
+            None => Err(Error::invalid_argument("the update is empty")),
         }
     })
 }

@@ -253,15 +253,17 @@ impl Change {
         let first = document.iter_elements().next().transpose()?;
         let first = first.as_ref().map(|element| element.key().as_str());
         match (self, first) {
-            (Self::Update, None) => Err(Error::invalid_argument("an update is empty")),
+            (Self::Update, None) => Err(Error::invalid_argument("the update is empty")),
             (Self::Update, Some(key)) if !key.starts_with('$') => {
                 Err(Error::invalid_argument(format!(
-                    "an update must consist of operators such as $set, but begins with {key:?}"
+                    "an update must consist of operators such as $set, but begins with {key:?}; use replace_one for a replacement"
                 )))
             }
-            (Self::Replacement, Some(key)) if key.starts_with('$') => Err(Error::invalid_argument(
-                format!("a replacement must not consist of operators, but begins with {key:?}"),
-            )),
+            (Self::Replacement, Some(key)) if key.starts_with('$') => {
+                Err(Error::invalid_argument(format!(
+                    "a replacement must not contain operators, but begins with {key:?}; use update_one for operators"
+                )))
+            }
             (Self::Update | Self::Replacement, _) => Ok(()),
         }
     }

@@ -150,7 +150,7 @@ impl Session {
         let deadline = self.transaction_deadline().filter(|_| self.is_in_transaction());
         if own && deadline.is_some() {
             return Err(Error::invalid_argument(
-                "an operation in a transaction that has a time limit cannot have one of its own",
+                "timeout cannot be set on an operation of a transaction that has a timeout",
             ));
         }
         Ok(deadline)

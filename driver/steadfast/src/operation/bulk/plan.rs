@@ -109,7 +109,7 @@ impl Room {
             Verb::Update | Verb::Delete => "write",
         };
         Err(Error::invalid_argument(format!(
-            "{what} {index} is {length} bytes long, but the server takes {limit} at most"
+            "{what} {index} is {length} bytes long; the server accepts at most {limit}"
         )))
     }
 
