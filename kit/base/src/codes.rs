@@ -14,7 +14,7 @@ pub struct ErrorContext {
 }
 
 /// Error codes: number, name, and `true` if the retryable writes specification lists the code.
-const KNOWN: [(i32, &str, bool); 30] = [
+const ERROR_CODES: [(i32, &str, bool); 30] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
     (7, "HostNotFound", true),
@@ -50,7 +50,7 @@ const KNOWN: [(i32, &str, bool); 30] = [
 /// Returns the name of an error code.
 #[must_use]
 pub fn name_of(code: i32) -> Option<&'static str> {
-    KNOWN.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name)
+    ERROR_CODES.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name)
 }
 
 /// Returns `true` for "not primary" errors. Servers add their `topologyVersion` to them.
@@ -66,7 +66,7 @@ pub fn is_not_primary(code: i32) -> bool {
 /// reads do not get the label.
 #[must_use]
 pub fn is_retryable_write(code: i32) -> bool {
-    KNOWN.iter().any(|(known, _, retryable)| *known == code && *retryable)
+    ERROR_CODES.iter().any(|(known, _, retryable)| *known == code && *retryable)
 }
 
 /// Returns `true` if a change stream can resume after the error. The list is that of the change

@@ -34,7 +34,7 @@ async fn lost_replies_are_not_applied_twice() {
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let straight = Client::with_uri_str(set.uri()).await.unwrap();
         Target::prepare(&straight.database(DATABASE), TASKS, OPERATIONS).await;
-        let proxy = LossyProxy::builder(set.addresses()[0], LOSE_EVERY).await;
+        let proxy = LossyProxy::before(set.addresses()[0], LOSE_EVERY).await;
 
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {
@@ -83,7 +83,7 @@ async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
         let straight = Client::with_uri_str(set.uri()).await.unwrap();
         let logs = straight.database(DATABASE).collection::<Document>("logs");
         logs.insert_many((0..TASKS).map(|task| doc! { "_id": task, "log": [] })).await.unwrap();
-        let proxy = LossyProxy::builder(set.addresses()[0], LOSE_EVERY).await;
+        let proxy = LossyProxy::before(set.addresses()[0], LOSE_EVERY).await;
         let uri = format!("{}&retryWrites=false", proxy.uri());
 
         let mut tasks = JoinSet::new();

@@ -9,12 +9,12 @@ use bson::{Document, doc};
 /// use blackpipe::server::{FailureReply, error, write_concern_error, write_error};
 /// use bson::doc;
 ///
-/// let refusal = error(11600).labelled("RetryableWriteError").with_message("going down");
+/// let failed = error(11600).labelled("RetryableWriteError").with_message("going down");
 /// let reply = doc! {
 ///     "ok": 0, "errmsg": "going down", "code": 11600, "codeName": "InterruptedAtShutdown",
 ///     "errorLabels": ["RetryableWriteError"],
 /// };
-/// assert_eq!(refusal.into_reply(), reply);
+/// assert_eq!(failed.into_reply(), reply);
 ///
 /// // Of a batch, the first was done and the second was not; nor is the first durable.
 /// let mixed = write_error(1, 11000).n(1).and(write_concern_error(64));

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    CloseReason, ProxiedConnection, ToClient, client_gone,
+    CloseReason, ProxiedConnection, ToClient, client_closed,
     in_flight::{InFlightRequest, ReplyPlan},
     shown,
 };
@@ -161,7 +161,7 @@ impl ProxiedConnection<'_> {
                 &verdict.rules,
                 &format!("delayed the request by {:?}", verdict.request_delay),
             );
-            self.hold(from, sleep(verdict.request_delay)).await?;
+            self.wait_unless_closed(from, sleep(verdict.request_delay)).await?;
         }
         match &verdict.final_reaction {
             Some((Reaction::CutRequest { after, reset }, _)) => {
@@ -177,7 +177,7 @@ impl ProxiedConnection<'_> {
             }
             Some((Reaction::Stall { direction: Direction::Request }, rule)) => {
                 self.emit_fault(&verdict.rules, "stalled requests");
-                self.hold(from, self.state.until_removed(*rule)).await?;
+                self.wait_unless_closed(from, self.state.until_removed(*rule)).await?;
                 let verdict = RuleVerdict { final_reaction: None, ..verdict };
                 self.forward(request, verdict, to).await
             }
@@ -251,14 +251,14 @@ impl ProxiedConnection<'_> {
     }
 
     /// Waits. Fails if the client closes the connection first.
-    async fn hold(
+    async fn wait_unless_closed(
         &self,
         from: &ReadHalf<'_>,
         wait: impl Future<Output = ()>,
     ) -> Result<(), CloseReason> {
         tokio::select! {
             () = wait => Ok(()),
-            () = client_gone(from.as_ref()) => Err(CloseReason::ClientClosed),
+            () = client_closed(from.as_ref()) => Err(CloseReason::ClientClosed),
         }
     }
 
