@@ -140,7 +140,7 @@ impl ShardClient {
             .set
             .nodes()
             .into_iter()
-            .filter(|node| *node.power().borrow() == ProcessState::Running)
+            .filter(|node| *node.process_state().borrow() == ProcessState::Running)
             .map(|node| {
                 let hello = node.hello();
                 (node, hello)
@@ -193,9 +193,9 @@ pub(crate) async fn run_on_member(
 ) -> Result<Document, Fault> {
     let limited = call.max_time.is_some();
     let answered = async {
-        thawed(node.power()).await;
+        wait_until_thawed(node.process_state()).await;
         let reply = node.run(call).await;
-        thawed(node.power()).await;
+        wait_until_thawed(node.process_state()).await;
         reply
     };
     let late = async {
@@ -206,7 +206,7 @@ pub(crate) async fn run_on_member(
     };
     tokio::select! {
         biased;
-        () = killed(node.power()) => Err(unreachable(node)),
+        () = killed(node.process_state()) => Err(unreachable(node)),
         reply = answered => Ok(reply),
         () = late => Err(Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
     }
@@ -221,13 +221,13 @@ pub(crate) fn unreachable(node: &Node) -> Fault {
     )
 }
 
-async fn thawed(mut power: watch::Receiver<ProcessState>) {
+async fn wait_until_thawed(mut process_state: watch::Receiver<ProcessState>) {
     // An error means that the member does not exist any more. `gone` detects that.
-    let _ = power.wait_for(|power| *power != ProcessState::Frozen).await;
+    let _ = process_state.wait_for(|process_state| *process_state != ProcessState::Frozen).await;
 }
 
-async fn killed(mut power: watch::Receiver<ProcessState>) {
-    let _ = power.wait_for(|power| *power == ProcessState::Killed).await;
+async fn killed(mut process_state: watch::Receiver<ProcessState>) {
+    let _ = process_state.wait_for(|process_state| *process_state == ProcessState::Killed).await;
 }
 
 /// Returns an error for a reply with `ok: 0`.

@@ -27,7 +27,7 @@ impl Node {
     }
 
     /// Adds `operationTime` and `$clusterTime`, which all members of a set return.
-    pub(crate) fn stamp(&self, reply: &mut Document) {
+    pub(crate) fn add_cluster_times(&self, reply: &mut Document) {
         let state = self.shared.lock();
         let at = state.member(self.index).last().timestamp;
         self.add_times(&state, reply, at.into());
@@ -91,7 +91,7 @@ impl Node {
         if matches!(code, 280 | 286) {
             labels.push("NonResumableChangeStreamError");
         }
-        if codes::is_resumable(code) && self.watches(&call.name, &call.body) {
+        if codes::is_resumable(code) && self.uses_change_stream(&call.name, &call.body) {
             labels.push("ResumableChangeStreamError");
         }
         if is_retryable(call) && codes::is_retryable_write(code) {

@@ -41,10 +41,12 @@ impl Node {
     }
 
     /// Waits while the member is frozen.
-    pub(super) async fn thawed(&self) {
-        let mut power = self.shared.power(self.index);
-        if *power.borrow_and_update() == ProcessState::Frozen {
-            let _ = power.wait_for(|power| *power != ProcessState::Frozen).await;
+    pub(super) async fn wait_until_thawed(&self) {
+        let mut process_state = self.shared.process_state(self.index);
+        if *process_state.borrow_and_update() == ProcessState::Frozen {
+            let _ = process_state
+                .wait_for(|process_state| *process_state != ProcessState::Frozen)
+                .await;
         }
     }
 
