@@ -280,17 +280,17 @@ impl Builder {
 
     /// Starts the deployment.
     ///
-    /// # Errors
-    ///
-    /// Returns a [`StartError`] if the configuration is invalid or a server cannot listen on its
-    /// address.
-    ///
     /// ```
     /// use steadfast_embedded::{Deployment, StartError};
     ///
     /// let error = Deployment::standalone().version("3.6").try_start().unwrap_err();
     /// assert!(matches!(error, StartError::UnknownVersion(_)));
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if the configuration is invalid or a server cannot listen on its
+    /// address.
     pub fn try_start(self) -> Result<Deployment, StartError> {
         let (version, max_wire_version) = self.known_version()?;
         let runtime = TaskRuntime::find(self.is_in_thread);

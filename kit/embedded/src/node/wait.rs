@@ -35,7 +35,7 @@ impl Node {
             tokio::select! {
                 // `self` holds the sender.
                 _ = watch.changed() => {}
-                () = wait_until_time(deadline) => return None,
+                () = sleep_until_deadline(deadline) => return None,
             }
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn max_time_expired() -> Fault {
     Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
 }
 
-pub(super) async fn wait_until_time(deadline: Option<Instant>) {
+pub(super) async fn sleep_until_deadline(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
