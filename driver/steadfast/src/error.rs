@@ -314,7 +314,7 @@ impl Error {
 
 /// Codes of the retryable writes specification, and of servers that wait for others.
 fn is_transient_code(code: i32) -> bool {
-    steadfast_core::retry::is_of_passing_state(code)
+    steadfast_core::retry::is_retryable_code(code)
         // WriteConcernTimeout, UnsatisfiableWriteConcern, ReadConcernMajorityNotAvailableYet and
         // LegacyNotPrimary
         || matches!(code, 64 | 100 | 134 | 10058)

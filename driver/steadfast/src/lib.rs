@@ -108,7 +108,7 @@ pub use steadfast_core::{
         ServerDescription, ServerType, TopologyDescription, TopologyType, TopologyVersion,
     },
     selection::ServerInfo,
-    transaction::State as TransactionState,
+    transaction::TransactionState,
 };
 
 /// The programs of the README and of the guides, checked.

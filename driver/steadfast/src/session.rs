@@ -183,7 +183,9 @@ impl Session {
     pub(crate) fn next_txn_number(&self) -> Result<i64> {
         let mut state = lock(&self.state);
         state.server.as_mut().and_then(ServerSession::next_txn_number).ok_or_else(|| {
-            Error::invalid_argument("the session has used up all its transaction numbers")
+            Error::invalid_argument(
+                "the session has no transaction numbers left; use a new session",
+            )
         })
     }
 
@@ -192,7 +194,7 @@ impl Session {
         let mut state = lock(&self.state);
         state.under_way += 1;
         if let Some(server) = &mut state.server {
-            server.used(now);
+            server.mark_used(now);
         }
     }
 

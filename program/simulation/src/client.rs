@@ -6,7 +6,8 @@ use std::{
 };
 
 use steadfast_core::retry::{
-    Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
+    AttemptFailure, AttemptPhase, CommandFacts, CommandKind, ErrorLabels, FailureCause, NextStep,
+    Retry, RetryBudget, RetrySettings,
 };
 use steadfast_report::random::Rng;
 
@@ -17,8 +18,8 @@ use crate::{Nanos, scenario::Strategy};
 pub(crate) struct Clients {
     strategy: Strategy,
     settings: RetrySettings,
-    budgets: Vec<Arc<Budget>>,
-    labels: Labels,
+    budgets: Vec<Arc<RetryBudget>>,
+    labels: ErrorLabels,
     /// The point of the real clock that virtual time is counted from.
     origin: Instant,
     jitter: Rng,
@@ -38,10 +39,10 @@ impl Clients {
     /// Clients whose buckets are full.
     pub(crate) fn new(clients: u32, strategy: Strategy, seed: u64) -> Self {
         let (retries, tokens) = match strategy {
-            Strategy::Never => (Some(0), Budget::CAPACITY),
+            Strategy::Never => (Some(0), RetryBudget::CAPACITY),
             // More tokens than a simulation can spend.
             Strategy::AtOnce | Strategy::Backoff => (None, u32::MAX),
-            Strategy::Steadfast => (None, Budget::CAPACITY),
+            Strategy::Steadfast => (None, RetryBudget::CAPACITY),
         };
         Self {
             strategy,
@@ -51,7 +52,7 @@ impl Clients {
                 overload_retargeting: Some(false),
                 ..RetrySettings::default()
             },
-            budgets: (0..clients).map(|_| Arc::new(Budget::with_capacity(tokens))).collect(),
+            budgets: (0..clients).map(|_| Arc::new(RetryBudget::with_capacity(tokens))).collect(),
             labels: ["SystemOverloadedError", "RetryableError"].iter().collect(),
             origin: Instant::now(),
             jitter: Rng::stream(seed, 3),
@@ -63,22 +64,22 @@ impl Clients {
         let budget = &self.budgets[client as usize];
         // Which server is selected is not told: there is one, and whether something is retried by
         // its label does not depend on it.
-        let retry = Retry::new(self.settings, Operation::new(Kind::Write), budget);
+        let retry = Retry::new(self.settings, CommandFacts::new(CommandKind::Write), budget);
         Flight { began: now, attempts: 0, retry }
     }
 
     /// Sends an operation, for the first time or again.
     pub(crate) fn send(&self, flight: &mut Flight, now: Nanos) {
         flight.attempts += 1;
-        let sent = flight.retry.begin_sending(self.origin + Duration::from_nanos(now));
+        let sent = flight.retry.begin_send(self.origin + Duration::from_nanos(now));
         let _ = sent.expect("there is neither a deadline nor doubt");
     }
 
     /// The server turned it away. How long to wait before it is sent again, if it is.
     pub(crate) fn turned_away(&mut self, flight: &mut Flight, now: Nanos) -> Option<Duration> {
-        let failure = Failure {
-            phase: Phase::Sending,
-            cause: Cause::Refused { code: 462, message: "rate exceeded" },
+        let failure = AttemptFailure {
+            phase: AttemptPhase::Sent,
+            cause: FailureCause::CommandError { code: 462, message: "rate exceeded" },
             labels: self.labels,
             base_backoff: None,
         };
@@ -88,8 +89,8 @@ impl Clients {
             Strategy::Never | Strategy::Backoff | Strategy::Steadfast => self.jitter.unit(),
         };
         match flight.retry.on_failure(&failure, now, jitter).next {
-            Next::Retry { wait } => Some(wait),
-            Next::GiveUp(_) => None,
+            NextStep::Retry { wait } => Some(wait),
+            NextStep::GiveUp(_) => None,
         }
     }
 
@@ -105,6 +106,6 @@ impl Clients {
 
     /// How many retries were refused for want of a token.
     pub(crate) fn refused(&self) -> u64 {
-        self.budgets.iter().map(|budget| budget.refused()).sum()
+        self.budgets.iter().map(|budget| budget.denied()).sum()
     }
 }

@@ -4,7 +4,7 @@
 //! The clients decide with the very code that the driver decides with, [`steadfast_core::retry`].
 //! Everything around it is a model, as plain as it can be:
 //!
-//! **Clients.** Each is a process of its own with its own [`Budget`]. Together they begin operations
+//! **Clients.** Each is a process of its own with its own [`RetryBudget`]. Together they begin operations
 //! as a Poisson process whose rate depends on nothing: a user who waits does not keep others from
 //! coming. Each operation belongs to a client drawn evenly. There is no deadline, no limit on
 //! connections, and an operation that failed is not begun again by its application.
@@ -23,7 +23,7 @@
 //! different weight, applications that try again by themselves. All of these make overload worse for
 //! a client that retries eagerly.
 //!
-//! [`Budget`]: steadfast_core::retry::Budget
+//! [`RetryBudget`]: steadfast_core::retry::RetryBudget
 //! [`INSERT_SHED_COST`]: scenario::INSERT_SHED_COST
 
 mod agenda;

@@ -4,7 +4,7 @@ mod run;
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::{description::ServerType, transaction::End};
+use steadfast_core::{description::ServerType, transaction::TransactionEnd};
 
 use crate::{
     ClientSession,
@@ -134,8 +134,8 @@ impl CommitTransaction<'_> {
         let client = self.session.client();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.commit())? {
-            End::Nothing => Ok(()),
-            End::Send => {
+            TransactionEnd::Nothing => Ok(()),
+            TransactionEnd::Send => {
                 let inherited = self.session.default_timeout();
                 let commit = transaction_end::commit().limited(self.timeout, inherited);
                 if self.timeout.is_some() {
@@ -179,9 +179,9 @@ impl AbortTransaction<'_> {
         let client = self.session.client();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.abort())? {
-            End::Nothing => drop(session.unpin()),
+            TransactionEnd::Nothing => drop(session.unpin()),
             // The specification: an application could do nothing about an error.
-            End::Send => {
+            TransactionEnd::Send => {
                 // However late it is: the server is to be rid of it.
                 let of_transaction = session.transaction_deadline().map(Deadline::timeout);
                 session.set_transaction_deadline(None);

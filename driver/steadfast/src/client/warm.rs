@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use steadfast_core::{
     read_preference::ReadPreference,
-    selection::{SelectionCriteria, Target},
+    selection::{SelectionCriteria, SelectionTarget},
 };
 
 use super::Client;
@@ -39,7 +39,7 @@ impl WarmConnectionPool<'_> {
         let any = SelectionCriteria::ReadPreference(ReadPreference::Nearest { options: None });
         let operation = trace::Operation { name: "warmConnectionPool", id: 0 };
         // Without a server there is nothing to fill, and the first operation will say so.
-        if topology.select(Target::Read(&any), &[], operation, None).await.is_ok() {
+        if topology.select(SelectionTarget::Read(&any), &[], operation, None).await.is_ok() {
             for server in topology.servers() {
                 server.pool.filled(wanted).await;
             }

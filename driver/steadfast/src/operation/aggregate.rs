@@ -12,7 +12,7 @@ use super::{Concern, add_read_concern, add_write_concern, find::checked_batch_si
 use crate::{
     Database,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     namespace::check_database_name,
     operation::get_more::More,
@@ -133,7 +133,7 @@ pub(crate) fn writes(pipeline: &[Document]) -> bool {
 
 fn begin(source: Source<'_>, writes: bool, options: &AggregateOptions) -> Result<Command> {
     let name = cstr!("aggregate");
-    let kind = if writes { Kind::Write } else { Kind::Read };
+    let kind = if writes { CommandKind::Write } else { CommandKind::Read };
     let target = match source.read_target(options.selection_criteria.as_ref()) {
         Target::Read(criteria) if writes => Target::WritingAggregate(criteria),
         target => target,
@@ -210,7 +210,7 @@ mod tests {
             body(&command),
             doc! { "aggregate": "books", "pipeline": [{ "$match": { "x": 1 } }], "cursor": {} }
         );
-        assert_eq!(command.kind, Kind::Read);
+        assert_eq!(command.kind, CommandKind::Read);
         assert!(matches!(command.target, Target::Read(_)));
     }
 
@@ -281,7 +281,7 @@ mod tests {
                     "writeConcern": { "w": "majority" },
                 }
             );
-            assert_eq!(command.kind, Kind::Write);
+            assert_eq!(command.kind, CommandKind::Write);
             assert!(matches!(command.target, Target::WritingAggregate(_)));
         }
     }

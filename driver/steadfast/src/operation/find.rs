@@ -5,7 +5,7 @@ use bson::{Document, RawDocumentBuf, raw::cstr};
 use super::add_read_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::{Error, Result},
     operation::get_more::More,
     options::{CursorType, FindOneOptions, FindOptions},
@@ -20,7 +20,8 @@ pub(crate) fn find(
     let criteria = options.and_then(|options| options.selection_criteria.as_ref());
     let target = collection.read_target(criteria);
     let name = collection.checked_name()?;
-    let mut command = Command::new(cstr!("find"), name, &collection.database, target, Kind::Read);
+    let mut command =
+        Command::new(cstr!("find"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = criteria.is_some();
     command.field(cstr!("filter"), RawDocumentBuf::try_from(filter)?);
     if let Some(options) = options {
@@ -139,7 +140,7 @@ mod tests {
         let (command, more) = find(&collection(), &doc! { "x": 1 }, None).unwrap();
         assert_eq!(body(&command), doc! { "find": "books", "filter": { "x": 1 } });
         assert_eq!((&*command.name, &*command.database), ("find", "library"));
-        assert_eq!(command.kind, Kind::Read);
+        assert_eq!(command.kind, CommandKind::Read);
         assert!(more.limit.is_none() && more.max_time.is_none() && more.batch_size.is_none());
     }
 

@@ -6,7 +6,7 @@ use super::{add_write_concern, collections::cursor_field};
 use crate::{
     IndexModel,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     operation::get_more::More,
     options::{
@@ -36,7 +36,7 @@ pub(crate) fn create(
         name,
         &collection.database,
         Target::Write,
-        Kind::Write,
+        CommandKind::Write,
     );
     command.field(cstr!("indexes"), indexes);
     if let Some(options) = options {
@@ -67,8 +67,13 @@ pub(crate) fn drop(
         ));
     }
     let name = collection.checked_name()?;
-    let mut command =
-        Command::new(cstr!("dropIndexes"), name, &collection.database, Target::Write, Kind::Write);
+    let mut command = Command::new(
+        cstr!("dropIndexes"),
+        name,
+        &collection.database,
+        Target::Write,
+        CommandKind::Write,
+    );
     command.field(cstr!("index"), index.unwrap_or("*"));
     if let Some(options) = options {
         command.fields_of(options)?;
@@ -88,7 +93,7 @@ pub(crate) fn list(
     // The specification on index management: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
-        Command::new(cstr!("listIndexes"), name, &collection.database, target, Kind::Read);
+        Command::new(cstr!("listIndexes"), name, &collection.database, target, CommandKind::Read);
     let batch_size = options.and_then(|options| options.batch_size);
     command.field(cstr!("cursor"), cursor_field(batch_size)?);
     if let Some(options) = options {

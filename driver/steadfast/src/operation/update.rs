@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::write::{Change, Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::{Error, Result},
     options::{Collation, Hint, UpdateOptions},
     results::UpdateResult,
@@ -82,7 +82,7 @@ pub(crate) fn update<U: Serialize>(
         timeout: options.timeout,
         ..Settings::default()
     };
-    let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
+    let kind = if multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     let head = head(collection, Verb::Update, &settings, kind)?;
     let mut documents = Vec::new();
     append(&statement, change, &mut documents)?;

@@ -14,7 +14,7 @@ use steadfast_wire::fields;
 use super::add_write_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::command_error::parse,
     error::{
         Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure,
@@ -86,7 +86,7 @@ pub(crate) fn head(
     collection: &Handle,
     verb: Verb,
     settings: &Settings<'_>,
-    kind: Kind,
+    kind: CommandKind,
 ) -> Result<Command> {
     let name = collection.checked_name()?;
     let mut command = Command::new(verb.name(), name, &collection.database, Target::Write, kind);

@@ -20,7 +20,7 @@ pub(crate) fn can_retry_at_once(error: &Error) -> bool {
     }
     let is_overload = error.contains_label(retry::SYSTEM_OVERLOADED_ERROR);
     let is_retryable = error.contains_label(retry::RETRYABLE_WRITE_ERROR)
-        || error.code().is_some_and(retry::is_of_passing_state);
+        || error.code().is_some_and(retry::is_retryable_code);
     error.is_network_error() || (is_retryable && !is_overload)
 }
 

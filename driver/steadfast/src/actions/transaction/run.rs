@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
+use steadfast_core::transaction::{AfterCommit, WithTransaction, WithTransactionTimeout};
 
 use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
@@ -111,7 +111,7 @@ impl StartTransaction<&mut ClientSession> {
 
 /// The tries of one transaction.
 struct Run {
-    tries: Convenience,
+    tries: WithTransaction,
     /// By when it must be committed, if there is another limit than the specification's.
     deadline: Option<Deadline>,
     client: Client,
@@ -127,9 +127,9 @@ impl Run {
         let limit = time_limit(session, options).or(session.default_timeout());
         let deadline = limit.map(Deadline::begin);
         let tries = match deadline {
-            None => Convenience::new(now()),
+            None => WithTransaction::new(now()),
             Some(deadline) => {
-                Convenience::within(deadline.remaining().unwrap_or(Duration::MAX), now())
+                WithTransaction::within(deadline.remaining().unwrap_or(Duration::MAX), now())
             }
         };
         let (client, session) = (session.client(), Arc::clone(session.shared()));
@@ -145,7 +145,7 @@ impl Run {
         match self.tries.begin(now(), random_unit()) {
             Ok(wait) if wait.is_zero() => {}
             Ok(wait) => tokio::time::sleep(wait).await,
-            Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
+            Err(WithTransactionTimeout) => return Err(self.no_time_left(self.latest.clone())),
         }
         self.client.executor().abort_unexecuted_end(&self.session);
         self.session.background_abort(self.deadline.and_then(Deadline::remaining)).await;
@@ -203,13 +203,13 @@ impl Run {
             let Err(error) = session.commit_transaction().await else { return Some(Ok(())) };
             let timed_out = error.code() == Some(MAX_TIME_EXPIRED) || error.is_timeout();
             match self.tries.after_commit(|label| error.contains_label(label), timed_out, now()) {
-                AfterCommit::CommitAgain => {}
-                AfterCommit::RunAgain => {
+                AfterCommit::RepeatCommit => {}
+                AfterCommit::RetryTransaction => {
                     self.latest = Some(error);
                     return None;
                 }
                 AfterCommit::Raise => return Some(Err(error)),
-                AfterCommit::NoTimeLeft => return Some(Err(self.no_time_left(Some(error)))),
+                AfterCommit::TimedOut => return Some(Err(self.no_time_left(Some(error)))),
             }
         }
     }

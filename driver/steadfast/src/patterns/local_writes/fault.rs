@@ -55,7 +55,7 @@ pub(super) fn of(error: &Error) -> Fault {
 pub(super) fn of_statement(code: i32) -> Fault {
     if is_of_document(code) {
         Fault::Document
-    } else if steadfast_core::retry::is_of_passing_state(code) || is_of_state(code) {
+    } else if steadfast_core::retry::is_retryable_code(code) || is_of_state(code) {
         Fault::Datacenter
     } else {
         Fault::Unknown
