@@ -1,4 +1,4 @@
-//! Counts and durations as people read them.
+//! Counts and durations for reports.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn durations_have_two_or_three_digits() {
-        for (micros, said) in [
+        for (micros, text) in [
             (0, "0.0 ms"),
             (2_340, "2.3 ms"),
             (23_400, "23 ms"),
@@ -63,19 +63,19 @@ mod tests {
             (23_400_000, "23 s"),
             (83_400_000, "1m23s"),
         ] {
-            assert_eq!(rough(Duration::from_micros(micros)), said);
+            assert_eq!(rough(Duration::from_micros(micros)), text);
         }
     }
 
     #[test]
-    fn thousands_stand_apart() {
-        for (number, said) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), said);
+    fn thousands_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
         }
     }
 
     #[test]
-    fn times_are_told_with_hours_if_there_are_any() {
+    fn clock_has_hours_only_if_needed() {
         let clock_of = |millis| clock(Duration::from_millis(millis));
         assert_eq!(clock_of(0), "0:00.0");
         assert_eq!(clock_of(245_390), "4:05.3");
