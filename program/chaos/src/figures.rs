@@ -5,6 +5,8 @@ mod timeline;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use steadfast_report::quantiles::quantile;
+
 pub(super) use self::{
     recovery::Recovery,
     timeline::{Bin, Timeline},
@@ -103,11 +105,7 @@ impl Latency {
     /// Of so many, in any order.
     fn of(mut took: Vec<Duration>) -> Self {
         took.sort_unstable();
-        let at = |per_mille: usize| {
-            // The nearest rank: the least value that so many are not above.
-            let rank = (took.len() * per_mille).div_ceil(1000);
-            took.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-        };
+        let at = |per_mille| quantile(&took, per_mille).unwrap_or_default();
         Self { p50: at(500), p90: at(900), p99: at(990), p999: at(999), max: at(1000) }
     }
 }

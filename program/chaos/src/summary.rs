@@ -5,6 +5,8 @@ use std::{fmt::Write, path::Path, time::Duration};
 use anstyle::Style;
 use steadfast_report::{
     duration,
+    quantiles::quantile,
+    table::{Table, left, right},
     words::{clock, grouped, plural, rough},
 };
 
@@ -221,9 +223,9 @@ fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
     let mut took: Vec<Duration> = all.iter().filter_map(|recovery| recovery.took).collect();
     took.sort_unstable();
     let never = all.len() - took.len();
-    let mut said = match (took.get(took.len() / 2), took.last()) {
+    let mut said = match (quantile(&took, 500), took.last()) {
         (Some(median), Some(worst)) => {
-            let (median, worst) = (rough(*median), rough(*worst));
+            let (median, worst) = (rough(median), rough(*worst));
             format!("{}: writes went on after {median} at the median, {worst} at worst", all.len())
         }
         _ => format!("{}", all.len()),

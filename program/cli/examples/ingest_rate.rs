@@ -99,7 +99,7 @@ impl Race {
         let mut of_loop = 0.0;
         for (contender, mut rates) in contenders.into_iter().zip(rates) {
             rates.sort_by(f64::total_cmp);
-            let Some(median) = rates.get(rates.len() / 2).copied() else { continue };
+            let Some(median) = quantile(&rates, 500) else { continue };
             let (name, parallel) = match contender {
                 Contender::Loop(parallel) => {
                     of_loop = median;

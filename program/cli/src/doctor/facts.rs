@@ -110,9 +110,9 @@ impl Server {
         self.server_type != ServerType::Unknown
     }
 
-    /// The round trip in the middle.
+    /// Returns the median of the round trips.
     pub(super) fn median(&self) -> Option<Duration> {
-        self.round_trips.get(self.round_trips.len() / 2).copied()
+        quantile(&self.round_trips, 500)
     }
 
     pub(super) fn worst(&self) -> Option<Duration> {

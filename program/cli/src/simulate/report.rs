@@ -35,7 +35,7 @@ impl Outcome {
 /// A table, and what it is about.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attempts: u64 = self.reports.iter().map(|report| report.books.attempts).sum();
+        let attempts: u64 = self.reports.iter().map(|report| report.counts.attempts).sum();
         writeln!(f, "{}", table::table(&self.reports, &self.base))?;
         write!(
             f,
