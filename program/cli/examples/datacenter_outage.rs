@@ -30,6 +30,7 @@ use steadfast::{
     Client,
     patterns::zones::{self, Cluster, Layout},
 };
+use steadfast_report::quantiles::quantile;
 
 type Failure = Box<dyn Error + Send + Sync>;
 

@@ -24,6 +24,7 @@ use steadfast::{
     bson::{Bson, Document, doc},
     options::{CollectionOptions, WriteConcern},
 };
+use steadfast_report::quantiles::quantile;
 use testbed::{Mongod, Options, ReplicaSet};
 use tokio::sync::{Mutex, mpsc};
 

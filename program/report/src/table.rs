@@ -1,84 +1,67 @@
 //! Text tables: columns as wide as their widest cell, in plain text or Markdown.
 
-/// A column of a table: its title and the side that its cells are aligned to.
+/// A table. Its cells may contain ANSI styles, which take no room.
 #[derive(Clone, Debug)]
-pub struct Column {
-    title: String,
-    is_right: bool,
+pub struct Table {
+    is_right: Vec<bool>,
+    /// Titles and rows.
+    rows: Vec<Vec<String>>,
 }
 
-/// Returns a column that is aligned to the left.
-pub fn left(title: impl Into<String>) -> Column {
-    Column { title: title.into(), is_right: false }
-}
-
-/// Returns a column that is aligned to the right, as numbers are.
-pub fn right(title: impl Into<String>) -> Column {
-    Column { title: title.into(), is_right: true }
-}
-
-/// A table. Titles and cells may contain ANSI styles, which take no room.
-#[derive(Clone, Debug)]
-pub struct Table<const COLUMNS: usize> {
-    columns: [Column; COLUMNS],
-    rows: Vec<[String; COLUMNS]>,
-}
-
-impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// Returns a table without rows.
-    pub fn new(columns: [Column; COLUMNS]) -> Self {
-        Self { columns, rows: Vec::new() }
+impl Table {
+    /// Returns a table with columns whose titles are separated by `|`.
+    ///
+    /// A column is aligned to the left, or to the right if its title begins with `>`.
+    pub fn new(titles: &str) -> Self {
+        let is_right = titles.split('|').map(|title| title.starts_with('>')).collect();
+        let titles = titles.split('|').map(|title| title.trim_start_matches('>').to_owned());
+        Self { is_right, rows: vec![titles.collect()] }
     }
 
-    /// Adds a row.
-    pub fn row(&mut self, cells: [String; COLUMNS]) {
-        self.rows.push(cells);
+    /// Adds a row with a cell for each column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl ToString>) {
+        self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
+        debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.is_right.len()));
     }
 
     /// Returns the titles and the rows as lines without trailing spaces, with two spaces between columns.
     ///
     /// A column without text in any row is left out.
     pub fn lines(&self) -> Vec<String> {
-        let is_shown = |column: &usize| {
-            self.rows.is_empty() || self.rows.iter().any(|row| !row[*column].is_empty())
-        };
-        let shown: Vec<usize> = (0..COLUMNS).filter(is_shown).collect();
-        let line = |cells: [&str; COLUMNS]| {
-            let cells = shown.iter().map(|&column| self.padded(column, cells[column]));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        };
-        self.cells().map(line).collect()
+        let has_text = |column: usize| self.rows[1..].iter().any(|row| !row[column].is_empty());
+        let is_shown = |column: &usize| self.rows.len() == 1 || has_text(*column);
+        let shown: Vec<usize> = (0..self.is_right.len()).filter(is_shown).collect();
+        let rows = self.padded().into_iter().map(|row| {
+            let cells: Vec<&str> = shown.iter().map(|column| row[*column].as_str()).collect();
+            cells.join("  ").trim_end().to_owned()
+        });
+        rows.collect()
     }
 
     /// Returns the table as Markdown that is aligned in plain text, too.
     pub fn markdown(&self) -> String {
-        let line = |cells: [&str; COLUMNS]| {
-            let cells = (0..COLUMNS).map(|column| self.padded(column, cells[column]));
-            format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-        };
-        let mut lines: Vec<String> = self.cells().map(line).collect();
-        let rule = (0..COLUMNS).map(|column| {
-            let dashes = "-".repeat(self.width(column) + 1);
-            if self.columns[column].is_right { format!("{dashes}:") } else { format!(":{dashes}") }
+        let rows = self.padded();
+        let rule = rows[0].iter().zip(&self.is_right).map(|(title, is_right)| {
+            let dashes = "-".repeat(width(title) + 1);
+            if *is_right { format!("{dashes}:") } else { format!(":{dashes}") }
         });
-        lines.insert(1, format!("|{}|\n", rule.collect::<Vec<_>>().join("|")));
+        let rule = format!("|{}|\n", rule.collect::<Vec<_>>().join("|"));
+        let mut lines: Vec<String> =
+            rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect();
+        lines.insert(1, rule);
         lines.concat()
     }
 
-    /// The titles, then each row.
-    fn cells(&self) -> impl Iterator<Item = [&str; COLUMNS]> {
-        let titles = self.columns.each_ref().map(|column| column.title.as_str());
-        let rows = self.rows.iter().map(|row| row.each_ref().map(String::as_str));
-        std::iter::once(titles).chain(rows)
-    }
-
-    fn width(&self, column: usize) -> usize {
-        self.cells().map(|cells| width(cells[column])).max().unwrap_or_default()
-    }
-
-    fn padded(&self, column: usize, cell: &str) -> String {
-        let padding = " ".repeat(self.width(column) - width(cell));
-        if self.columns[column].is_right { padding + cell } else { cell.to_owned() + &padding }
+    fn padded(&self) -> Vec<Vec<String>> {
+        let mut rows = self.rows.clone();
+        for (column, is_right) in self.is_right.iter().enumerate() {
+            let widest = rows.iter().map(|row| width(&row[column])).max().unwrap_or_default();
+            for cell in rows.iter_mut().map(|row| &mut row[column]) {
+                let padding = " ".repeat(widest - width(cell));
+                cell.insert_str(if *is_right { 0 } else { cell.len() }, &padding);
+            }
+        }
+        rows
     }
 }
 
@@ -94,19 +77,18 @@ fn width(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn table(rows: &[[&str; 3]]) -> Table<3> {
-        let mut table = Table::new([left("name"), left("tags"), right("count")]);
-        rows.iter().for_each(|row| table.row(row.map(str::to_owned)));
+    fn table(rows: &[[&str; 3]]) -> Table {
+        let mut table = Table::new("name|tags|>count");
+        rows.iter().for_each(|row| table.row(row));
         table
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let lines = table(&[["a", "x=1", "7"], ["µ-long", "", "1,000,000"]]).lines();
-        assert_eq!(
-            lines,
-            ["name    tags      count", "a       x=1           7", "µ-long        1,000,000"]
-        );
+        let expected =
+            ["name    tags      count", "a       x=1           7", "µ-long        1,000,000"];
+        assert_eq!(lines, expected);
     }
 
     #[test]
@@ -118,15 +100,14 @@ mod tests {
     #[test]
     fn styles_take_no_room() {
         let lines = table(&[["\u{1b}[1;31mred\u{1b}[0m", "x", "1"], ["b", "x", "2"]]).lines();
-        assert_eq!(lines[1..], ["\u{1b}[1;31mred\u{1b}[0m   x         1", "b     x         2"]);
+        let expected = ["\u{1b}[1;31mred\u{1b}[0m   x         1", "b     x         2"];
+        assert_eq!(lines[1..], expected);
     }
 
     #[test]
     fn markdown_has_a_rule_with_the_alignment() {
-        let text = table(&[["a", "x", "7"]]).markdown();
-        assert_eq!(
-            text,
-            "| name | tags | count |\n|:-----|:-----|------:|\n| a    | x    |     7 |\n"
-        );
+        let expected =
+            "| name | tags | count |\n|:-----|:-----|------:|\n| a    | x    |     7 |\n";
+        assert_eq!(table(&[["a", "x", "7"]]).markdown(), expected);
     }
 }

@@ -48,6 +48,31 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
+/// Wraps words into lines of at most `columns` characters. A longer word gets its own line.
+///
+/// The first line begins with `first`, each other line with `rest`.
+pub fn wrapped<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    columns: usize,
+    first: &str,
+    rest: &str,
+) -> Vec<String> {
+    let (mut lines, mut line, mut is_empty) = (Vec::new(), first.to_owned(), true);
+    for word in words {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +90,14 @@ mod tests {
         ] {
             assert_eq!(rough(Duration::from_micros(micros)), text);
         }
+    }
+
+    #[test]
+    fn words_are_wrapped_with_indentation() {
+        let wrap = |text: &'static str| wrapped(text.split(' '), 8, "- ", "  ");
+        assert_eq!(wrap("a b c µµµ e"), ["- a b c", "  µµµ e"]);
+        assert_eq!(wrap("a enormous b"), ["- a", "  enormous", "  b"]);
+        assert_eq!(wrapped([], 8, "- ", "  "), ["- "]);
     }
 
     #[test]

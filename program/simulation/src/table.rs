@@ -1,27 +1,18 @@
 //! Table of reports, as Markdown that is readable in a terminal.
 
-use steadfast_report::table::{Table, left, right};
+use steadfast_report::table::Table;
 
 use crate::{
     measure::Report,
     scenario::{Scenario, Strategy},
 };
 
+const TITLES: &str = ">load|strategy|>offered/s|>goodput/s|>of capacity|>at its end|>of no retries|>attempts/op|\
+                      >failed|>p50 / p99|>recovered after";
+
 /// Returns a table with a row for each report.
 pub fn table(reports: &[Report], scenario: &Scenario) -> String {
-    let mut table = Table::new([
-        right("load"),
-        left("strategy"),
-        right("offered/s"),
-        right("goodput/s"),
-        right("of capacity"),
-        right("at its end"),
-        right("of no retries"),
-        right("attempts/op"),
-        right("failed"),
-        right("p50 / p99"),
-        right("recovered after"),
-    ]);
+    let mut table = Table::new(TITLES);
     for report in reports {
         table.row(row(report, reports, scenario));
     }

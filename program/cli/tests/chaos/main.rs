@@ -224,7 +224,7 @@ fn people_get_the_verdict_first_and_then_the_figures() {
     let plain = said.out.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "");
     assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"), "{said}");
     for label in
-        ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "once more "]
+        ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "repeat "]
     {
         assert!(plain.lines().any(|line| line.starts_with(label)), "{label} is missing: {said}");
     }
