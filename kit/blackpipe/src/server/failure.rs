@@ -1,5 +1,6 @@
 //! Replies that say no: to the command, to a write of it, or to its durability.
 
+use blackpipe_base::codes::name_of;
 use bson::{Document, doc};
 
 /// A reply that says no. It is a [`Step`](super::Step): give it to
@@ -38,7 +39,7 @@ enum Kind {
 
 /// The command is refused as a whole, with this code.
 pub fn error(code: i32) -> Failure {
-    let name = code_name(code);
+    let name = name_of(code);
     let mut reply = doc! { "ok": 0, "errmsg": message(code), "code": code };
     if let Some(name) = name {
         reply.insert("codeName", name);
@@ -57,7 +58,7 @@ pub fn write_error(index: i32, code: i32) -> Failure {
 /// What was written, one document unless [`n`](Failure::n) says otherwise, is not durable.
 pub fn write_concern_error(code: i32) -> Failure {
     let mut error = doc! { "code": code, "errmsg": message(code) };
-    if let Some(name) = code_name(code) {
+    if let Some(name) = name_of(code) {
         error.insert("codeName", name);
     }
     let reply = doc! { "ok": 1, "n": 1, "writeConcernError": error };
@@ -135,48 +136,8 @@ impl Failure {
 }
 
 fn message(code: i32) -> String {
-    match code_name(code) {
+    match name_of(code) {
         Some(name) => format!("{name}, as the test's script says"),
         None => format!("error {code}, as the test's script says"),
     }
-}
-
-/// The names that MongoDB gives to the codes that tests of drivers are about.
-fn code_name(code: i32) -> Option<&'static str> {
-    Some(match code {
-        6 => "HostUnreachable",
-        7 => "HostNotFound",
-        11 => "UserNotFound",
-        13 => "Unauthorized",
-        18 => "AuthenticationFailed",
-        20 => "IllegalOperation",
-        26 => "NamespaceNotFound",
-        43 => "CursorNotFound",
-        50 => "MaxTimeMSExpired",
-        59 => "CommandNotFound",
-        64 => "WriteConcernFailed",
-        79 => "UnknownReplWriteConcern",
-        89 => "NetworkTimeout",
-        91 => "ShutdownInProgress",
-        100 => "UnsatisfiableWriteConcern",
-        112 => "WriteConflict",
-        189 => "PrimarySteppedDown",
-        217 => "IncompleteTransactionHistory",
-        225 => "TransactionTooOld",
-        244 => "TransactionAborted",
-        251 => "NoSuchTransaction",
-        262 => "ExceededTimeLimit",
-        286 => "ChangeStreamHistoryLost",
-        391 => "ReauthenticationRequired",
-        449 => "RateLimitExceeded",
-        462 => "IngressRequestRateLimitExceeded",
-        9001 => "SocketException",
-        10107 => "NotWritablePrimary",
-        11000 => "DuplicateKey",
-        11600 => "InterruptedAtShutdown",
-        11602 => "InterruptedDueToReplStateChange",
-        13435 => "NotPrimaryNoSecondaryOk",
-        13436 => "NotPrimaryOrSecondary",
-        _ => return None,
-    })
 }

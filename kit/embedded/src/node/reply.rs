@@ -7,9 +7,6 @@ use super::{Done, Failed, Node};
 use crate::{call::Call, set::State};
 use blackpipe_base::codes;
 
-/// Errors that say that a member is not what the client takes it for.
-const STATE_CHANGED: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
-
 /// The commands whose replies tell when they wrote, and in which election's time.
 const TELL_TIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
 
@@ -64,7 +61,7 @@ impl Node {
         if !labels.is_empty() {
             reply.insert("errorLabels", labels.as_slice());
         }
-        if STATE_CHANGED.contains(&fault.code.number) {
+        if codes::is_state_change(fault.code.number) {
             reply.insert("topologyVersion", state.topology_version(self.index));
         }
         reply.extend(fault.to_reply());

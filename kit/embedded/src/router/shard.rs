@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use blackpipe_base::codes::is_retryable_write;
 use bson::{Bson, Document, doc, oid::ObjectId};
 use steadfast_query::{Code, Fault};
 use tokio::{sync::watch, time::Instant};
@@ -249,10 +250,7 @@ pub(crate) fn fault_of(mut reply: Document) -> Fault {
 
 /// Whether it goes away with a new primary, or with a new attempt.
 pub(crate) fn is_passing(fault: &Fault) -> bool {
-    matches!(
-        fault.code.number,
-        6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
-    )
+    is_retryable_write(fault.code.number)
 }
 
 /// Whether a shard could not be reached, or has no primary.
