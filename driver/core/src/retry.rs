@@ -81,7 +81,7 @@
 
 mod backoff;
 pub mod budget;
-mod codes;
+pub(crate) mod codes;
 mod decision;
 mod facts;
 mod label;
@@ -96,6 +96,7 @@ use std::{
 
 use crate::address::ServerAddress;
 
+pub use self::codes::{is_duplicate_key, is_resumable};
 use self::label::{is_retryable_read, is_without_transaction_numbers};
 pub use self::{
     budget::{Budget, Withdrawal},

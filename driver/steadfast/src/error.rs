@@ -15,7 +15,7 @@ mod write;
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use bson::RawDocumentBuf;
-use steadfast_core::address::ServerAddress;
+use steadfast_core::{address::ServerAddress, retry::is_duplicate_key};
 
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
@@ -291,7 +291,7 @@ impl Error {
 
     /// Whether a unique index refused a write (codes 11000, 11001 and 12582).
     pub fn is_duplicate_key_error(&self) -> bool {
-        matches!(self.code(), Some(11000 | 11001 | 12582))
+        self.code().is_some_and(is_duplicate_key)
     }
 
     /// Whether a database, collection or index that the call named does not exist.

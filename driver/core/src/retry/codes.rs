@@ -3,16 +3,18 @@
 const HOST_UNREACHABLE: i32 = 6;
 const HOST_NOT_FOUND: i32 = 7;
 const NETWORK_TIMEOUT: i32 = 89;
-const SHUTDOWN_IN_PROGRESS: i32 = 91;
+pub(crate) const SHUTDOWN_IN_PROGRESS: i32 = 91;
+const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 const READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET: i32 = 134;
-const PRIMARY_STEPPED_DOWN: i32 = 189;
+pub(crate) const PRIMARY_STEPPED_DOWN: i32 = 189;
 const EXCEEDED_TIME_LIMIT: i32 = 262;
 const SOCKET_EXCEPTION: i32 = 9001;
-const NOT_WRITABLE_PRIMARY: i32 = 10107;
-const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
-const INTERRUPTED_DUE_TO_REPL_STATE_CHANGE: i32 = 11602;
-const NOT_PRIMARY_NO_SECONDARY_OK: i32 = 13435;
-const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
+pub(crate) const LEGACY_NOT_PRIMARY: i32 = 10058;
+pub(crate) const NOT_WRITABLE_PRIMARY: i32 = 10107;
+pub(crate) const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
+pub(crate) const INTERRUPTED_DUE_TO_REPL_STATE_CHANGE: i32 = 11602;
+pub(crate) const NOT_PRIMARY_NO_SECONDARY_OK: i32 = 13435;
+pub(crate) const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
 
 /// `IllegalOperation`.
 pub(super) const ILLEGAL_OPERATION: i32 = 20;
@@ -47,11 +49,21 @@ pub(super) fn is_retryable_read(code: i32) -> bool {
     is_retryable_write(code) || code == READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET
 }
 
+/// The codes of the change streams specification, for servers that do not label resumable errors.
+pub fn is_resumable(code: i32) -> bool {
+    // StaleShardVersion, FailedToSatisfyReadPreference, StaleEpoch, RetryChangeStream, StaleConfig.
+    is_retryable_write(code) || matches!(code, 63 | 133 | 150 | 234 | 13388)
+}
+
+/// `DuplicateKey` and the two other codes that servers have for it.
+pub fn is_duplicate_key(code: i32) -> bool {
+    matches!(code, 11000 | 11001 | 12582)
+}
+
 /// Codes that a server gives after it has looked into the session's record: had the write been
 /// applied before, it would have answered from the record instead.
 pub(super) fn is_after_session_record(code: i32) -> bool {
-    // DocumentValidationFailure, and the three of DuplicateKey.
-    matches!(code, 121 | 11000 | 11001 | 12582)
+    code == DOCUMENT_VALIDATION_FAILURE || is_duplicate_key(code)
 }
 
 /// Codes of a single-document write that was not begun. Of any other command they tell nothing: an

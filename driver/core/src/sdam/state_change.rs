@@ -1,6 +1,7 @@
 //! Errors by which a server says that it is not what it is taken for.
 
 use super::input::CommandFailure;
+use crate::retry::codes;
 
 /// In which way a server is not what it is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +26,15 @@ impl StateChange {
 
     fn of_code(code: i32) -> Option<Self> {
         match code {
-            91 | 11600 => Some(Self::ShuttingDown),
-            189 | 11602 | 13436 => Some(Self::Recovering),
-            10058 | 10107 | 13435 => Some(Self::NotWritablePrimary),
+            codes::SHUTDOWN_IN_PROGRESS | codes::INTERRUPTED_AT_SHUTDOWN => {
+                Some(Self::ShuttingDown)
+            }
+            codes::PRIMARY_STEPPED_DOWN
+            | codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
+            | codes::NOT_PRIMARY_OR_SECONDARY => Some(Self::Recovering),
+            codes::LEGACY_NOT_PRIMARY
+            | codes::NOT_WRITABLE_PRIMARY
+            | codes::NOT_PRIMARY_NO_SECONDARY_OK => Some(Self::NotWritablePrimary),
             _ => None,
         }
     }

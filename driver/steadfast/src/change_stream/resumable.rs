@@ -1,5 +1,7 @@
 //! After which errors of `getMore` a change stream is resumed. Pure.
 
+use steadfast_core::retry::is_resumable as is_resumable_code;
+
 use crate::error::{Error, ErrorKind, RESUMABLE_CHANGE_STREAM_ERROR};
 
 /// The first wire version (of servers 4.4) whose servers say themselves what is resumable.
@@ -8,14 +10,6 @@ const LABELS: i32 = 9;
 /// CursorNotFound. The server that sends it does not know that the cursor was a change stream's, and
 /// so never labels it.
 const CURSOR_NOT_FOUND: i32 = 43;
-
-/// What is resumable where the server does not say so: HostUnreachable, HostNotFound,
-/// StaleShardVersion, NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, StaleEpoch,
-/// PrimarySteppedDown, RetryChangeStream, ExceededTimeLimit, SocketException, NotWritablePrimary,
-/// InterruptedAtShutdown, InterruptedDueToReplStateChange, StaleConfig, NotPrimaryNoSecondaryOk,
-/// NotPrimaryOrSecondary.
-const BEFORE_LABELS: [i32; 17] =
-    [6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
 
 /// Whether a stream whose `getMore` failed so is to be resumed: "Resumable Error" in the
 /// specification.
@@ -26,7 +20,7 @@ pub(super) fn is_resumable(error: &Error) -> bool {
                 || match error.wire_version() {
                     Some(LABELS..) => error.contains_label(RESUMABLE_CHANGE_STREAM_ERROR),
                     // What was refused without one is a handshake.
-                    Some(_) | None => BEFORE_LABELS.contains(&refusal.code),
+                    Some(_) | None => is_resumable_code(refusal.code),
                 }
         }
         // No server raised these, and another, or the same a little later, may answer.
@@ -62,6 +56,9 @@ mod tests {
 
     use super::*;
     use crate::{error::command_error::refusal, operation::fixture::raw};
+
+    const BEFORE_LABELS: [i32; 17] =
+        [6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
 
     fn refused(code: i32, labels: &[&str], wire_version: i32) -> Error {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();
