@@ -1,10 +1,11 @@
 //! Chance that comes out the same each time: numbers from a seed.
 
+use blackpipe_base::rng::Rng;
 use testbed::Version;
 
-/// SplitMix64.
+/// Choices of a round of random operations.
 pub(crate) struct Dice {
-    state: u64,
+    rng: Rng,
     /// Whether expressions may use the variable `v`, which the command defines.
     pub(crate) variables: bool,
     /// The version of the real server.
@@ -13,7 +14,7 @@ pub(crate) struct Dice {
 
 impl Dice {
     pub(crate) fn new(seed: u64, version: Version) -> Self {
-        Self { state: seed, variables: false, version }
+        Self { rng: Rng::new(seed), variables: false, version }
     }
 
     /// Returns `true` if the real server is older than 8.2.
@@ -22,11 +23,7 @@ impl Dice {
     }
 
     pub(crate) fn roll(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.rng.next_u64()
     }
 
     /// A number below this one.

@@ -29,6 +29,7 @@ use crate::proxy::{
     sight::{Command, Sight},
 };
 use blackpipe_base::codes::ErrorContext;
+use steadfast_wire::OpCode;
 
 /// A request and what is known of it.
 struct Request<'a> {
@@ -355,7 +356,7 @@ fn context(command: &Command<'_>) -> ErrorContext {
 
 /// The command in a message of which only a part has come: an OP_MSG whose body is its first section.
 fn first_key(part: &[u8]) -> Option<&str> {
-    const OP_MSG: [u8; 4] = 2013_i32.to_le_bytes();
+    const OP_MSG: [u8; 4] = OpCode::Msg.code().to_le_bytes();
     // Flags, the kind of the section, the document's length, the type of its first field.
     const KEY_AT: usize = 16 + 4 + 1 + 4 + 1;
     if part.get(12..16) != Some(&OP_MSG) || part.get(20) != Some(&0) {
