@@ -1,10 +1,9 @@
-//! The rules of the house that no compiler checks: which crate may know which, what `wire` and
-//! `core` may not touch, and how files look.
+//! The rules of the house that neither the compiler nor clippy checks: which crate may know which, how files look,
+//! and which tests documents name.
 #![allow(missing_docs)]
 
 mod dependencies;
 mod layout;
-mod purity;
 mod requirements;
 
 use std::{
