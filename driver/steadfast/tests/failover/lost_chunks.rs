@@ -74,6 +74,7 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
+    testbed::require!(V6_0);
     bounded(async {
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();

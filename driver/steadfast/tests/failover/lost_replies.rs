@@ -28,6 +28,7 @@ const DATABASE: &str = "lost";
 /// pitfalls 4, 6, 8 and 36
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_replies_are_not_applied_twice() {
+    testbed::require!(V6_0);
     bounded(async {
         const OPERATIONS: i64 = 2_000;
         let began = Instant::now();
@@ -76,6 +77,7 @@ async fn lost_replies_are_not_applied_twice() {
 /// neither more nor less, so that the test above is known to see them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
+    testbed::require!(V6_0);
     bounded(async {
         const OPERATIONS: i64 = 700;
         let began = Instant::now();

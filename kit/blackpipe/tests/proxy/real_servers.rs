@@ -11,6 +11,7 @@ use crate::client::{Client, PATIENCE, insert, ping};
 
 #[tokio::test]
 async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let proxy = Proxy::before(set.uri()).start().await.unwrap();
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
@@ -38,6 +39,7 @@ async fn a_lost_reply_is_answered_from_the_record_when_it_is_sent_again() {
 
 #[tokio::test]
 async fn a_replica_set_stays_inside_through_a_failover() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let proxy = Proxy::before(set.uri()).start().await.unwrap();
     let fronts: Vec<_> = proxy.members().iter().map(|(front, _)| front.to_string()).collect();
@@ -77,6 +79,7 @@ async fn a_replica_set_stays_inside_through_a_failover() {
 
 #[tokio::test]
 async fn servers_are_reached_by_tls() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
     let address = server.address();

@@ -213,21 +213,19 @@ fn compare_with(version: Version, usual: usize) {
 
 #[test]
 fn random_operations_have_the_same_results_as_on_mongodb_6_0() {
+    testbed::require!(V6_0);
     compare_with(Version::V6_0, 3_000);
 }
 
 #[test]
 fn random_operations_have_the_same_results_as_on_mongodb_8_2() {
-    if testbed::require(Version::V8_2) {
-        compare_with(Version::V8_2, 3_000);
-    }
+    testbed::require!(V8_2);
+    compare_with(Version::V8_2, 3_000);
 }
 
 #[test]
 fn scenarios_have_the_same_replies_as_on_a_replica_set_of_mongodb_8_2() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let set = testbed::shared::replica_set_of(Version::V8_2).expect("a replica set");
     let primary = set.wait_for_primary().expect("a primary");
     let addresses = set.addresses();
@@ -242,9 +240,7 @@ fn scenarios_have_the_same_replies_as_on_a_replica_set_of_mongodb_8_2() {
 
 #[test]
 fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     // An idle shard holds up the change streams of a cluster until it writes its next no-op entry.
     let options = Options::new().version(Version::V8_2).parameter("periodicNoopIntervalSecs=1");
     let cluster = ShardedCluster::start(ClusterOptions::new().options(options)).expect("a cluster");
